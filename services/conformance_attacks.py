@@ -28,6 +28,7 @@ from ttmark.evaluation.conformance.detectors import (
     told_by_command,
     told_by_service,
     told_once,
+    translated_by,
 )
 from ttmark.evaluation.conformance.plan import FOUND_RATES
 from ttmark.evaluation.conformance.quality import quality
@@ -66,6 +67,7 @@ class AttackOptions:
         prompts: that answers are collected to; None: those that ship.
         detector: a command; None: the service at `url`.
         plain_token: of an ordinary caller; None: nobody asks again and again, unless `detector` is one.
+        translator: a command that translates a text there and back; None: the rewriter does.
         rewriter: writes without a mark; None: no model rewrites.
         wordnet, encoder, judge: folders; None: what needs them is left out.
         encoder_texts, judge_texts: whose similarity and perplexity are measured, at most.
@@ -81,6 +83,7 @@ class AttackOptions:
     token: str
     plain_token: str | None
     keys: Sequence[str]
+    translator: str | None
     rewriter: Endpoint | None
     model_texts: int
     wordnet: Path | None
@@ -130,6 +133,7 @@ def run(options: AttackOptions, out: Path, signer: CaseKey, started: float) -> N
                 attacks(
                     _read,
                     synonyms,
+                    None if options.translator is None else translated_by(options.translator),
                     _client(options.rewriter, work),
                     None if told is None else told_once(told, work),
                     texts.texts,
@@ -209,6 +213,8 @@ def _tools(options: AttackOptions) -> dict[str, str]:
         for name, folder in folders.items()
         if folder is not None
     }
+    if options.translator is not None:
+        named["Translation by"] = options.translator
     if options.rewriter is not None:
         named["Rewriting by"] = options.rewriter.model
     return named
@@ -217,7 +223,10 @@ def _tools(options: AttackOptions) -> dict[str, str]:
 def _left_out(options: AttackOptions) -> list[str]:
     missing = {
         "Not run: synonyms (--wordnet was not given).": options.wordnet,
-        "Not run: rewriting and translation by a model (--rewriter was not given).": options.rewriter,
+        "Not run: rewriting by a model (--rewriter was not given).": options.rewriter,
+        "Not run: translation (neither --translator nor --rewriter was given).": (
+            options.translator or options.rewriter
+        ),
         "Not run: removal by asking the detector again (--plain-token-file was not given).": (
             options.plain_token or options.detector
         ),

@@ -3,7 +3,7 @@
 An attack more is one function `Edit` and one line here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,15 +28,19 @@ QUESTIONS, FORGING = "removal by asking the detector", "forging from stolen answ
 KINDS = (WORDS, CHARACTERS, PASSAGES, COPIES, MODELS, QUESTIONS)
 """Of attacks that remove; `FORGING` makes a mark where there was none."""
 
-PROGRAM, ANY_WORDS, DICTIONARY, PEOPLE, BY_HAND, MODEL = (
+PROGRAM, ANY_WORDS, DICTIONARY, PEOPLE, BY_HAND, TRANSLATION, MODEL = (
     "nothing: a program of a few lines",
     "nothing: a program and a list of words; the text stops making sense",
     "nothing: a program and a dictionary of synonyms (WordNet)",
     "a text by people to put around it",
     "nothing: it happens by copying",
+    "nothing: a program that translates",
     "a model without a mark, asked once or twice for each sentence",
 )
 TOKEN, STOLEN = "an access token that does not see evidence, and so many questions", "so many marked answers"
+DEAR = (MODEL, TOKEN)
+"""Costs that are paid for each text, so a run pays them for some texts only."""
+TRANSLATED = "translated there and back"
 ASKED = "until {:.0f} questions are asked about a text"
 OF_WORDS, OF_SENTENCES, THROUGHOUT = "{:.0%} of the words", "{:.0%} of the sentences", ""
 
@@ -114,6 +118,7 @@ ATTACKS: tuple[Attack, ...] = (
 def attacks(
     read: Read,
     synonyms: Synonyms | None = None,
+    translated: Callable[[str], str] | None = None,
     rewriter: EndpointClient | None = None,
     verdict: Verdict | None = None,
     stolen: Sequence[str] = (),
@@ -123,7 +128,8 @@ def attacks(
     Args:
         read: the text of a file.
         synonyms: those that words are exchanged for.
-        rewriter: a model that says and translates sentences.
+        translated: a text, translated into another language and back.
+        rewriter: a model that says sentences in other words, and translates them where nobody else does.
         verdict: what an ordinary caller is told of a text.
         stolen: marked answers that an attacker has.
     """
@@ -142,11 +148,13 @@ def attacks(
         "lines of {:.0f} letters",
         (90.0, 40.0),
     )
+    if translated is not None:
+        yield Attack(MODELS, TRANSLATED, TRANSLATION, lambda text, _, __, ___: translated(text))
     if rewriter is not None:
-        for name, title in (
-            ("paraphrase", "said in other words"),
-            ("back-translation", "translated there and back"),
-        ):
+        titles = {"paraphrase": "said in other words"}
+        if translated is None:
+            titles["back-translation"] = TRANSLATED
+        for name, title in titles.items():
             yield Attack(MODELS, title, MODEL, _rewritten(name, rewriter), OF_SENTENCES, (0.3, 1.0))
         yield Attack(MODELS, "said in other words as a whole", MODEL, _retold(rewriter))
     if verdict is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from ttmark.evaluation.adversaries.catalogue import FORGING, MODELS, QUESTIONS, Attack
+from ttmark.evaluation.adversaries.catalogue import DEAR, FORGING, MODELS, Attack
 from ttmark.evaluation.cells import sampling_seed
 from ttmark.evaluation.conformance.figures import Figure, figures_of
 from ttmark.evaluation.conformance.plan import FOUND_RATES, prompts
@@ -76,7 +76,7 @@ class AttackRun:
         every = sum(len(attack.strengths) for attack in self.attacks)
         task = self.progress.add_task("attacks", total=every)
         for attack in self.attacks:
-            before = texts[: self.model_texts] if attack.kind in (MODELS, QUESTIONS) else texts
+            before = texts[: self.model_texts] if attack.cost in DEAR else texts
             for strength in attack.strengths:
                 after = self._attacked(attack, strength, before)
                 yield self._row(attack.kind, attack.name, attack.title(strength), attack.cost, before, after)

@@ -132,15 +132,40 @@ def by_command(command: str) -> Callable[..., list[float]]:
     return log10_p
 
 
-def _said_by(words: Sequence[str], text: str) -> float:
+def translated_by(command: str) -> Callable[[str], str]:
+    """A text as a command prints it that reads it on standard input, and translates it there and back.
+
+    Raises:
+        NoAnswer: the command fails, takes too long, or prints nothing.
+    """
+    words = shlex.split(command)
+
+    def translated(text: str) -> str:
+        printed = _printed("--translator", words, text)
+        if text.strip() and not printed.strip():
+            raise NoAnswer("--translator printed nothing")
+        return printed
+
+    return translated
+
+
+def _printed(option: str, words: Sequence[str], text: str) -> str:
+    """What a command prints that is given a text."""
     try:
-        ran = subprocess.run(
+        return subprocess.run(
             words, input=text, capture_output=True, encoding="utf-8", timeout=SECONDS, check=True
-        )
-        p = float(ran.stdout)
+        ).stdout
     except subprocess.CalledProcessError as error:
-        raise NoAnswer(f"--detector: exit code {error.returncode}: {error.stderr.strip()[-200:]}") from error
+        raise NoAnswer(f"{option}: exit code {error.returncode}: {error.stderr.strip()[-200:]}") from error
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise NoAnswer(f"{option}: {error}") from error
+
+
+def _said_by(words: Sequence[str], text: str) -> float:
+    printed = _printed("--detector", words, text)
+    try:
+        p = float(printed)
+    except ValueError as error:
         raise NoAnswer(f"--detector prints no p-value: {error}") from error
     if not 0.0 <= p <= 1.0:
         raise NoAnswer(f"--detector printed {p}, which is no p-value")

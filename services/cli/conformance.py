@@ -125,9 +125,17 @@ def attack(
         ),
     ] = None,
     key: AskedKeys = None,
+    translator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND", help="Reads a text and prints it translated into another language and back."
+        ),
+    ] = None,
     rewriter: Annotated[
         str | None,
-        typer.Option(help="An OpenAI-compatible endpoint that rewrites texts."),
+        typer.Option(
+            help="An OpenAI-compatible endpoint that rewrites; without --translator it translates, too."
+        ),
     ] = None,
     rewriter_model: Annotated[str, typer.Option(help="Model to ask there.")] = "",
     rewriter_key: Annotated[Path | None, typer.Option(help="File with that endpoint's API key.")] = None,
@@ -185,6 +193,7 @@ def attack(
             token="" if detector else access_token(token),
             plain_token=plain_token_file.read_text().strip() if plain_token_file else None,
             keys=key or (),
+            translator=translator,
             rewriter=service(rewriter, rewriter_model, rewriter_key, rewriter_body),
             model_texts=model_texts,
             wordnet=wordnet,

@@ -17,7 +17,7 @@ from rich.progress import Progress
 
 from ttmark.detect_service.extraction.readers import extract_text
 from ttmark.evaluation.adversaries.asking import Verdict, removed_by_questions, stitched
-from ttmark.evaluation.adversaries.catalogue import COPIES, MODELS, Attack, attacks
+from ttmark.evaluation.adversaries.catalogue import COPIES, DEAR, MODELS, Attack, attacks
 from ttmark.evaluation.conformance.attacks import AttackRun, Row, collected
 from ttmark.evaluation.conformance.attacks_page import FAILS, HOLDS, WEAKENED, attacks_page
 from ttmark.evaluation.conformance.attacks_report import Attacked, attacks_report
@@ -27,6 +27,7 @@ from ttmark.evaluation.conformance.detectors import (
     by_service,
     told_by_service,
     told_once,
+    translated_by,
 )
 from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.conformance.quality import Kept, Quality
@@ -68,7 +69,8 @@ def read(name: str, content: bytes) -> str:
 
 def catalogue(folder: Path) -> dict[str, Attack]:
     stolen = [TEXT.upper(), "Another answer. It was stolen. " * 5]
-    return {one.name: one for one in attacks(read, SYNONYMS, endpoint(folder), lambda _: True, stolen)}
+    of = attacks(read, SYNONYMS, str.upper, endpoint(folder), lambda _: True, stolen)
+    return {one.name: one for one in of}
 
 
 NAMES = list(catalogue(Path()))
@@ -112,7 +114,8 @@ def test_what_is_copied_keeps_its_words_and_loses_its_form(tmp_path: Path) -> No
 
 def test_a_model_rewrites_a_share_of_the_sentences_and_is_asked_once(tmp_path: Path) -> None:
     asked: list[dict[str, Any]] = []
-    of = {one.name: one for one in attacks(read, None, endpoint(tmp_path, asked)) if one.kind == MODELS}
+    of = {one.name: one for one in attacks(read, rewriter=endpoint(tmp_path, asked)) if one.kind == MODELS}
+    assert "translated there and back" in of
     every = attacked(of["said in other words"], 1.0)
     assert every.isupper()
     assert all(one["watermark"] == {"enabled": False} for one in asked)
@@ -122,6 +125,20 @@ def test_a_model_rewrites_a_share_of_the_sentences_and_is_asked_once(tmp_path: P
     assert any(word.isupper() and len(word) > 3 for word in some.split())
     assert len(asked) == before, "a sentence was asked about again"
     assert attacked(of["said in other words as a whole"], 1.0).startswith("## THE SLOW WALK")
+
+
+def test_a_command_translates_in_place_of_the_model(tmp_path: Path) -> None:
+    def command(code: str) -> str:
+        return f'{sys.executable} -c "import sys; {code}"'
+
+    translated = translated_by(command("print(sys.stdin.read().upper(), end='')"))
+    every = list(attacks(read, translated=translated, rewriter=endpoint(tmp_path, [])))
+    (there_and_back,) = (one for one in every if one.name == "translated there and back")
+    assert attacked(there_and_back, 1.0) == TEXT.upper()
+    assert there_and_back.cost not in DEAR, "a command is run for every text"
+    for code, said in (("sys.exit('broken')", "--translator: exit code 1: broken"), ("0", "printed nothing")):
+        with pytest.raises(NoAnswer, match=said):
+            translated_by(command(code))("text")
 
 
 def test_collected_answers_differ_by_their_seed_and_are_kept(tmp_path: Path) -> None:
