@@ -108,7 +108,9 @@ def extraction_router(workers: ExtractionWorkers, metrics: ExtractionMetrics, ru
         """The text of a file, or of a file that holds several texts each of them."""
         found = await text_of(body, caller, request)
         parts = [ExtractedPart(name=part.name, text=part.text, problem=part.problem) for part in found.parts]
-        answer = ExtractionResponse(text=found.text, encoding=found.encoding, parts=parts or None)
+        answer = ExtractionResponse(
+            text=found.text, encoding=found.encoding, title=found.title, parts=parts or None
+        )
         return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
 
     return router

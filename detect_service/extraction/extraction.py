@@ -35,11 +35,13 @@ class Extraction:
     Attributes:
         encoding: of the file's characters, where the file is a text or a web page (`utf-8`, `windows-1252`).
         parts: of a file that holds several texts, each; `text` is empty then.
+        title: of a mail, its subject and who sent it.
     """
 
     text: str
     encoding: str | None = None
     parts: tuple[Part, ...] = ()
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

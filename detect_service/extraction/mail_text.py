@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from dataclasses import replace
 from email import message_from_bytes, policy
 
 from ttmark.detect_service.extraction.encodings import decode
@@ -34,9 +35,10 @@ def eml_text(content: bytes) -> Extraction:
     if body is None or not isinstance(raw, bytes):
         raise UnreadableFile("The mail has no text in its body.", "no_text")
     text, encoding = decode(raw, _codec(charset))
+    title = _title(content)
     if kind == "html":
-        return html_text(text.encode("utf-8"))
-    return Extraction(text.replace("\r\n", "\n"), encoding)
+        return replace(html_text(text.encode("utf-8")), title=title)
+    return Extraction(text.replace("\r\n", "\n"), encoding, title=title)
 
 
 def _not_a_mail() -> UnreadableFile:
@@ -55,11 +57,11 @@ def _codec(charset: str | None) -> str | None:
 # A line of its own before each mail (RFC 4155); in a mail such a line begins with `>`.
 _BETWEEN = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
-_LONGEST_SUBJECT = 100
+_LONGEST = 100
 
 
 def mbox_text(content: bytes) -> Extraction:
-    """Each mail as `eml_text` reads it, by its number and subject; one without a text says why.
+    """Each mail as `eml_text` reads it, by its number, subject and sender; one without a text says why.
 
     Raises:
         UnreadableFile: not a mailbox.
@@ -73,7 +75,7 @@ def mbox_text(content: bytes) -> Extraction:
 
 
 def _part(number: int, mail: bytes) -> Part:
-    name = f"{number}: {_subject(mail)}".removesuffix(": ")
+    name = f"{number}: {_title(mail) or ''}".removesuffix(": ")
     try:
         return Part(name, eml_text(mail).text)
     except LimitExceeded:
@@ -82,12 +84,17 @@ def _part(number: int, mail: bytes) -> Part:
         return Part(name, problem=str(error))
 
 
-def _subject(mail: bytes) -> str:
+def _title(mail: bytes) -> str | None:
+    """Subject and sender, as far as the head can be read; None: neither."""
+    said = [shown for name in ("Subject", "From") if (shown := _header(mail, name))]
+    return " · ".join(said) or None
+
+
+def _header(mail: bytes, name: str) -> str:
     try:
-        head = message_from_bytes(mail.partition(b"\n\n")[0] + b"\n\n", policy=policy.default)
-        subject = " ".join(str(head.get("Subject", "")).split())
+        head = message_from_bytes(re.split(rb"\r?\n\r?\n", mail, maxsplit=1)[0], policy=policy.default)
+        return " ".join(str(head.get(name, "")).split())[:_LONGEST]
     except MemoryError:
         raise
     except Exception:  # the library raises whatever a damaged header leads to
         return ""
-    return subject[:_LONGEST_SUBJECT]

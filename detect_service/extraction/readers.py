@@ -38,7 +38,8 @@ def extract_text(filename: str, content: bytes) -> Extraction:
     else:
         found = _READERS[format_of(filename) if content.strip() else "text"](content)
     parts = tuple(Part(_sendable(part.name), _sendable(part.text), part.problem) for part in found.parts)
-    return Extraction(_sendable(found.text), found.encoding, parts)
+    title = None if found.title is None else _sendable(found.title)
+    return Extraction(_sendable(found.text), found.encoding, parts, title)
 
 
 def _sendable(text: str) -> str:

@@ -64,7 +64,8 @@ def _read(filename: str, content: bytes, limits: ExtractionLimits) -> tuple[Answ
     if len(text) > limits.text_bytes:
         message = f"The text of the file is larger than the limit of {limits.text_bytes} bytes."
         return AnswerHead(reason="text", limit=True, message=message), b""
-    return AnswerHead(size=len(text), several=bool(found.parts), encoding=found.encoding), text
+    head = AnswerHead(size=len(text), several=bool(found.parts), encoding=found.encoding, title=found.title)
+    return head, text
 
 
 def _limit(kind: int, most: int) -> None:

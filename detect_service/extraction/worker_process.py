@@ -49,6 +49,7 @@ class AnswerHead:
     Attributes:
         size: bytes of text in UTF-8, or of several texts as `parts_bytes` writes them.
         several: whether it is several.
+        title: of a mail.
         reason: None if there is a text.
         limit: whether the reason is a limit.
     """
@@ -56,6 +57,7 @@ class AnswerHead:
     size: int = 0
     several: bool = False
     encoding: str | None = None
+    title: str | None = None
     reason: Reason | None = None
     limit: bool = False
     message: str = ""
@@ -84,6 +86,7 @@ def answer_head(data: bytes) -> AnswerHead:
     types = (
         (head.size, int),
         (head.encoding, str | None),
+        (head.title, str | None),
         (head.limit, bool),
         (head.several, bool),
         (head.message, str),
@@ -192,7 +195,7 @@ class WorkerProcess:
         text = await self._source.readexactly(answer.size)
         if answer.several:
             return Extraction("", answer.encoding, read_parts(text))
-        return Extraction(text.decode("utf-8"), answer.encoding)
+        return Extraction(text.decode("utf-8"), answer.encoding, title=answer.title)
 
     def _death(self, status: int) -> UnreadableFile:
         if status == -signal.SIGXCPU:

@@ -60,7 +60,7 @@ class ExtractionRequest(StrictModel):
 class ExtractedPart(AnswerModel):
     """One of several texts of a file."""
 
-    name: str = Field(description="Number and subject of a mail, or the id or number of a row.")
+    name: str = Field(description="Number, subject and sender of a mail, or the id or number of a row.")
     text: str
     problem: str | None = Field(default=None, description="Why there is no text, where there is none.")
 
@@ -73,6 +73,7 @@ class ExtractionResponse(AnswerModel):
         default=None,
         description="Of the file's characters; left out where the format says it.",
     )
+    title: str | None = Field(default=None, description="Of a mail: its subject and who sent it.")
     parts: list[ExtractedPart] | None = Field(
         default=None,
         description="The mails of an mbox file, or the rows of a csv file.",

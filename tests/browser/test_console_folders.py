@@ -74,7 +74,7 @@ def test_a_folder_is_checked_mail_by_mail_and_row_by_row_sorted_filtered_and_sav
     assert names(checked)[-2:] == found[::-1]
     checked.get_by_label("Show").select_option("watermark found")
     assert len(names(checked)) == 2
-    checked.get_by_label("Name has").fill("MBOX")
+    checked.get_by_label("Name, subject or sender has").fill("MBOX")
     assert names(checked) == ["in/post.mbox · 2: second"]
     expect(checked.locator("#batch-list tr:visible .probability")).to_contain_text("1 in 10")
     expect(checked.locator("#batch-left")).to_have_text(
@@ -83,11 +83,27 @@ def test_a_folder_is_checked_mail_by_mail_and_row_by_row_sorted_filtered_and_sav
     checked.get_by_role("button", name="in/post.mbox · 2: second").click()
     expect(checked.locator("#headline")).to_have_text("Watermark found")
     expect(checked.locator("#document")).to_be_visible()
-    checked.get_by_label("Name has").fill("")
+    checked.get_by_label("Name, subject or sender has").fill("")
     with checked.expect_download() as download:
         checked.get_by_role("button", name="Save list as CSV").click()
     rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8-sig"))))
     assert [(row["file"], row["verdict"]) for row in rows] == [(name, "watermarked") for name in found[::-1]]
+
+
+def test_a_mail_is_listed_and_found_by_its_subject_and_its_sender(connected: Page, tmp_path: Path) -> None:
+    for name, sender in (("a.eml", "Anna Example <anna@example.org>"), ("b.eml", "bob@example.org")):
+        (tmp_path / name).write_text(f"Subject: Walks\nFrom: {sender}\n\nA short text.\n")
+    connected.locator("#file").set_input_files([tmp_path / "a.eml", tmp_path / "b.eml"])
+    connected.locator("#check").click()
+    expect(connected.locator("#batch-title")).to_have_text("2 of 2 files", timeout=60_000)
+    title = "Walks · Anna Example <anna@example.org>"
+    expect(connected.locator(".batch-mail").first).to_have_text(title)
+    connected.get_by_label("Name, subject or sender has").fill("anna@")
+    assert names(connected) == ["a.eml"]
+    with connected.expect_download() as download:
+        connected.get_by_role("button", name="Save list as CSV").click()
+    (row,) = csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8-sig")))
+    assert (row["file"], row["title"]) == ("a.eml", title)
 
 
 def test_answers_outlive_a_reload_without_a_text_until_they_are_forgotten(checked: Page, site) -> None:

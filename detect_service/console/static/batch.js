@@ -142,6 +142,7 @@ export class Batch {
     try {
       const texts = entry.text === null ? await run.read(entry.file, entry.name) : [entry];
       if (texts.length > 1) return this.#split(entry, texts, run.queue);
+      entry.title = texts[0].title ?? "";
       if (texts[0].problem) throw new Unreadable(texts[0].problem);
       const check = await run.examine(texts[0].text, entry.name);
       const { evidence, ...result } = check.result;
@@ -241,18 +242,18 @@ const waiting = () => t("batch.waiting");
 const unchecked = () => t("batch.not_checked");
 
 /** `text` is there where the file holds several; `full` has what is too long to be held for each. */
-const entryOf = (name, file) => ({ name, file, text: null, problem: null, state: "waiting", about: waiting, check: null, full: null, row: null });
+const entryOf = (name, file) => ({ name, title: "", file, text: null, problem: null, state: "waiting", about: waiting, check: null, full: null, row: null });
 
 /** What the browser keeps of an entry. */
-const inMemory = ({ name, state, about, check }, number) => ({ number, name, state, about: state === "failed" ? about() : "", check });
+const inMemory = ({ name, title, state, about, check }, number) => ({ number, name, title, state, about: state === "failed" ? about() : "", check });
 
 /** Why a file has no answer stays in the language in which it was said. */
-function fromMemory({ name, state, about, check }) {
+function fromMemory({ name, title, state, about, check }) {
   const says = { waiting: unchecked, running: unchecked, failed: () => about }[state] ?? (() => verdictWords(check).headline);
-  return { ...entryOf(name, null), state, about: says, check };
+  return { ...entryOf(name, null), title, state, about: says, check };
 }
 
-const inCsv = ({ name, about, check }) => check ?? { name, problem: about() };
+const inCsv = ({ name, title, about, check }) => (check ? { ...check, title } : { name, title, problem: about() });
 
 function failure(error) {
   if (error instanceof Unreadable) return () => t("batch.not_read", { reason: error.reason() });

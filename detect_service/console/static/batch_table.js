@@ -134,21 +134,22 @@ export class BatchTable {
   }
 
   #draw(entry) {
-    const { name, state, about, check } = entry;
+    const { name, title, state, about, check } = entry;
     const opens = check !== null && state !== "failed";
     const file = element(opens ? "button" : "span", { className: "batch-file", textContent: name, title: name, ...(opens ? { type: "button" } : {}) });
     if (opens) file.addEventListener("click", () => this.onChoose(entry));
+    const mail = title ? [element("span", { className: "batch-mail muted small", textContent: title, title })] : [];
     const log10 = check?.result.log10_p;
     entry.row.className = state;
     entry.row.replaceChildren(
-      element("td", { className: "file" }, element("span", { className: `dot ${state}` }), file),
+      element("td", { className: "file" }, element("span", { className: `dot ${state}` }), file, ...mail),
       say(element("td", { className: "answer" }), about),
       say(element("td", { className: "probability" }), () => chance(log10)),
       say(element("td", { className: "tokens" }), () => (check ? count(check.result.tokens) : "")),
     );
   }
 
-  #passes({ state, name, check }) {
+  #passes({ state, name, title, check }) {
     const wanted = this.verdict.value;
     const shows = {
       all: true,
@@ -156,7 +157,7 @@ export class BatchTable {
       weak: Boolean(check?.result.weak),
     };
     if (!(shows[wanted] ?? wanted === state)) return false;
-    return name.toLowerCase().includes(this.name.value.trim().toLowerCase());
+    return `${name}\n${title}`.toLowerCase().includes(this.name.value.trim().toLowerCase());
   }
 
   #count() {

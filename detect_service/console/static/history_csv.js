@@ -2,7 +2,7 @@
 
 import { keyName, verdictWords } from "/console/words.js";
 
-const COLUMNS = ["checked_at", "file", "text_begins", "verdict", "headline", "key", "log10_p", "log10_e", "reader", "passages", "tokens", "fpr", "mode", "request_id"];
+const COLUMNS = ["checked_at", "file", "title", "text_begins", "verdict", "headline", "key", "log10_p", "log10_e", "reader", "passages", "tokens", "fpr", "mode", "request_id"];
 
 export function csv(checks) {
   const rows = checks.map((check) => (check.problem === undefined ? answered(check) : unanswered(check)));
@@ -14,6 +14,7 @@ function answered(check) {
   return [
     check.at.toISOString(),
     check.name,
+    check.title ?? "",
     check.text.trim().slice(0, 60).replace(/\s+/g, " "),
     check.result.verdict,
     verdictWords(check).headline,
@@ -29,7 +30,7 @@ function answered(check) {
   ];
 }
 
-const unanswered = ({ name, problem }) => COLUMNS.map((column) => ({ file: name, headline: problem })[column] ?? "");
+const unanswered = ({ name, title, problem }) => COLUMNS.map((column) => ({ file: name, title, headline: problem })[column] ?? "");
 
 const rounded = (number) => (number == null ? "" : Number(number.toFixed(3)));
 

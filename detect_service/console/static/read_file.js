@@ -32,7 +32,8 @@ export async function readFile(file, allowed) {
 }
 
 /**
- * The texts of a file, each with a name and perhaps with a `problem` in its place, which says why.
+ * The texts of a file, each with a name, that of a mail with a `title`, and perhaps with a `problem` in its place, which
+ * says why.
  *
  * @param {object | null} allowed what the token allows; null without one.
  * @param {AbortSignal} signal ends the reading by the service.
@@ -45,8 +46,8 @@ export async function readTexts(file, name, allowed, signal) {
   if (!READ_BY_THE_SERVICE.test(file.name)) throw new Unreadable(() => t("file.kinds"));
   if (!allowed) throw new Unreadable(() => t("file.connect"));
   try {
-    const { text, parts } = await extract(allowed.token, file, signal);
-    return parts?.map((one) => ({ ...one, problem: one.problem && (() => one.problem) })) ?? [{ name, text }];
+    const { text, title, parts } = await extract(allowed.token, file, signal);
+    return parts?.map((one) => ({ ...one, problem: one.problem && (() => one.problem) })) ?? [{ name, text, title }];
   } catch (error) {
     if (error.status === undefined) throw error;
     throw new Unreadable(() => failureWords(error).join(". "), error);

@@ -84,6 +84,7 @@ async def test_the_text_of_a_file_is_given(service) -> None:
         response = await service.post("/v1/extract", body, "verdict")
         assert response.status_code == 200, (name, response.text)
         assert response.json()["text"] == text
+        assert response.json().get("title") == {MAIL: "no · a@b.c", MAIL_AS_A_PAGE: "a@b.c"}.get(content)
 
 
 MAILBOX = (
@@ -99,7 +100,7 @@ async def test_each_mail_of_a_mailbox_and_each_row_of_a_table_is_a_text_of_its_o
             "a.mbox",
             MAILBOX,
             [
-                ("1: no", "caf\u00e9\n\n", None),
+                ("1: no · a@b.c", "caf\u00e9\n\n", None),
                 ("2: caf\u00e9", "One\nFrom now on\nFrom the middle\n\n", None),
                 ("3", "", no_text),
             ],
