@@ -32,7 +32,7 @@ ATTACKS = {
     "words exchanged for synonyms, 25% of the words": "one word in four a synonym",
     "words deleted, 10% of the words": "one word in ten deleted",
     "words deleted, 25% of the words": "one word in four deleted",
-    "typing errors, 10% of the words": "typing errors in one word in ten",
+    "translated there and back": "translated into Portuguese and back",
     "sentences in another order, 100% of the sentences": "all sentences in another order",
     "end cut off, 50% of the words": "half cut off",
     "put into a text by people, 80% of the whole is theirs": "among four times as much by people",
