@@ -1,4 +1,4 @@
-"""The site's build: `make docs` (Sphinx, MyST, Furo; docs/adr/0086-documentation-site.md)."""
+"""The site's build: `make docs` (Sphinx, MyST, Furo)."""
 
 from pathlib import Path
 from typing import Any

@@ -89,22 +89,21 @@ JSON file. This prints them: `python -c "import sys, rich; from ttmark.evaluatio
 
 ## Words in the tables
 
-- **Blocks.** r: tokens that the key picks together; 1 is single tokens, "+ TTMark 2-token" is pairs. H:
-  tokens before a block that the key looks at. b: branch budget, 8 in profiles and none in other rows that
-  do not name it. K: keys that are tried.
-- **Profile.** Scheme, r and H. `gumbel, r 2, H 2` is the default of a new key.
-- **Detectors.** *Direct* takes the tokens as they stand. *Aligned* cuts an edited text into blocks as well as
-  it can, and pays a skip penalty (beta) for each token that it skips. *Localized* looks for passages: `scan`
-  is ours, `waterseeker` the paper's. *Likelihood* is what `/v1/detect` asks. Tables with *combined* or
-  *weighted*, those of adversaries, and those of edits beside other systems are of the detectors of before.
-- **Rates.** FPR: the share of texts without the mark that are called marked; 1e-5 is one in 100,000. TPR,
-  found: the share of marked texts that are. *FPR measured* counts texts without a mark.
+- **Blocks.** r: tokens that the key picks together; "+ TTMark 2-token" is pairs. H: tokens before a block
+  that the key looks at. b: branch budget, 8 in profiles and none in rows that do not name it. K: keys that
+  are tried. A **profile** is scheme, r and H; `gumbel, r 2, H 2` is the default of a new key.
+- **Detectors.** *Direct* takes the tokens as they stand. *Aligned* cuts an edited text into blocks, and pays
+  a skip penalty (beta) for each token that it skips. *Localized* looks for passages: `scan` is ours,
+  `waterseeker` the paper's. *Likelihood* is what `/v1/detect` asks. Tables with *combined* or *weighted*,
+  those of adversaries, and those of edits beside other systems are of the detectors of before.
+- **Rates.** FPR: the share of texts without the mark that are called marked. TPR, found: the share of marked
+  texts that are. *FPR measured* counts texts without a mark.
 - **z.** How many standard deviations a text's agreement with the key lies above chance. Between schemes only
   the p-value compares, and its *normal deviate*, the z at which a normal distribution has that p-value.
 - **Rows per token.** Rows that the model computes for each token that comes out: 1 without a mark. Prompts
   that begin alike are read once, so a figure can stand up to a fifth too low.
-- **Seconds.** Taken while other work ran on the same cores: they compare within a table.
-- **Loops.** Texts in which the same 8 tokens occur three times.
+- **Seconds** were taken while other work ran: they compare within a table. **Loops** are texts in which the
+  same 8 tokens occur three times.
 """
 
 
