@@ -14,7 +14,7 @@ from transformers import (
 
 from ttmark.library.in_transformers import InTransformers
 from ttmark.library.key import Key
-from ttmark.library.requests import generation_request
+from ttmark.library.generation_requests import generation_request
 from ttmark.library.sampling import sampling_params
 from ttmark.library.tokenizer import text_tokenizer
 

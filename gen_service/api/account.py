@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import structlog
 from starlette.requests import Request
 
-from ttmark.gen_service.api.observer import GenerationMetrics
+from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
 from ttmark.gen_service.api.reasoning import ReasoningReader
-from ttmark.gen_service.api.watermark_block import ReceiptRule, scored, watermark_block
+from ttmark.gen_service.api.watermark_report import ReceiptRule, scored, watermark_block
 from ttmark.gen_service.engine import Delta, FinishReason, MarkReport, TokenLogprob
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import InternalError, PolicyDenied

@@ -13,7 +13,7 @@ from ttmark.gen_service.api.control_tokens import ControlTokenRule, Conversation
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
 from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
 from ttmark.gen_service.api.reasoning import Reasoning, ReasoningRule, ReasoningTags, tags_of
-from ttmark.gen_service.api.watermark_block import ReceiptRule
+from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.engine import Delta, GenerationRequest, ReadingRequest
 from ttmark.shared.http.service_errors import ModelNotFound

@@ -14,9 +14,9 @@ from starlette.types import Receive, Scope, Send
 from ttmark.gen_service.api.account import Accounting, Answer, Step
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.format import Format
-from ttmark.gen_service.api.observer import Observer
+from ttmark.gen_service.api.generation_metrics import Observer
 from ttmark.gen_service.api.plan import Plan
-from ttmark.gen_service.api.watermark_block import stream_headers, whole_headers
+from ttmark.gen_service.api.watermark_report import stream_headers, whole_headers
 from ttmark.gen_service.engine import Delta
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.json_body import unless_disconnected

@@ -28,8 +28,8 @@ from ttmark.gen_service.api.prompts import chat_prompt, check_text
 from ttmark.gen_service.api.readings import Reader
 from ttmark.gen_service.api.responses_format import ResponsesFormat
 from ttmark.gen_service.api.tools import tool_use
-from ttmark.gen_service.api.verification import Verifier
-from ttmark.gen_service.api.watermark_block import WARNING, described_headers
+from ttmark.gen_service.api.verifier import Verifier
+from ttmark.gen_service.api.watermark_report import WARNING, described_headers
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.json_body import PARSED_JSON

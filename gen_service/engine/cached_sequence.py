@@ -20,7 +20,7 @@ from ttmark.gen_service.decoding.request import (
     SequenceFailed,
 )
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.engine.job import Extent, Work
+from ttmark.gen_service.engine.schedulable import Extent, Work
 from ttmark.gen_service.engine.ragged import Append, Branches, Ints, Probe
 from ttmark.shared.tokenization import TextTokenizer
 

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from ttmark.gen_service.decoding.block import TandemBlock
 from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReading
-from ttmark.gen_service.engine.job import Work
+from ttmark.gen_service.engine.schedulable import Work
 
 _QUEUE_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)
 _ROW_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)

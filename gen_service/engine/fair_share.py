@@ -7,8 +7,8 @@ from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from ttmark.gen_service.engine.cache_rows import CacheRows
-from ttmark.gen_service.engine.job import Extent, Job, Work
+from ttmark.gen_service.engine.kv_cache_manager import CacheRows
+from ttmark.gen_service.engine.schedulable import Extent, Job, Work
 
 
 class FairShare:

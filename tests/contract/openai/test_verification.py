@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.contract.openai.test_engine_trouble import TROUBLE
-from ttmark.gen_service.api.verification import best_finding
+from ttmark.gen_service.api.verifier import best_finding
 from ttmark.services.cli.main import app
 from ttmark.services.cli.verify import summary
 from ttmark.shared.client import AsyncClient, Client

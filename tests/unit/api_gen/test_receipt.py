@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ttmark.gen_service.api.watermark_block import ReceiptRule, Receipts
+from ttmark.gen_service.api.watermark_report import ReceiptRule, Receipts
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.schemas.watermark_block import Receipt
 

@@ -11,7 +11,7 @@ from tests.harness.fake_job import FakeJob, run
 from ttmark.gen_service.engine import cache_rows, fair_share
 from ttmark.gen_service.engine import job as job_module
 from ttmark.gen_service.engine import scheduler as scheduler_module
-from ttmark.gen_service.engine.cache_rows import ExtentAllocator
+from ttmark.gen_service.engine.kv_cache_manager import ExtentAllocator
 from ttmark.gen_service.engine.scheduler import Scheduler
 
 
@@ -55,9 +55,9 @@ def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
         "typing",
         "array",
         "bisect",
-        "ttmark.gen_service.engine.cache_rows",
+        "ttmark.gen_service.engine.kv_cache_manager",
         "ttmark.gen_service.engine.fair_share",
-        "ttmark.gen_service.engine.job",
+        "ttmark.gen_service.engine.schedulable",
     }
 
 

@@ -29,7 +29,7 @@ from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, 
 from ttmark.gen_service.engine.stream import DrainRate, Outbox, check_place, reading_places
 from ttmark.gen_service.vllm_engine.job import Job
 from ttmark.gen_service.vllm_engine.reading_gate import ReadingGate
-from ttmark.gen_service.vllm_engine.ticket import Failure, Opening, StepReport
+from ttmark.gen_service.vllm_engine.worker_messages import Failure, Opening, StepReport
 
 if TYPE_CHECKING:
     Base = Any

@@ -9,7 +9,7 @@ import torch
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.request import Delta, ReadingRequest, SequenceFailed
 from ttmark.gen_service.vllm_engine.completion import FILLER, Completion, Reading
-from ttmark.gen_service.vllm_engine.ticket import Failure, StepMeter, StepReport, Ticket
+from ttmark.gen_service.vllm_engine.worker_messages import Failure, StepMeter, StepReport, Ticket
 from ttmark.shared.tokenization import TextTokenizer
 
 Rows = dict[Completion, torch.Tensor]

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from ttmark.gen_service.engine.job import Extent, Job
+from ttmark.gen_service.engine.schedulable import Extent, Job
 
 _MOST = 256
 _SHORTEST = 8
