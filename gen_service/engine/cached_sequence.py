@@ -20,8 +20,8 @@ from ttmark.gen_service.decoding.request import (
     SequenceFailed,
 )
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.engine.schedulable import Extent, Work
 from ttmark.gen_service.engine.ragged import Append, Branches, Ints, Probe
+from ttmark.gen_service.engine.schedulable import Extent, Work
 from ttmark.shared.tokenization import TextTokenizer
 
 PROMPT_CUT = 32

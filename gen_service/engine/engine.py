@@ -15,10 +15,10 @@ from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest, SequenceFailed
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.autotune import CostCurve
-from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.cached_sequence import PROMPT_CUT, CachedSequence, TextReading
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics, StepRecorder
 from ttmark.gen_service.engine.errors import ContextTooLong, Draining, EngineDied, EngineError
+from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.loading import LoadedModel, available_memory, load_model
 from ttmark.gen_service.engine.scheduler import Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings

@@ -7,7 +7,6 @@ from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import Generic, TypeVar
 
-from ttmark.gen_service.engine.kv_cache_manager import CacheRows, Cuts, ExtentAllocator, Move
 from ttmark.gen_service.engine.fair_share import (
     FairShare,
     ReadingLine,
@@ -15,6 +14,7 @@ from ttmark.gen_service.engine.fair_share import (
     beyond_their_share,
     next_victim,
 )
+from ttmark.gen_service.engine.kv_cache_manager import CacheRows, Cuts, ExtentAllocator, Move
 from ttmark.gen_service.engine.schedulable import Job, Work
 
 _GROWTH_TOKENS = 256

@@ -10,8 +10,8 @@ from vllm.sampling_params import RequestOutputKind, SamplingParams
 
 from ttmark.gen_service.decoding.request import ReadingRequest
 from ttmark.gen_service.engine.stream import Mailbox
-from ttmark.gen_service.vllm_engine.worker_requests import TICKET
 from ttmark.gen_service.vllm_engine.worker_messages import Ticket
+from ttmark.gen_service.vllm_engine.worker_requests import TICKET
 
 
 @dataclass(eq=False, slots=True)
