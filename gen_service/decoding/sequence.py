@@ -11,9 +11,10 @@ from collections.abc import Sequence as Tokens
 
 import torch
 
-from ttmark.gen_service.decoding.block import Block, BlockBuilder, Draw, Draws, PlainBlock, TandemBlock
+from ttmark.gen_service.decoding.block import Block, BlockBuilder, PlainBlock, TandemBlock
 from ttmark.gen_service.decoding.logit_processors import Bans, LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.logprobs import block_logprobs
+from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Delta, FinishReason, GenerationRequest, MarkReport
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.shared.tokenization import TextTokenizer

@@ -18,12 +18,14 @@ from ttmark.gen_service.engine.autotune import CostCurve
 from ttmark.gen_service.engine.cached_sequence import PROMPT_CUT, CachedSequence, TextReading
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics, StepRecorder
 from ttmark.gen_service.engine.errors import ContextTooLong, Draining, EngineDied, EngineError
+from ttmark.gen_service.engine.fair_share import check_place, reading_places
 from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
-from ttmark.gen_service.engine.loading import LoadedModel, available_memory, load_model
+from ttmark.gen_service.engine.loading import LoadedModel, load_model
+from ttmark.gen_service.engine.memory import available_memory
 from ttmark.gen_service.engine.scheduler import Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.step import Arrivals, EngineStats, Stepper
-from ttmark.gen_service.engine.stream import DeltaStream, Mailbox, check_place, reading_places
+from ttmark.gen_service.engine.stream import DeltaStream, Mailbox
 
 
 class Engine:

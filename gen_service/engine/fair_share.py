@@ -1,12 +1,11 @@
-"""Shares of an engine: whose turn it is, how much may be read beside what is written, who gives way.
+"""Shares of an engine: who gets a place, whose turn it is, how much is read, who gives way."""
 
-Also here, texts that wait to be read, or are read, beside the sequences that are written.
-"""
-
+import time
 from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from ttmark.gen_service.engine.errors import Overloaded
 from ttmark.gen_service.engine.kv_cache_manager import CacheRows
 from ttmark.gen_service.engine.schedulable import Extent, Job, Work
 
@@ -225,3 +224,59 @@ class ReadingLine(Generic[J]):
         reading.forget_cache()
         self.waiting.appendleft(reading)
         return reading
+
+
+_WEIGHT = 0.2
+_MIN_SECONDS, _MAX_SECONDS = 1.0, 60.0
+
+
+class DrainRate:
+    """Exponentially weighted mean of the time between two requests that leave."""
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+        self._interval: float | None = None
+
+    def tick(self) -> None:
+        """A request has left."""
+        now = time.monotonic()
+        if self._last is not None:
+            passed = now - self._last
+            interval = passed if self._interval is None else self._interval
+            self._interval = interval + _WEIGHT * (passed - interval)
+        self._last = now
+
+    def rest(self) -> None:
+        """Nothing is left: the time until the next request leaves says nothing of the rate."""
+        self._last = None
+
+    def seconds_until_free(self, waiting: int) -> float:
+        """Time in which half of `waiting` requests leave at the present rate, between 1 s and 60 s."""
+        if self._interval is None:
+            return _MIN_SECONDS
+        return min(_MAX_SECONDS, max(_MIN_SECONDS, self._interval * waiting / 2))
+
+
+def check_place(tenant: str, held: Counter[str], most: int, drain_rate: DrainRate) -> None:
+    """Does nothing while there is a place.
+
+    When all are taken, a tenant with less than its share of them still gets in: others cannot shut it out.
+
+    Args:
+        held: how many requests of each tenant run or wait.
+        most: requests that may run and wait.
+
+    Raises:
+        Overloaded: `most` are in hand, and this tenant has its share of them; or twice as many are in hand.
+    """
+    in_hand = held.total()
+    if in_hand < most:
+        return
+    share = most // len(held.keys() | {tenant})
+    if held[tenant] >= share or in_hand >= 2 * most:
+        raise Overloaded(drain_rate.seconds_until_free(in_hand))
+
+
+def reading_places(most: int, share: float) -> int:
+    """Readings that may run and wait beside `most` other requests."""
+    return max(1, int(share * most))

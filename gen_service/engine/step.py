@@ -12,11 +12,12 @@ from ttmark.gen_service.decoding.request import Delta, SequenceFailed
 from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReading
 from ttmark.gen_service.engine.engine_metrics import StepRecorder
 from ttmark.gen_service.engine.errors import EngineError, OutOfTime
+from ttmark.gen_service.engine.fair_share import DrainRate
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.schedulable import Work
 from ttmark.gen_service.engine.scheduler import Plan, Scheduler
-from ttmark.gen_service.engine.stream import DrainRate, Failure, Mailbox, Outbox
+from ttmark.gen_service.engine.stream import Failure, Mailbox, Outbox
 
 Arrivals = list[tuple[CachedSequence, Mailbox]]
 

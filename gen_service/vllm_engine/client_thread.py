@@ -26,7 +26,8 @@ from vllm.v1.metrics.loggers import StatLoggerBase
 
 from ttmark.gen_service.decoding.request import Delta, SequenceFailed
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, OutOfTime
-from ttmark.gen_service.engine.stream import DrainRate, Outbox, check_place, reading_places
+from ttmark.gen_service.engine.fair_share import DrainRate, check_place, reading_places
+from ttmark.gen_service.engine.stream import Outbox
 from ttmark.gen_service.vllm_engine.job import Job
 from ttmark.gen_service.vllm_engine.reading_gate import ReadingGate
 from ttmark.gen_service.vllm_engine.worker_messages import Failure, Opening, StepReport
