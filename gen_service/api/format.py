@@ -5,15 +5,17 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from itertools import accumulate
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from ttmark.gen_service.api.account import Answer, Outcome
-from ttmark.gen_service.api.control_tokens import finite, text_offsets
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.engine import Delta, TokenLogprob
+from ttmark.shared.byte_reading import LEAST_LOGPROB
 from ttmark.shared.http.service_errors import ServiceError, openai_envelope
 from ttmark.shared.schemas.chat import (
     AssistantMessage,
@@ -36,6 +38,7 @@ from ttmark.shared.schemas.completions import (
 from ttmark.shared.schemas.fields import ErrorEnvelope
 from ttmark.shared.schemas.sampling import Usage
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
+from ttmark.shared.tokenization import TextTokenizer
 
 DONE = b"data: [DONE]\n\n"
 
@@ -44,6 +47,25 @@ def event(data: BaseModel, *, name: str = "", without: Collection[str] = ()) -> 
     """One event, of the type `name` if there is one; fields in `without` are left out of its data."""
     head = b"event: " + name.encode() + b"\n" if name else b""
     return head + b"data: " + data.model_dump_json(exclude=set(without)).encode() + b"\n\n"
+
+
+@cache
+def token_text(tokenizer: TextTokenizer, token_id: int) -> str:
+    """What a token reads as: a space in front of a word is kept, a special token shows its name."""
+    alone = tokenizer.decode([token_id])
+    # Decoders may drop the space at the start of a text, so the token is read as the second of two.
+    second = tokenizer.decode([token_id, token_id])[len(alone) :]
+    return second or alone or tokenizer.backend.id_to_token(token_id) or ""
+
+
+def utf8(text: str) -> list[int] | None:
+    """The bytes of a token's text; None for a part of a character."""
+    return None if "\ufffd" in text else list(text.encode())
+
+
+def finite(logprob: float) -> float:
+    """A log probability as JSON can say it: OpenAI's API has a number for minus infinity."""
+    return max(logprob, LEAST_LOGPROB)
 
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -77,7 +99,7 @@ class ChoicesFormat(ABC):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._tokens = plan.model.token_text
+        self._tokenizer = plan.model.generator.tokenizer
         self._created = int(time.time())
         self._begun: set[int] = set()
 
@@ -183,20 +205,19 @@ class CompletionFormat(ChoicesFormat):
         return CompletionChoice(text=echoed + text, **common)
 
     def _logprobs(self, index: int, entries: Sequence[TokenLogprob]) -> CompletionLogprobs:
-        texts = [self._tokens.text(entry.token_id) for entry in entries]
-        offset = self._offsets[index]
-        self._offsets[index] += sum(map(len, texts))
+        texts = [token_text(self._tokenizer, entry.token_id) for entry in entries]
+        *offsets, self._offsets[index] = accumulate(map(len, texts), initial=self._offsets[index])
         return CompletionLogprobs(
             tokens=texts,
             token_logprobs=[finite(entry.logprob) for entry in entries],
             top_logprobs=[self._top(entry) for entry in entries],
-            text_offset=text_offsets(texts, offset),
+            text_offset=offsets,
         )
 
     def _top(self, entry: TokenLogprob) -> dict[str, float]:
         # The emitted token comes last so that its own value stands where two tokens read the same.
         candidates = [*reversed(entry.top), (entry.token_id, entry.logprob)]
-        return {self._tokens.text(token_id): finite(logprob) for token_id, logprob in candidates}
+        return {token_text(self._tokenizer, token_id): finite(logprob) for token_id, logprob in candidates}
 
 
 class ChatFormat(ChoicesFormat):
@@ -265,5 +286,5 @@ class ChatFormat(ChoicesFormat):
         )
 
     def _token(self, token_id: int, logprob: float) -> dict[str, Any]:
-        text, utf8 = self._tokens.text(token_id), self._tokens.utf8(token_id)
-        return {"token": text, "logprob": finite(logprob), "bytes": utf8}
+        text = token_text(self._tokenizer, token_id)
+        return {"token": text, "logprob": finite(logprob), "bytes": utf8(text)}

@@ -1,7 +1,4 @@
-"""One completion's stream, measured and traced as it passes; what a client hears of the engine's errors.
-
-Also here, Prometheus metrics of the generation service's API.
-"""
+"""What is measured of completions: metrics, a span each, and the engine's errors as clients hear them."""
 
 import time
 from bisect import bisect_right

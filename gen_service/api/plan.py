@@ -1,7 +1,4 @@
-"""A request made ready for the engine: prompts, sampling, marking, one engine request per completion.
-
-Also here, from the fields of a request to the engine's sampling parameters.
-"""
+"""From a request to its plan: prompts, sampling, marking, and one engine request per completion."""
 
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,11 +1,6 @@
-"""The OpenAI routes, and models as they show them.
+"""The routes of the generation service: OpenAI's, ours and vLLM's for tokens.
 
-Also here, the routes by which a client sees what the model's tokenizer makes of its text; vLLM has them.
-
-Also here, routes that take the body as `JsonBodyMiddleware` has parsed it, and name fields that nobody
-knows.
-
-Also here, streams in the API's description: what each of their events holds.
+They take a body as `JsonBodyMiddleware` has parsed it, and name or leave out its unknown fields.
 """
 
 import re

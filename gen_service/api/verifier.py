@@ -1,7 +1,4 @@
-"""Verification: the engine reads a text, and the likelihood ratio is taken under the caller's keys.
-
-Also here, a verification made ready: keys, token ids, what the engine reads, checked against the limits.
-"""
+"""Verification: the engine reads a text, and the likelihood ratio is taken under the caller's keys."""
 
 import asyncio
 import math

@@ -1,6 +1,6 @@
-"""What a response says of its watermark: its `watermark` block, and headers for clients that drop it.
+"""What an answer says of its watermark: the `watermark` block, and headers for clients that drop it.
 
-Also here, receipts: how detectable a completion is, said by whoever generated it and so holds its key.
+A receipt in it says how detectable a completion is; whoever generated it holds its key, and so can tell.
 """
 
 import asyncio

@@ -4,9 +4,6 @@ The result equals that of transformers' warpers applied in its order. No row is 
 and where top-p or a grammar leaves few, the likeliest tokens are all that is looked at. Else the mass of the
 others enters as the sum of their exponentials, and one of them is found when it is drawn. What comes out for
 a row does not depend on the other rows, to the last bit.
-
-Also here, the filters of rows that may keep many tokens: a window of the likeliest, and the mass of the
-rest.
 """
 
 import math

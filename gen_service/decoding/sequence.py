@@ -1,7 +1,4 @@
-"""One completion on its way from logits to tokens: what was sampled, and the block in the making.
-
-Also here, from tokens to text piece by piece: multi-byte characters stay whole and stop strings cut.
-"""
+"""One completion on its way from logits to tokens and text, with the block in the making."""
 
 import math
 import secrets

@@ -1,11 +1,9 @@
-"""Attention of one ragged forward pass over many sequences, with the KV cache beside the model.
+"""Attention of one ragged forward pass over many sequences, and the KV cache beside the model.
 
-Each sequence attends in a call of its own, whose shape depends on that sequence alone. Probed rows need no
-mask: they attend to the prefix without causality, and the row itself and the few rows of the same pass that
-are its ancestors are merged in by log-sum-exp, which is the paper's branch-isolating mask (Eq. 5) exactly.
-
-Also here, keys and values of all sequences: one arena per layer, in which a sequence owns a contiguous
-extent.
+Each sequence owns a contiguous extent of the cache, and attends in a call of its own, whose shape depends on
+that sequence alone. Probed rows need no mask: they attend to the prefix without causality, and the row itself
+and the few rows of the same pass that are its ancestors are merged in by log-sum-exp, which is the paper's
+branch-isolating mask (Eq. 5) exactly.
 """
 
 from collections.abc import Callable, Sequence

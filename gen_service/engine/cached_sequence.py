@@ -159,7 +159,7 @@ class TextReading(CachedSequence):
 
     @property
     def most_reused(self) -> int:
-        """See `Job`: the prompt but for its last token, whose logits say what comes first."""
+        """See `Schedulable`: the prompt but for its last token, whose logits say what comes first."""
         return max(0, self._before - 1)
 
     def next_work(self, chunk: int, limit: int) -> Work:

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ttmark.gen_service.engine.errors import Overloaded
 from ttmark.gen_service.engine.kv_cache_manager import CacheRows
-from ttmark.gen_service.engine.schedulable import Extent, Job, Work
+from ttmark.gen_service.engine.schedulable import Extent, Schedulable, Work
 
 
 class FairShare:
@@ -143,7 +143,7 @@ def _youngest_first(running: Sequence[H], ages: Mapping[H, int]) -> list[H]:
     return others[::-1]
 
 
-J = TypeVar("J", bound=Job)
+J = TypeVar("J", bound=Schedulable)
 
 
 class ReadingLine(Generic[J]):

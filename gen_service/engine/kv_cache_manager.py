@@ -1,7 +1,6 @@
-"""Which sequences and prefixes hold which rows of the KV cache, and what is copied where.
+"""Rows of the KV cache: which sequence holds them, which are kept as prefixes for others, what is copied.
 
-Also here, beginnings of texts whose cache rows are kept after their sequence has left. Plain numbers, no
-tensors.
+Plain numbers, no tensors.
 """
 
 from array import array
@@ -9,7 +8,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from ttmark.gen_service.engine.schedulable import Extent, Job
+from ttmark.gen_service.engine.schedulable import Extent, Schedulable
 
 _MOST = 256
 _SHORTEST = 8
@@ -30,40 +29,40 @@ class Cuts:
         self._chunk = chunk
         self._exact = exact
 
-    def trace(self, job: Job, count: int) -> bytes:
+    def trace(self, sequence: Schedulable, count: int) -> bytes:
         """The first `count` tokens of a sequence; if exact, with a mark on the last of each piece."""
         if not self._exact:
-            return array("i", job.tokens[:count]).tobytes()
-        marked = array("i", [token << 2 for token in job.tokens[:count]])
-        prompt = min(count, job.prompt_length)
-        steps = (self._chunk, job.prompt_cut)
+            return array("i", sequence.tokens[:count]).tobytes()
+        marked = array("i", [token << 2 for token in sequence.tokens[:count]])
+        prompt = min(count, sequence.prompt_length)
+        steps = (self._chunk, sequence.prompt_cut)
         ends = {end for step in steps for end in range(step, prompt + 1, step)}
-        if count >= job.prompt_length:
-            ends.add(job.prompt_length)
+        if count >= sequence.prompt_length:
+            ends.add(sequence.prompt_length)
         for end in ends:
             marked[end - 1] += _CHUNK_END
-        for end in job.group_ends[: bisect_right(job.group_ends, count)]:
+        for end in sequence.group_ends[: bisect_right(sequence.group_ends, count)]:
             marked[end - 1] += _GROUP_END
         return marked.tobytes()
 
-    def before(self, job: Job, place: int) -> int:
+    def before(self, sequence: Schedulable, place: int) -> int:
         """The last place, up to `place`, after which a sequence may go on."""
         if not self._exact:
-            return 0 if job.repeatable else place
-        if place < job.prompt_length:
-            return self._in_prompt(job, place)
-        groups = bisect_right(job.group_ends, place)
-        return job.group_ends[groups - 1] if groups else job.prompt_length
+            return 0 if sequence.repeatable else place
+        if place < sequence.prompt_length:
+            return self._in_prompt(sequence, place)
+        groups = bisect_right(sequence.group_ends, place)
+        return sequence.group_ends[groups - 1] if groups else sequence.prompt_length
 
-    def useful(self, job: Job) -> int:
+    def useful(self, sequence: Schedulable) -> int:
         """How many cached tokens of a sequence that has ended others can go on from."""
-        known = min(job.cached, job.most_reused + 1)  # a text that was read is of use to nobody
+        known = min(sequence.cached, sequence.most_reused + 1)  # a text that was read is of use to nobody
         if self._exact:
-            return self._in_prompt(job, min(known, job.prompt_length))
+            return self._in_prompt(sequence, min(known, sequence.prompt_length))
         return known
 
-    def _in_prompt(self, job: Job, place: int) -> int:
-        return max(place - place % self._chunk, place - place % job.prompt_cut)
+    def _in_prompt(self, sequence: Schedulable, place: int) -> int:
+        return max(place - place % self._chunk, place - place % sequence.prompt_cut)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +162,7 @@ def common_tokens(one: bytes, other: bytes, more_than: int = 0, at_most: int | N
     return low
 
 
-J = TypeVar("J", bound=Job)
+J = TypeVar("J", bound=Schedulable)
 
 
 @dataclass(frozen=True, slots=True)

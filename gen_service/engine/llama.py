@@ -3,8 +3,6 @@
 transformers spends most of a small pass on the overhead of hundreds of small operations. Here projections
 that read the same input are one product, residuals are added by the product that makes them, queries and keys
 are turned as complex numbers in place, and nothing is transposed for the attention function.
-
-Also here, the operations of a pass: products with the matrices of a model, and what lies between them.
 """
 
 from collections.abc import Callable

@@ -15,13 +15,13 @@ from ttmark.gen_service.engine.fair_share import (
     next_victim,
 )
 from ttmark.gen_service.engine.kv_cache_manager import CacheRows, Cuts, ExtentAllocator, Move
-from ttmark.gen_service.engine.schedulable import Job, Work
+from ttmark.gen_service.engine.schedulable import Schedulable, Work
 
 _GROWTH_TOKENS = 256
 _PATIENCE = 64
 
 
-J = TypeVar("J", bound=Job)
+J = TypeVar("J", bound=Schedulable)
 
 
 @dataclass(slots=True)

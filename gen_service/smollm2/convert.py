@@ -1,7 +1,4 @@
-"""From the GGUF file to a folder that transformers and our engine load.
-
-Also here, a GGUF file: its metadata and its weights.
-"""
+"""From SmolLM2's GGUF file to a folder that transformers and our engine load."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -16,8 +16,7 @@ from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.engine.errors import ContextTooLong, ModelLoadError
 from ttmark.gen_service.engine.stream import DeltaStream, Mailbox
 from ttmark.gen_service.vllm_engine.arguments import SPARE_TOKENS, engine_config
-from ttmark.gen_service.vllm_engine.client_thread import Host
-from ttmark.gen_service.vllm_engine.job import Job
+from ttmark.gen_service.vllm_engine.client_thread import Host, Job
 from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings
 from ttmark.gen_service.vllm_engine.worker_messages import StepReport, Ticket
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing

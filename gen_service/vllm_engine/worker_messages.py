@@ -1,6 +1,6 @@
-"""How a request gets to the worker: over vLLM's process boundary in memory, never in vLLM's own arguments.
+"""What the API's process and the workers tell each other: requests, and what came of each step.
 
-Also here, what a worker tells of each step.
+Requests cross vLLM's process boundary in memory, never in vLLM's own arguments.
 """
 
 import pickle

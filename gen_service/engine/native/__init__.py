@@ -1,7 +1,4 @@
-"""The small operations of a pass on a CPU, in C: compiled where a compiler is, else torch's own are used.
-
-Also here, the compiled operations on tensors.
-"""
+"""The small operations of a pass on a CPU, in C: compiled where a compiler is, else torch's own are used."""
 
 import ctypes
 import subprocess
