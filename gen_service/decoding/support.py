@@ -1,7 +1,4 @@
-"""The filters of a row, and the distribution that they leave: which tokens, and how likely each is.
-
-Also here, top-k selection: the largest logits of every row, without sorting whole rows.
-"""
+"""The distribution that the filters leave of a row, and the largest logits that they look for it in."""
 
 import math
 from dataclasses import dataclass
