@@ -26,15 +26,10 @@ class Arena:
 
 
 class KvCache:
-    """Arenas of `capacity` tokens per layer, made when a layer first writes.
-
-    Attributes:
-        sink: a row that nobody reads, for passes of a fixed shape that write fewer rows than they have.
-    """
+    """Arenas of `capacity` tokens per layer, made when a layer first writes."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.sink = capacity
         self._layers: dict[int, Arena] = {}
 
     def write(self, layer: int, slots: torch.Tensor, rows: torch.Tensor) -> Arena:
@@ -48,7 +43,7 @@ class KvCache:
         """The arena of a layer, made for rows [n, 2, kv_heads, dim] at its first use."""
         arena = self._layers.get(layer)
         if arena is None:
-            arena = self._layers[layer] = _new_arena(self.capacity + 1, like)
+            arena = self._layers[layer] = _new_arena(self.capacity, like)
         return arena
 
     @property
@@ -268,7 +263,7 @@ class AttentionPlan:
             anything is read, so a piece sees the pieces before it of the same pass.
         spans: of the commits and probes, by sliding window (None: full attention) and heads per KV head.
         probes: first probed row, and the row after the last.
-        kernel: computes commits and probes in one launch per layer, where there is one.
+        kernel: computes commits and probes in one call per layer, where there is one.
         adopted: probed rows of earlier passes that are cached now.
         kept: takes the keys and values of the probed rows, for each layer.
     """

@@ -297,26 +297,6 @@ class FusedLlama:
         self, tokens: torch.Tensor, positions: torch.Tensor, keep: torch.Tensor, plan: AttentionPlan
     ) -> torch.Tensor:
         """Logits [len(keep), vocab] of the rows `keep` of a pass over tokens [rows] at positions [rows]."""
-        return self.logits(self.hidden(tokens, positions, plan), keep)
-
-    @property
-    def products(self) -> list[torch.Tensor]:
-        """The matrices of a pass [in, out], in its order."""
-        of_layers = ((each.query_key_value, each.output, each.gate_up, each.down) for each in self._layers)
-        return [matrix.plain for matrix in (*chain.from_iterable(of_layers), self._head)]
-
-    @property
-    def windows(self) -> set[int | None]:
-        """The sliding windows of the layers."""
-        return {layer.window for layer in self._layers}
-
-    @property
-    def groups(self) -> int:
-        """Query heads per KV head."""
-        return self._shape.heads // self._shape.kv_heads
-
-    def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, plan: AttentionPlan) -> torch.Tensor:
-        """What the last layer leaves [rows, width], not yet normalised."""
         hidden = self._embedding[tokens]  # [rows, width]
         between = self._operations(positions, plan)
         for index, layer in enumerate(self._layers):
@@ -326,13 +306,15 @@ class FusedLlama:
             hidden = layer.output.added_to(hidden, between.attend(index, packed, layer.window))
             gate_up = layer.gate_up(between.normalise(hidden, layer.feed_norm))
             hidden = layer.down.added_to(hidden, between.gate(gate_up))
-        return hidden
-
-    def logits(self, hidden: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
-        """[len(keep), vocab] of the rows `keep` of `hidden`."""
         return self._head(
             functional.rms_norm(hidden[keep], self._norm.shape, self._norm, self._shape.epsilon)
         )
+
+    @property
+    def products(self) -> list[torch.Tensor]:
+        """The matrices of a pass [in, out], in its order."""
+        of_layers = ((each.query_key_value, each.output, each.gate_up, each.down) for each in self._layers)
+        return [matrix.plain for matrix in (*chain.from_iterable(of_layers), self._head)]
 
     def _operations(self, positions: torch.Tensor, plan: AttentionPlan) -> Operations:
         turns = self._turns(positions)

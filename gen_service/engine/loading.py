@@ -21,11 +21,10 @@ from ttmark.gen_service.engine.autotune import Choice, ChoiceFile, choice_key, f
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.engine.llama import FusedLlama, can_pack
 from ttmark.gen_service.engine.memory import available_memory
-from ttmark.gen_service.engine.native import find_kernels
+from ttmark.gen_service.engine.native import Kernels, find_kernels
 from ttmark.gen_service.engine.ragged import Append, Probe
-from ttmark.gen_service.engine.runner import GpuCapture, Runner
+from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.gen_service.engine.tree_attention import find_tree_kernel
 from ttmark.gen_service.hub import NotOnHub, hub_folder
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
@@ -118,27 +117,22 @@ class Acceleration:
     """What makes a runner fast.
 
     Attributes:
-        kernels: those that are there for the device: Triton's, which attends for tree rows, or compiled ones.
-        graphs: CUDA graphs over it.
-        packed: on a CPU, matrices are packed for oneDNN.
+        kernels: the compiled ones attend for commits and probes, and compute what is small.
+        packed: matrices are packed for oneDNN.
         fused: the model's matrices as an earlier runner has them, so that they are not made again.
     """
 
     kernels: bool = False
-    graphs: bool = False
     packed: bool = False
     fused: FusedLlama | None = field(default=None, compare=False, repr=False)
 
     def runner(self, model: Any, cache: KvCache, *, reproducible: bool = True) -> Runner:
-        """A runner with it; graphs are for the models that `FusedLlama` computes."""
-        capture = GpuCapture() if self.graphs else None
+        """A runner with it."""
         return Runner(
             model,
             cache,
             reproducible=reproducible,
-            tree_kernel=find_tree_kernel(model) if self.kernels else None,
-            kernels=find_kernels() if self.kernels and model.device.type == "cpu" else None,
-            capture=capture,
+            kernels=_kernels_for(model) if self.kernels else None,
             packed=self.packed,
             fused=self.fused,
         )
@@ -192,9 +186,7 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
         eos_token_ids=_eos_token_ids(loaded),
         start_token_id=_start_token_id(loaded),
         bytes_per_token=runner.cache.bytes_per_token,
-        acceleration=Acceleration(
-            runner.tree_kernel is not None, runner.uses_graphs, runner.packed, runner.fused
-        ),
+        acceleration=Acceleration(runner.kernels is not None, runner.packed, runner.fused),
     )
 
 
@@ -273,13 +265,22 @@ def _checked_runner(model: str, folder: Path, dtype: str, device: str) -> Runner
 
 def _accelerations(model: Any) -> list[Acceleration]:
     """What may be tried with the model, the fastest first; the last one needs nothing but torch."""
-    kernels = find_tree_kernel(model) is not None
-    if model.device.type != "cpu":
-        faster = [Acceleration(kernels, True), Acceleration(kernels, False)] if kernels else []
-    else:
-        pack = [True, False] if _can_pack(model) else [False]
-        faster = [Acceleration(kernels, packed=packed) for packed in pack if kernels or packed]
-    return [*faster, Acceleration()]
+    kernels = _kernels_for(model) is not None
+    pack = [True, False] if _can_pack(model) else [False]
+    return [*(Acceleration(kernels, packed) for packed in pack if kernels or packed), Acceleration()]
+
+
+def _kernels_for(model: Any) -> Kernels | None:
+    """The compiled kernels, for a model on a CPU whose heads they attend for."""
+    size = _head_size(model.config.get_text_config())
+    return find_kernels() if model.device.type == "cpu" and Kernels.suit(model.dtype, size) else None
+
+
+def _head_size(text: Any) -> int:
+    """Numbers of a head; with latent attention the larger of its keys and values."""
+    latent = [getattr(text, name, None) or 0 for name in ("qk_head_dim", "v_head_dim")]
+    size: int | None = max(latent) or getattr(text, "head_dim", None)
+    return size or int(text.hidden_size) // int(text.num_attention_heads)
 
 
 def _can_pack(model: Any) -> bool:

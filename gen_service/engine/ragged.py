@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 
 from ttmark.gen_service.engine.attention import Adopted, Ancestors, AttentionPlan, Chunk, KvCache
+from ttmark.gen_service.engine.native import Kernels
 from ttmark.gen_service.engine.tree_attention import (
     Span,
     TokenTree,
     TreeAttention,
-    TreeKernel,
     prefixes_of,
     spans_of,
     tile_spans,
@@ -126,15 +126,6 @@ class RaggedBatch:
         """The cache rows of the first rows of the pass: those of chunks and commits."""
         return np.concatenate(self._slots) if self._slots else np.empty(0, dtype=np.int64)
 
-    @property
-    def depth(self) -> int:
-        """Rows of this pass that one row may attend to; 0 without commits and probes."""
-        return max((len(tree.depths) for tree in self._trees), default=0)
-
-    @property
-    def has_chunks(self) -> bool:
-        return bool(self._chunks)
-
     def keep(self, pieces: int) -> tuple[Ints, list[int]]:
         """The rows whose logits are wanted, in the order of the pieces, and how many belong to each piece."""
         none = np.empty(0, dtype=np.int64)
@@ -146,10 +137,10 @@ class RaggedBatch:
         kv_cache: KvCache,
         device: torch.device,
         *,
-        tree_kernel: TreeKernel | None = None,
+        kernels: Kernels | None = None,
         keep_probed: bool = False,
     ) -> AttentionPlan:
-        """The plan of this batch, for a kernel or for torch's own operators.
+        """The plan of this batch, for compiled kernels or for torch's own operators.
 
         Args:
             keep_probed: keys and values of probed rows are kept for `leave_branches`.
@@ -176,13 +167,11 @@ class RaggedBatch:
                 for _, pairs in sorted(self._ancestors.items())
             ),
             kernel=TreeAttention(
-                tree_kernel,
-                cache(
-                    lambda window, groups: on_device(self.tiles(window, tree_kernel.tile_rows(groups))).int()
-                ),
+                kernels,
+                cache(lambda window, groups: on_device(self.tiles(window, kernels.tile_rows(groups))).int()),
                 on_device(self.own_rows()).int(),
             )
-            if tree_kernel and self._trees
+            if kernels and self._trees
             else None,
             adopted=tuple(
                 Adopted(layers, *on_device(np.concatenate(pairs, axis=1)))
@@ -203,7 +192,8 @@ class RaggedBatch:
     def own_rows(self) -> Ints:
         """What each commit and probe attends to of this pass [rows, depth]: itself, its ancestors, -1."""
         first = self._chunks[-1].stop if self._chunks else 0
-        rows, depth = self.probes[1] - first, self.depth
+        rows = self.probes[1] - first
+        depth = max((len(tree.depths) for tree in self._trees), default=0)
         own = np.full((rows, depth), -1, dtype=np.int64)
         own[:, 0] = np.arange(rows)
         start = 0
