@@ -3,7 +3,7 @@
 import math
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -73,6 +73,11 @@ class SamplingParams:
     def greedy(self) -> bool:
         """Whether the likeliest token is always taken, so that there is nothing to watermark."""
         return self.temperature == 0.0
+
+    @property
+    def filters(self) -> FilterParams:
+        """Those of its fields that are filters."""
+        return FilterParams(**{each.name: getattr(self, each.name) for each in fields(FilterParams)})
 
 
 @dataclass(frozen=True, slots=True)

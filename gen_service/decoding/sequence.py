@@ -13,7 +13,6 @@ from ttmark.gen_service.decoding.logit_processors import Bans, LogitAdjustments,
 from ttmark.gen_service.decoding.logprobs import block_logprobs
 from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Delta, FinishReason, GenerationRequest, MarkReport
-from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.shared.tokenization import TextTokenizer
 
 _REPLACEMENT = "\ufffd"
@@ -132,7 +131,7 @@ class Sequence:
         self.prompt_length = len(request.prompt_ids)
         self.token_limit = self.prompt_length + params.max_tokens
         self.ends = frozenset(() if params.ignore_eos else eos_token_ids) | set(params.stop_token_ids)
-        self.filters = FilterParams(params.temperature, params.top_k, params.top_p, params.min_p)
+        self.filters = params.filters
         self.block: Block | None = None
         self.group_ends: list[int] = []
         self.finish_reason: FinishReason | None = None
