@@ -96,7 +96,7 @@ class Engine:
 
     def record_in(self, metrics: EngineMetrics) -> None:
         """Records every step in `metrics`; to be called before `start`."""
-        worker, stepper, decoder = self._worker, self._stepper, self._decoder
+        worker, stepper = self._worker, self._stepper
         metrics.watch(
             self.model_id,
             running=lambda: stepper.running,
@@ -105,7 +105,7 @@ class Engine:
             kv_used_tokens=lambda: stepper.stats.cached_tokens,
             kv_prefix_tokens=lambda: stepper.stats.prefix_tokens,
             kv_capacity_tokens=self.kv_tokens,
-            branch_budget=lambda: decoder.branch_budget,
+            branch_budget=self._decoder.branch_budget,
         )
         stepper.recorder = StepRecorder(metrics, self.model_id)
 

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -117,16 +116,6 @@ class EngineMetrics:
             self.seconds.labels(model, part)
 
 
-class StepCounts(Protocol):
-    """What is counted since the engine's start."""
-
-    preemptions: int
-
-    @property
-    def reused_tokens(self) -> int:
-        """Prompt tokens that were found in the cache."""
-
-
 class StepRecorder:
     """Records the steps of one engine; the engine's thread calls it, but for `arrived`.
 
@@ -174,7 +163,7 @@ class StepRecorder:
         """The forward pass has ended."""
         self._forwarded = time.perf_counter()
 
-    def ends(self, counts: StepCounts, seconds: dict[str, float]) -> None:
+    def ends(self, preemptions: int, reused: int, seconds: dict[str, float]) -> None:
         """The step has ended; the arguments count from the engine's start, `seconds` by part."""
         if self._metrics is None or not self._works:
             return
@@ -183,7 +172,6 @@ class StepRecorder:
             arrival = self._arrivals.pop(sequence, None)
             if arrival is not None:
                 self._metrics.queue.labels(self._model).observe(max(0.0, now - total - arrival))
-        preemptions, reused = counts.preemptions, counts.reused_tokens
         self._metrics.preemptions.labels(self._model).inc(preemptions - self._preemptions)
         self._metrics.reused.labels(self._model).inc(reused - self._reused_tokens)
         parts = {part: spent - self._seconds.get(part, 0.0) for part, spent in seconds.items()}

@@ -3,11 +3,11 @@
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from ttmark.gen_service.engine.errors import Overloaded
 from ttmark.gen_service.engine.kv_cache_manager import CacheRows
-from ttmark.gen_service.engine.schedulable import Extent, Schedulable, Work
+from ttmark.gen_service.engine.schedulable import Schedulable, Work
 
 
 class FairShare:
@@ -80,20 +80,10 @@ class ReadingShare:
         self._rows.settle([kind for kind, wanted in ((_WRITING, writing), (_READING, reading)) if wanted])
 
 
-class Holder(Protocol):
-    """A sequence with cache rows."""
-
-    extent: Extent | None
-
-    @property
-    def tenant(self) -> str:
-        """Whose it is."""
+J = TypeVar("J", bound=Schedulable)
 
 
-H = TypeVar("H", bound=Holder)
-
-
-def next_victim(running: Sequence[H], ages: Mapping[H, int]) -> H:
+def next_victim(running: Sequence[J], ages: Mapping[J, int]) -> J:
     """The youngest sequence of the tenant that holds most; the oldest of each tenant are the last to go."""
     held = _held(running)
     others = _youngest_first(running, ages)
@@ -103,8 +93,8 @@ def next_victim(running: Sequence[H], ages: Mapping[H, int]) -> H:
 
 
 def beyond_their_share(
-    running: Sequence[H], ages: Mapping[H, int], *, tenant: str, wanted: int, free: int, share: int
-) -> list[H]:
+    running: Sequence[J], ages: Mapping[J, int], *, tenant: str, wanted: int, free: int, share: int
+) -> list[J]:
     """Sequences to take rows from, so that a tenant gets `wanted` of them; none if they are not its due.
 
     They are the youngest of those who hold more than `share`. Each tenant keeps its oldest, and so gets on.
@@ -112,7 +102,7 @@ def beyond_their_share(
     held = _held(running)
     if held[tenant] and held[tenant] + wanted > share:
         return []
-    victims: list[H] = []
+    victims: list[J] = []
     for victim in _youngest_first(running, ages):
         if victim.tenant != tenant and held[victim.tenant] > share:
             held[victim.tenant] -= _rows(victim)
@@ -120,11 +110,11 @@ def beyond_their_share(
     return victims if free + sum(map(_rows, victims)) >= wanted else []
 
 
-def _rows(holder: Holder) -> int:
+def _rows(holder: Schedulable) -> int:
     return holder.extent.length if holder.extent else 0
 
 
-def _held(running: Sequence[H]) -> Counter[str]:
+def _held(running: Sequence[J]) -> Counter[str]:
     """Cache rows of each tenant."""
     held: Counter[str] = Counter()
     for sequence in running:
@@ -132,18 +122,15 @@ def _held(running: Sequence[H]) -> Counter[str]:
     return held
 
 
-def _youngest_first(running: Sequence[H], ages: Mapping[H, int]) -> list[H]:
+def _youngest_first(running: Sequence[J], ages: Mapping[J, int]) -> list[J]:
     """All but the oldest of each tenant."""
     tenants: set[str] = set()
-    others: list[H] = []
+    others: list[J] = []
     for sequence in sorted(running, key=ages.__getitem__):
         if sequence.tenant in tenants:
             others.append(sequence)
         tenants.add(sequence.tenant)
     return others[::-1]
-
-
-J = TypeVar("J", bound=Schedulable)
 
 
 class ReadingLine(Generic[J]):

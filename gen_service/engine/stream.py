@@ -25,10 +25,6 @@ class Mailbox:
         self.cancel = cancel
         self.items: asyncio.Queue[Item] = asyncio.Queue()
 
-    def put(self, item: Item) -> None:
-        """Takes an item in; called in the stream's own event loop."""
-        self.items.put_nowait(item)
-
 
 class DeltaStream(AsyncIterator[Delta]):
     """Deltas of one request; closing it, or dropping it, cancels the request.
@@ -89,4 +85,4 @@ class Outbox:
 
 def _put_all(items: list[tuple[Mailbox, Item]]) -> None:
     for mailbox, item in items:
-        mailbox.put(item)
+        mailbox.items.put_nowait(item)
