@@ -36,7 +36,7 @@ from ttmark.shared.schemas.completions import (
     CompletionResponse,
 )
 from ttmark.shared.schemas.fields import ErrorEnvelope
-from ttmark.shared.schemas.sampling import Usage
+from ttmark.shared.schemas.sampling import ChoiceFields, Usage
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -97,8 +97,10 @@ class ChoicesFormat(ABC):
     whole_schema: ClassVar[type[BaseModel]]
     chunk_schema: ClassVar[type[BaseModel]]
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, body: ChoiceFields) -> None:
         self._plan = plan
+        self._body = body
+        self._shows_blocks = body.watermark is not None and bool(body.watermark.show_blocks)
         self._tokenizer = plan.model.generator.tokenizer
         self._created = int(time.time())
         self._begun: set[int] = set()
@@ -128,18 +130,18 @@ class ChoicesFormat(ABC):
 
     def delta(self, delta: Delta, answer: Answer | None) -> Iterator[bytes]:
         """A chunk, if there is anything to say."""
-        watermark = None if answer is None or self._plan.include_usage else answer.watermark
+        watermark = None if answer is None or self._body.include_usage else answer.watermark
         if watermark is None and not self._says_something(delta):
             return
         first = delta.index not in self._begun
         self._begun.add(delta.index)
         common = self._common(delta.index, delta, first=first)
-        common["watermarked"] = delta.watermarked if self._plan.show_blocks else None
+        common["watermarked"] = delta.watermarked if self._shows_blocks else None
         yield self._chunk([self._choice(delta.text, common, first=first)], None, watermark)
 
     def closing(self, answer: Answer) -> Iterator[bytes]:
         """The token counts if asked for, and the end."""
-        if self._plan.include_usage:
+        if self._body.include_usage:
             yield self._chunk([], answer.usage, answer.watermark)
         yield DONE
 
@@ -151,13 +153,13 @@ class ChoicesFormat(ABC):
         """What a choice holds in either API."""
         plan = self._plan
         wants_logprobs = plan.requests[index].sampling.logprobs is not None
-        with_prompt = first and plan.return_token_ids
+        with_ids = bool(self._body.return_token_ids)
         return {
             "index": index,
             "logprobs": self._logprobs(index, part.logprobs or ()) if wants_logprobs else None,
             "finish_reason": part.finish_reason,
-            "token_ids": list(part.token_ids) if plan.return_token_ids else None,
-            "prompt_token_ids": list(plan.prompt_of(index).token_ids) if with_prompt else None,
+            "token_ids": list(part.token_ids) if with_ids else None,
+            "prompt_token_ids": list(plan.requests[index].prompt_ids) if first and with_ids else None,
         }
 
     def _envelope(
@@ -182,10 +184,10 @@ class ChoicesFormat(ABC):
     ) -> bytes:
         chunk = self._envelope(self.chunk_schema, choices, usage, watermark)
         # Who asks for token counts gets null in the chunks before them, who does not gets no field.
-        return event(chunk, without=() if self._plan.include_usage else ("usage",))
+        return event(chunk, without=() if self._body.include_usage else ("usage",))
 
     def _says_something(self, delta: Delta) -> bool:
-        token_ids = self._plan.return_token_ids and delta.token_ids
+        token_ids = self._body.return_token_ids and delta.token_ids
         return bool(delta.text or delta.finish_reason or delta.logprobs or token_ids)
 
 
@@ -196,7 +198,7 @@ class CompletionFormat(ChoicesFormat):
     chunk_schema = CompletionResponse
 
     def __init__(self, plan: Plan, body: CompletionRequest) -> None:
-        super().__init__(plan)
+        super().__init__(plan, body)
         self._echo = bool(body.echo)
         self._offsets = Counter(dict.fromkeys(range(len(plan.requests)), plan.text_start))
 
@@ -226,8 +228,8 @@ class ChatFormat(ChoicesFormat):
     whole_schema = ChatResponse
     chunk_schema = ChatChunk
 
-    def __init__(self, plan: Plan, _: ChatRequest) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, body: ChatRequest) -> None:
+        super().__init__(plan, body)
         self._calls = [Calls(plan.tools) for _ in plan.requests] if plan.tools else None
         self._reasoning = ""  # of the delta at hand
 

@@ -67,7 +67,7 @@ class Pipeline:
         completions = [self._observer.observe(plan.model.generator, each) for each in plan.requests]
         deltas = merge(completions, idle_seconds=self._backend.limits.keep_alive_seconds)
         steps = account.follow(deltas)
-        if plan.stream:
+        if body.stream:
             # A refusal by the engine comes at once, while the answer can still be an HTTP error.
             first = await unless_disconnected(request.receive, _next(steps))
             headers = stream_headers(plan.marking)

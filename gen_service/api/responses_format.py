@@ -184,9 +184,9 @@ class ResponsesFormat:
         response = self._response("incomplete" if cut else "completed")
         response.incomplete_details = responses.IncompleteDetails() if cut else None
         response.output = list(self._output)
-        if self._plan.return_token_ids:
+        if self._body.return_token_ids:
             response.output[0].token_ids = outcome.token_ids
-            response.output[0].prompt_token_ids = list(self._plan.prompt_of(0).token_ids)
+            response.output[0].prompt_token_ids = list(self._plan.requests[0].prompt_ids)
         response.usage = responses.ResponseUsage(
             input_tokens=usage.prompt_tokens,
             input_tokens_details=responses.InputTokensDetails(

@@ -46,17 +46,8 @@ async def scored(request: GenerationRequest, text: str, tokenizer: TextTokenizer
     return await asyncio.to_thread(lambda: exact_log10_p(marking, tokenizer.encode(text)))
 
 
-@dataclass(frozen=True, slots=True)
-class Receipts:
-    """Of all completions of a response.
-
-    Attributes:
-        hardest: of the completion that is the hardest to detect.
-        choices: in the order of the choices; None where there is one.
-    """
-
-    hardest: Receipt
-    choices: list[Receipt] | None = None
+Receipts = tuple[Receipt, list[Receipt] | None]
+"""Of the completion that is the hardest to detect, and of each choice; None where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +77,10 @@ class ReceiptRule:
                 on a text of the caller's choice: for those who see evidence only.
         """
         if not caller.sees_evidence and (dictated or self.audience == "evidence"):
-            return Receipts(Receipt())
+            return Receipt(), None
         hardest = max(values, key=lambda value: 0.0 if value is None else value)
         choices = [self._receipt(value, caller) for value in values] if len(values) > 1 else None
-        return Receipts(self._receipt(hardest, caller), choices)
+        return self._receipt(hardest, caller), choices
 
     def _receipt(self, value: Log10P, caller: Principal) -> Receipt:
         number = value if caller.sees_evidence else None
@@ -104,6 +95,7 @@ def watermark_block(
     choice: MarkingChoice, reports: Sequence[MarkReport], receipts: Receipts
 ) -> WatermarkBlock:
     """One block for all completions of a response."""
+    hardest, each = receipts
     blocks = sum(report.blocks for report in reports)
     marked = sum(report.watermarked_blocks for report in reports)
     reasons: Counter[str] = Counter()
@@ -119,9 +111,9 @@ def watermark_block(
         policy=None if choice.rule == DEFAULT_RULE else choice.rule,
         blocks=blocks,
         watermarked_blocks=marked,
-        detectability=receipts.hardest.detectability,
-        log10_p=receipts.hardest.log10_p,
-        choices=receipts.choices,
+        detectability=hardest.detectability,
+        log10_p=hardest.log10_p,
+        choices=each,
     )
 
 

@@ -52,14 +52,14 @@ def read(form: ToolFormat, pieces: list[str]) -> tuple[str, list[list[str]], boo
     """Words, calls as name and arguments, and whether the calls are whole."""
     reader, words, calls = CallReader(form), "", list[list[str]]()
     for number, piece in enumerate(pieces):
-        said = reader.read(piece, final=number == len(pieces) - 1)
-        words += said.content
-        assert len({each.index for each in said.calls}) == len(said.calls)
-        for each in said.calls:
-            if each.name is not None:
-                calls.append([each.name, ""])
-            assert each.index == len(calls) - 1 or each.name is None
-            calls[each.index][1] += each.arguments
+        said, called = reader.read(piece, final=number == len(pieces) - 1)
+        words += said
+        assert len({each.index for each in called}) == len(called)
+        for each in called:
+            if each.function.name is not None:
+                calls.append([each.function.name, ""])
+            assert each.index == len(calls) - 1 or each.function.name is None
+            calls[each.index][1] += each.function.arguments
     return words, calls, reader.whole
 
 
