@@ -129,11 +129,24 @@ class ChatTemplate:
             raise BadRequest(
                 f"chat_template_kwargs: {taken[0]} is set by the service.", param="chat_template_kwargs"
             )
+        taught = self.tool_format.taught
+        pieces: list[str] = []
+        written = 0
         try:
             with self._environment.spending(_STEPS + _COPIES * most):
-                return self._written(
-                    messages, field, most, tools, {**variables, "add_generation_prompt": opens_answer}
-                )
+                told = turns(messages) if taught else turns_in_words(messages, tools)
+                given = {"messages": told, "add_generation_prompt": opens_answer, **self._special_tokens}
+                if tools and taught:
+                    given["tools"] = list(tools)
+                for piece in self._template.generate(given, **variables):
+                    written += len(piece)
+                    if written > most:
+                        raise ContextLengthExceeded(
+                            f"The messages are longer than the {most} characters that the model's context "
+                            "can hold.",
+                            param=field,
+                        )
+                    pieces.append(piece)
         except ContextLengthExceeded:
             raise
         except TemplateTooLarge as error:
@@ -146,26 +159,4 @@ class ChatTemplate:
             ) from error
         except Exception as error:  # a template is foreign code
             raise BadRequest("The model's chat template fails on these messages.", param=field) from error
-
-    def _written(
-        self,
-        messages: Sequence[ChatMessage],
-        field: str,
-        most: int,
-        tools: Sequence[Mapping[str, Any]],
-        variables: Mapping[str, Any],
-    ) -> str:
-        pieces: list[str] = []
-        written = 0
-        taught = self.tool_format.taught
-        told = turns(messages) if taught else turns_in_words(messages, tools)
-        shown = {"tools": list(tools)} if tools and taught else {}
-        for piece in self._template.generate(messages=told, **shown, **self._special_tokens, **variables):
-            written += len(piece)
-            if written > most:
-                raise ContextLengthExceeded(
-                    f"The messages are longer than the {most} characters that the model's context can hold.",
-                    param=field,
-                )
-            pieces.append(piece)
         return "".join(pieces)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ttmark.gen_service.api.marking_policy import DEFAULT_RULE, MarkingChoice
-from ttmark.gen_service.engine import GenerationRequest, Marking, MarkReport
+from ttmark.gen_service.engine import GenerationRequest, MarkReport
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.watermark_block import Detectability, Receipt, WatermarkBlock, WatermarkStatus
@@ -27,23 +27,20 @@ Log10P = float | None
 """Of a completion; None where it was not to be marked."""
 
 
-def exact_log10_p(marking: Marking, token_ids: Sequence[int]) -> float:
-    """log10 p of tokens under the PRF key that marked them, at most 0 (paper Eq. 6, exact tail).
-
-    It is what direct detection says of them at any boundary of blocks under this key alone.
-    """
-    return detect_direct(marking.watermark, marking.prf_key, token_ids, phase="any").log10_p
-
-
 async def scored(request: GenerationRequest, text: str, tokenizer: TextTokenizer) -> Log10P:
-    """`exact_log10_p` of a completion's text, read as whoever gets it will have it read.
+    """log10 p of a completion's text under the PRF key that marked it, at most 0 (paper Eq. 6, exact tail).
 
-    On a thread that is neither the engine's nor the loop's.
+    It is what direct detection says of it at any boundary of blocks under this key alone, once it is read as
+    whoever gets it will have it read. On a thread that is neither the engine's nor the loop's.
     """
     marking = request.marking
     if marking is None:
         return None
-    return await asyncio.to_thread(lambda: exact_log10_p(marking, tokenizer.encode(text)))
+
+    def log10_p() -> float:
+        return detect_direct(marking.watermark, marking.prf_key, tokenizer.encode(text), phase="any").log10_p
+
+    return await asyncio.to_thread(log10_p)
 
 
 Receipts = tuple[Receipt, list[Receipt] | None]

@@ -8,7 +8,6 @@ are turned as complex numbers in place, and nothing is transposed for the attent
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from typing import Any, Protocol
 
 import torch
@@ -309,12 +308,6 @@ class FusedLlama:
         return self._head(
             functional.rms_norm(hidden[keep], self._norm.shape, self._norm, self._shape.epsilon)
         )
-
-    @property
-    def products(self) -> list[torch.Tensor]:
-        """The matrices of a pass [in, out], in its order."""
-        of_layers = ((each.query_key_value, each.output, each.gate_up, each.down) for each in self._layers)
-        return [matrix.plain for matrix in (*chain.from_iterable(of_layers), self._head)]
 
     def _operations(self, positions: torch.Tensor, plan: AttentionPlan) -> Operations:
         turns = self._turns(positions)

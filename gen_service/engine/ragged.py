@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ttmark.gen_service.engine.attention import Adopted, Ancestors, AttentionPlan, Chunk, KvCache
 from ttmark.gen_service.engine.native import Kernels
 from ttmark.gen_service.engine.tree_attention import (
-    Span,
     TokenTree,
     TreeAttention,
     prefixes_of,
@@ -149,18 +148,11 @@ class RaggedBatch:
         def on_device(rows: Ints | Sequence[int]) -> torch.Tensor:
             return torch.from_numpy(np.asarray(rows, dtype=np.int64)).to(device)
 
-        spans: dict[tuple[int | None, int], tuple[Span, ...]] = {}
-
-        def spans_for(window: int | None, groups: int) -> tuple[Span, ...]:
-            if (window, groups) not in spans:
-                spans[window, groups] = spans_of(self._trees, window, groups, device)
-            return spans[window, groups]
-
         return AttentionPlan(
             cache=kv_cache,
             slots=on_device(self.slots),
             chunks=tuple(self._chunks),
-            spans=spans_for,
+            spans=cache(lambda window, groups: spans_of(self._trees, window, groups, device)),
             probes=self.probes,
             ancestors=tuple(
                 Ancestors(*on_device(np.concatenate(pairs, axis=1)))

@@ -111,14 +111,6 @@ class Runner:
         logits = self._logits(batch, self._tensor(padded))
         return list(torch.split(logits[: len(keep)], counts))
 
-    @property
-    def products(self) -> list[torch.Tensor]:
-        """The matrices that a pass multiplies with [in, out], in its order."""
-        if self.fused is not None:
-            return self.fused.products
-        linears = (module for module in self.model.modules() if isinstance(module, torch.nn.Linear))
-        return [linear.weight.detach().t() for linear in linears]
-
     @torch.inference_mode()
     def move(self, source: int, target: int, length: int) -> None:
         """Copies cache rows, for an extent that had to grow elsewhere."""
