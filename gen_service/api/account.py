@@ -45,7 +45,6 @@ class Outcome:
     log10_p: float | None = None
 
     def add(self, delta: Delta) -> None:
-        """Goes on by a delta."""
         self.text += delta.text
         self.reasoning += delta.reasoning
         self.token_ids += delta.token_ids
@@ -93,7 +92,6 @@ class Accounting:
         return Account(self, plan, caller, use, grant)
 
     def denied(self, denial: PolicyDenied, caller: Principal, request: Request) -> None:
-        """Records that the marking policy refused a request."""
         self.metrics.policy(denial.rule, "denied")
         self.audit(
             AuditEvent(
@@ -222,7 +220,6 @@ class Account:
 
     @property
     def _completion_tokens(self) -> int:
-        """Tokens generated so far."""
         return sum(len(outcome.token_ids) for outcome in self._outcomes)
 
     def _cached_tokens(self) -> int:

@@ -110,7 +110,6 @@ class ChoicesFormat(ABC):
         """A piece of a completion, `first` if nothing of it was sent before."""
 
     def _whole_choice(self, outcome: Outcome, common: dict[str, Any]) -> BaseModel:
-        """A whole completion."""
         return self._choice(outcome.text, common, first=True)
 
     @abstractmethod
@@ -129,7 +128,6 @@ class ChoicesFormat(ABC):
         yield from ()
 
     def delta(self, delta: Delta, answer: Answer | None) -> Iterator[bytes]:
-        """A chunk, if there is anything to say."""
         watermark = None if answer is None or self._body.include_usage else answer.watermark
         if watermark is None and not self._says_something(delta):
             return
@@ -140,7 +138,6 @@ class ChoicesFormat(ABC):
         yield self._chunk([self._choice(delta.text, common, first=first)], None, watermark)
 
     def closing(self, answer: Answer) -> Iterator[bytes]:
-        """The token counts if asked for, and the end."""
         if self._body.include_usage:
             yield self._chunk([], answer.usage, answer.watermark)
         yield DONE

@@ -85,7 +85,6 @@ async def _next(steps: Steps) -> Step | None:
 
 
 async def _last(steps: Steps) -> Answer:
-    """The answer, once every completion has ended."""
     answer = None
     async with aclosing(steps):
         async for step in steps:

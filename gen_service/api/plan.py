@@ -139,7 +139,6 @@ class Plan:
     reasoning: Reasoning | None = None
 
     def prompt_of(self, index: int) -> Prompt:
-        """The prompt that completion number `index` continues."""
         return self.prompts[index // self.choices_per_prompt]
 
     @property

@@ -32,7 +32,6 @@ class ResponsesFormat:
         self._sent = 0
 
     def whole(self, answer: Answer) -> responses.ResponseObject:
-        """The response that is not streamed."""
         outcome = answer.completions[0]
         for _ in self._write(outcome.reasoning, outcome.text, outcome.finish_reason):
             pass  # events are for streams
@@ -45,11 +44,9 @@ class ResponsesFormat:
             yield self._lifecycle(name, self._response("in_progress"))
 
     def delta(self, delta: Delta, _: Answer | None) -> Iterator[bytes]:
-        """More of the output, if there is any; the watermark waits for the last event."""
         yield from self._write(delta.reasoning, delta.text, delta.finish_reason)
 
     def closing(self, answer: Answer) -> Iterator[bytes]:
-        """The whole response."""
         response = self._ended(answer)
         yield self._lifecycle(
             "response.incomplete" if response.incomplete_details else "response.completed", response

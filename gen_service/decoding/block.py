@@ -121,7 +121,6 @@ class BlockBuilder:
 
     @property
     def depth(self) -> int:
-        """Tokens of the paths that are open."""
         return int(self.paths.shape[1])
 
     @property
@@ -131,7 +130,6 @@ class BlockBuilder:
 
     @property
     def _deep(self) -> bool:
-        """Whether the paths are whole blocks."""
         return self.depth == self._block_size
 
     def grow(self, supports: Sequence[Support]) -> None:

@@ -84,7 +84,6 @@ class Grammar:
         return token in self._ends
 
     def begin(self) -> "GrammarState":
-        """The state of a completion that has no tokens yet."""
         return GrammarState(self._matcher.deep_copy(), self._ends, self._spelling)
 
 
@@ -160,7 +159,6 @@ class GrammarState:
         self._seconds_left -= time.thread_time() - started
 
     def _after(self, path: Sequence[int]) -> _Row:
-        """What may follow a path."""
         with self._at(path) as matcher:
             allowed, complete = np.frombuffer(matcher.compute_bitmask(), np.uint8), matcher.is_accepting()
         if matcher.is_error():  # its mask would allow nothing but an end of text
@@ -210,7 +208,6 @@ class GrammarState:
 
     @contextmanager
     def _at(self, path: Sequence[int]) -> Iterator[LLMatcher]:
-        """The matcher after a path."""
         if path:
             self._matcher.consume_tokens(list(path))
         yield self._matcher

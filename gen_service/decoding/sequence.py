@@ -160,7 +160,6 @@ class Sequence:
 
     @property
     def left(self) -> int:
-        """Tokens that may still be sampled."""
         return self.token_limit - len(self.tokens)
 
     @property

@@ -113,7 +113,6 @@ class Support:
         return float(weights[token] / weights.sum() * self.tail.mass)
 
     def draw(self, uniform: float) -> int:
-        """A token of the distribution."""
         listed = float(self.probs.sum())
         target = uniform * (listed + self.tail_mass)
         if self.tail is None or target < listed:

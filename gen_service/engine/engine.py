@@ -110,7 +110,6 @@ class Engine:
         stepper.recorder = StepRecorder(metrics, self.model_id)
 
     def start(self) -> None:
-        """Starts the engine's thread."""
         self._worker.start()
 
     def stop(self, drain_seconds: float) -> None:

@@ -132,11 +132,9 @@ class StepRecorder:
         self._seconds: dict[str, float] = {}
 
     def arrived(self, sequence: CachedSequence) -> None:
-        """A completion came in."""
         self._arrivals[sequence] = time.monotonic()
 
     def left(self, sequence: CachedSequence) -> None:
-        """A completion ended, possibly before its first step."""
         self._arrivals.pop(sequence, None)
 
     def begins(self, works: Mapping[CachedSequence, Work]) -> None:
@@ -160,7 +158,6 @@ class StepRecorder:
             self._metrics.rows.labels(self._model, kind).inc(count)
 
     def forwarded(self) -> None:
-        """The forward pass has ended."""
         self._forwarded = time.perf_counter()
 
     def ends(self, preemptions: int, reused: int, seconds: dict[str, float]) -> None:

@@ -72,7 +72,6 @@ class ReadingShare:
         self._rows.serve(_WRITING, rows)
 
     def read(self, rows: int) -> None:
-        """Counts rows that are read."""
         self._rows.serve(_READING, rows)
 
     def settle(self, *, writing: bool, reading: bool) -> None:
@@ -115,7 +114,6 @@ def _rows(holder: Schedulable) -> int:
 
 
 def _held(running: Sequence[J]) -> Counter[str]:
-    """Cache rows of each tenant."""
     held: Counter[str] = Counter()
     for sequence in running:
         held[sequence.tenant] += _rows(sequence)
@@ -159,11 +157,9 @@ class ReadingLine(Generic[J]):
 
     @property
     def held(self) -> int:
-        """Cache rows that readings hold."""
         return sum(reading.extent.length for reading in self.running if reading.extent)
 
     def add(self, reading: J) -> None:
-        """Queues a reading behind the others."""
         self.waiting.append(reading)
 
     def begin_pass(self, *, writing: bool) -> None:
@@ -225,7 +221,6 @@ class DrainRate:
         self._interval: float | None = None
 
     def tick(self) -> None:
-        """A request has left."""
         now = time.monotonic()
         if self._last is not None:
             passed = now - self._last

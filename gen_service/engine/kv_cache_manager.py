@@ -83,7 +83,6 @@ class Prefixes:
 
     @property
     def rows(self) -> int:
-        """Cache rows that they take."""
         return sum(prefix.extent.length for prefix in self._kept)
 
     def longest(self, tenant: str, trace: bytes) -> tuple[Prefix | None, int]:
@@ -116,7 +115,6 @@ class Prefixes:
         return [other.extent for other in covered + oldest]
 
     def touch(self, prefix: Prefix) -> None:
-        """A prefix is used: it becomes the last to go."""
         self._kept.remove(prefix)
         self._kept.append(prefix)
 
@@ -132,14 +130,12 @@ class Prefixes:
         return self._kept.pop(0).extent if self._kept else None
 
     def drop_tenant(self, tenant: str) -> list[Extent]:
-        """Forgets all of a tenant's; their rows."""
         dropped = [prefix.extent for prefix in self._kept if prefix.tenant == tenant]
         self._kept = [prefix for prefix in self._kept if prefix.tenant != tenant]
         return dropped
 
 
 def trace_part(trace: bytes, count: int) -> bytes:
-    """The first `count` tokens of a trace."""
     return trace[: count * _WIDTH]
 
 
@@ -247,17 +243,14 @@ class CacheRows(Generic[J]):
 
     @property
     def available(self) -> int:
-        """Rows that no sequence holds."""
         return self._allocator.free_rows + self._prefixes.rows
 
     @property
     def held(self) -> int:
-        """Rows that sequences hold."""
         return self._allocator.capacity - self.available
 
     @property
     def prefix_rows(self) -> int:
-        """Rows that are kept as prefixes."""
         return self._prefixes.rows
 
     def admit(self, sequence: J, wanted: int) -> bool:
@@ -319,7 +312,6 @@ class CacheRows(Generic[J]):
             self._allocator.give_back(free)
 
     def forget_prefixes(self, tenant: str) -> None:
-        """Frees all prefixes of a tenant."""
         for free in self._prefixes.drop_tenant(tenant):
             self._allocator.give_back(free)
 

@@ -127,7 +127,6 @@ class Acceleration:
     fused: FusedLlama | None = field(default=None, compare=False, repr=False)
 
     def runner(self, model: Any, cache: KvCache, *, reproducible: bool = True) -> Runner:
-        """A runner with it."""
         return Runner(
             model,
             cache,
@@ -228,7 +227,6 @@ def _rope_types(parameters: dict[str, Any]) -> set[str]:
 
 
 def _dtypes(settings: EngineSettings) -> tuple[str, ...]:
-    """The dtypes to choose from."""
     if settings.dtype == "auto":
         return ("float32", "bfloat16") if _device(settings.device).type == "cpu" else ("auto",)
     if not isinstance(getattr(torch, settings.dtype, None), torch.dtype):

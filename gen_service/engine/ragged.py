@@ -173,7 +173,6 @@ class RaggedBatch:
         )
 
     def leave_branches(self, kept: dict[int, torch.Tensor]) -> None:
-        """Leaves keys and values of the probed rows with the probes."""
         for probe, rows in self._probes:
             probe.branches = Branches(probe.paths, rows, kept)
 

@@ -89,7 +89,6 @@ class Scheduler(Generic[J]):
 
     @property
     def reserved_rows(self) -> int:
-        """Cache rows that sequences hold."""
         return self._rows.held
 
     @property
@@ -103,7 +102,6 @@ class Scheduler(Generic[J]):
         return self._rows.reused_tokens
 
     def add(self, sequence: J) -> None:
-        """Queues a sequence behind the others."""
         self._age[sequence] = self._arrivals
         self._arrivals += 1
         self.waiting.append(sequence)

@@ -72,7 +72,6 @@ class Stepper:
         self._deliver(failures | read | tokens)
 
     def _take_in(self, arrivals: Arrivals) -> None:
-        """Queues new completions, and drops those that were cancelled or are late."""
         for sequence, mailbox in arrivals:
             self.mailboxes[sequence] = mailbox
             line = self._scheduler.readings if isinstance(sequence, TextReading) else self._scheduler
@@ -157,7 +156,6 @@ class Stepper:
         self._outbox.send()
 
     def fail_all(self, error: SequenceFailed) -> None:
-        """Ends everything in hand, after a fault of the engine itself."""
         self._fail(list(self.mailboxes), error)
         self._outbox.send()
 
@@ -190,7 +188,6 @@ class Stepper:
 
     @property
     def running(self) -> int:
-        """Completions that have a place in the steps."""
         return len(self._scheduler.running) + len(self._scheduler.readings.running)
 
     @property

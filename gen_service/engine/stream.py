@@ -69,7 +69,6 @@ class Outbox:
         self._items_of: dict[asyncio.AbstractEventLoop, list[tuple[Mailbox, Item]]] = defaultdict(list)
 
     def add(self, mailbox: Mailbox, item: Item) -> None:
-        """Keeps an item until the next `send`."""
         self._items_of[mailbox.loop].append((mailbox, item))
 
     def send(self) -> None:

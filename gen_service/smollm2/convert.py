@@ -39,7 +39,6 @@ class GGUFFile:
         return self._reader.fields[key].contents()
 
     def __len__(self) -> int:
-        """Number of tensors."""
         return len(self._reader.tensors)
 
     def tensors(self) -> Iterator[tuple[str, NDArray[np.float32]]]:
@@ -83,7 +82,6 @@ def _write(path: Path, value: dict[str, Any]) -> None:
 
 
 def model_config(file: GGUFFile) -> dict[str, Any]:
-    """`config.json` of `LlamaForCausalLM`."""
     heads, width = file["llama.attention.head_count"], file["llama.embedding_length"]
     return {
         "architectures": ["LlamaForCausalLM"],

@@ -64,7 +64,6 @@ class Job:
 
     @property
     def tenant(self) -> str:
-        """Whose it is."""
         return self.ticket.request.tenant
 
     @property
@@ -239,7 +238,6 @@ class Host:
             self._loop.call_soon_threadsafe(self._begin, job)
 
     def cancel(self, job: Job) -> None:
-        """Ends a request without a further piece."""
         with suppress(RuntimeError):  # the loop is closed: so is everything
             self._loop.call_soon_threadsafe(self._leave, job)
 
@@ -260,7 +258,6 @@ class Host:
             self._folder.cleanup()
 
     def call(self, method: str) -> list[Any]:
-        """Asks every worker."""
         return list(asyncio.run_coroutine_threadsafe(self._llm.collective_rpc(method), self._loop).result())
 
     def forget_prefixes(self) -> bool:

@@ -106,7 +106,6 @@ class VllmEngine:
         self._metrics = metrics
 
     def start(self) -> None:
-        """Takes requests from now on."""
         self._host.accepting = True
 
     def stop(self, drain_seconds: float) -> None:

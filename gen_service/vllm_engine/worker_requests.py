@@ -51,7 +51,6 @@ class Desk:
 
     @property
     def size(self) -> int:
-        """Requests and tickets in hand."""
         return len(self._tickets) + len(self._in_hand)
 
     def take(self, ticket: Ticket) -> None:
@@ -145,11 +144,9 @@ class Desk:
         self._report_failure(request.ticket, error)
 
     def finish(self, reading: Reading) -> None:
-        """A text was read to its end."""
         self._report.readings[reading.ticket] = reading.logprobs.values
 
     def step_begins(self) -> None:
-        """A forward is about to run."""
         self._meter.begins()
 
     def count_rows(self, rows: Mapping[str, tuple[int, bool]]) -> None:
