@@ -64,19 +64,12 @@ class ConversationEncoder:
         *,
         opens_answer: bool = True,
     ) -> tuple[str, tuple[int, ...]]:
-        """The prompt, as text and as token ids.
-
-        Args:
-            field: what the request calls the conversation.
-            most: characters that the prompt may have.
-            tools: as OpenAI's chat API writes them.
-            variables: further ones of the template.
-            opens_answer: whether the opening of the assistant's next message ends it.
+        """The prompt, as text and as token ids; for the arguments see `ChatTemplate.render`.
 
         Raises:
             BadRequest: the template refuses the conversation; a message holds a control token and the rule
                 is to refuse, or the tokenizer has no other way to read it.
-            ContextLengthExceeded: the prompt has more characters.
+            ContextLengthExceeded: the prompt has more characters than `most`.
         """
         if self._rule == "control" or not self._control_ids:
             text = self._template.render(messages, field, most, tools, variables, opens_answer=opens_answer)

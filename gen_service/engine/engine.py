@@ -101,11 +101,13 @@ class Engine:
             self.model_id,
             running=lambda: stepper.running,
             waiting=lambda: worker.waiting,
-            waiting_tenants=lambda: stepper.stats.waiting_tenants,
-            kv_used_tokens=lambda: stepper.stats.cached_tokens,
-            kv_prefix_tokens=lambda: stepper.stats.prefix_tokens,
-            kv_capacity_tokens=self.kv_tokens,
-            branch_budget=self._decoder.branch_budget,
+            levels={
+                "ttmark_engine_waiting_tenants": lambda: stepper.stats.waiting_tenants,
+                "ttmark_engine_kv_cache_used_tokens": lambda: stepper.stats.cached_tokens,
+                "ttmark_engine_kv_cache_prefix_tokens": lambda: stepper.stats.prefix_tokens,
+                "ttmark_engine_kv_cache_capacity_tokens": lambda: self.kv_tokens,
+                "ttmark_engine_branch_budget": self._decoder.branch_budget,
+            },
         )
         stepper.recorder = StepRecorder(metrics, self.model_id)
 
@@ -120,16 +122,11 @@ class Engine:
         self._worker.stop(drain_seconds)
 
     def check_queue(self, tenant: str) -> None:
-        """Does nothing while the queue has a place for the tenant; `generate` may find it taken nevertheless.
-
-        Raises:
-            Overloaded: it is full.
-        """
+        """See `Generator`; `generate` may find the place taken nevertheless."""
         self._worker.check_queue(tenant)
 
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
-        """Starts a completion; to be called in a running event loop. Closing or dropping the iterator cancels
-        it.
+        """See `Generator`; to be called in a running event loop. Dropping the iterator cancels, too.
 
         Raises:
             ContextTooLong, Overloaded, Draining: at once.
@@ -141,13 +138,7 @@ class Engine:
         )
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
-        """Log-probabilities (nats) of a text's tokens after those before them [tokens]; cancelling ends it.
-
-        What the first token is without a prompt the model does not say: it counts as certain.
-
-        Raises:
-            ContextTooLong, Overloaded, Draining, SequenceFailed, OutOfTime, EngineDied: see `errors`.
-        """
+        """See `Generator`. What the first token is without a prompt the model does not say: it is certain."""
         tokens = len(request.prompt_ids) + len(request.text_ids)
         if tokens > self.context_length:
             raise ContextTooLong(

@@ -15,6 +15,15 @@ _ROW_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 _CANDIDATE_BUCKETS = (1, 2, 4, 8, 12, 16, 24, 32, 50, 100, 200, 500)
 ROW_KINDS = ("prefill", "probe", "commit", "reading")
 STEP_PARTS = ("forward", "filters", "reweight", "other")
+LEVELS = {
+    "ttmark_engine_kv_cache_used_tokens": "Cache rows in use.",
+    "ttmark_engine_kv_cache_capacity_tokens": "Cache rows there are.",
+    "ttmark_engine_kv_cache_prefix_tokens": (
+        "Cache rows that are kept for prompts to come; they are free for any completion that needs them."
+    ),
+    "ttmark_engine_waiting_tenants": "Tenants of whom a completion had no part in the last step.",
+    "ttmark_engine_branch_budget": "Candidates of a block level that may be probed together now.",
+}
 
 
 class EngineMetrics:
@@ -22,28 +31,13 @@ class EngineMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter = partial(Counter, registry=registry)
-        gauge = partial(Gauge, registry=registry)
         histogram = partial(Histogram, registry=registry)
-        self._requests = gauge("ttmark_engine_requests", "Completions in hand.", ["model", "state"])
-        self._kv_used = gauge("ttmark_engine_kv_cache_used_tokens", "Cache rows in use.", ["model"])
-        self._kv_capacity = gauge(
-            "ttmark_engine_kv_cache_capacity_tokens", "Cache rows there are.", ["model"]
+        self._requests = Gauge(
+            "ttmark_engine_requests", "Completions in hand.", ["model", "state"], registry=registry
         )
-        self._kv_prefix = gauge(
-            "ttmark_engine_kv_cache_prefix_tokens",
-            "Cache rows that are kept for prompts to come; they are free for any completion that needs them.",
-            ["model"],
-        )
-        self._waiting_tenants = gauge(
-            "ttmark_engine_waiting_tenants",
-            "Tenants of whom a completion had no part in the last step.",
-            ["model"],
-        )
-        self._branch_budget = gauge(
-            "ttmark_engine_branch_budget",
-            "Candidates of a block level that may be probed together now.",
-            ["model"],
-        )
+        self._levels = {
+            name: Gauge(name, what, ["model"], registry=registry) for name, what in LEVELS.items()
+        }
         self.queue = histogram(
             "ttmark_engine_queue_seconds",
             "Time from a completion's arrival to its first place in a step.",
@@ -91,20 +85,17 @@ class EngineMetrics:
         *,
         running: Callable[[], float],
         waiting: Callable[[], float],
-        waiting_tenants: Callable[[], float],
-        kv_used_tokens: Callable[[], float],
-        kv_prefix_tokens: Callable[[], float],
-        kv_capacity_tokens: float,
-        branch_budget: Callable[[], float],
+        levels: Mapping[str, Callable[[], float]],
     ) -> None:
-        """Reads these at each scrape, so that they are true even while the engine's thread hangs."""
+        """Reads these at each scrape, so that they are true even while the engine's thread hangs.
+
+        Args:
+            levels: each of LEVELS.
+        """
         self._requests.labels(model, "running").set_function(running)
         self._requests.labels(model, "waiting").set_function(waiting)
-        self._waiting_tenants.labels(model).set_function(waiting_tenants)
-        self._kv_used.labels(model).set_function(kv_used_tokens)
-        self._kv_prefix.labels(model).set_function(kv_prefix_tokens)
-        self._kv_capacity.labels(model).set(kv_capacity_tokens)
-        self._branch_budget.labels(model).set_function(branch_budget)
+        for name, gauge in self._levels.items():
+            gauge.labels(model).set_function(levels[name])
         self.queue.labels(model)
         self.step_rows.labels(model)
         self.candidates.labels(model)

@@ -8,7 +8,7 @@ are turned as complex numbers in place, and nothing is transposed for the attent
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -102,25 +102,8 @@ class Shape:
     epsilon: float
 
 
-class Operations(Protocol):
-    """The operations of one pass. What a method returns holds until the next call of one."""
-
-    def normalise(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        """RMS normalisation of [rows, width]."""
-
-    def gate(self, gate_up: torch.Tensor) -> torch.Tensor:
-        """activation(gate) * up: [rows, 2 * inner] -> [rows, inner]"""
-
-    def attend(self, layer: int, packed: torch.Tensor, window: int | None) -> torch.Tensor:
-        """Attention of a layer -> [rows, heads * dim].
-
-        Args:
-            packed: queries, keys and values [rows, (heads + 2 * kv_heads) * dim]; it is changed.
-        """
-
-
 class TorchOperations:
-    """For any pass.
+    """The operations of any pass.
 
     Args:
         turns: what queries and keys are multiplied with, complex64 [rows, 1, dim / 2].
@@ -139,17 +122,24 @@ class TorchOperations:
         self._activation, self._kernels = activation, kernels
 
     def normalise(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        """RMS normalisation of [rows, width]."""
         if self._kernels is not None:
             return self._kernels.normalise(rows, weight, self._shape.epsilon)
         return functional.rms_norm(rows, weight.shape, weight, self._shape.epsilon)
 
     def gate(self, gate_up: torch.Tensor) -> torch.Tensor:
+        """activation(gate) * up: [rows, 2 * inner] -> [rows, inner]"""
         if self._kernels is not None:
             return self._kernels.gate(gate_up)
         gate, up = gate_up.chunk(2, dim=1)
         return self._activation(gate).mul_(up)
 
     def attend(self, layer: int, packed: torch.Tensor, window: int | None) -> torch.Tensor:
+        """Attention of a layer -> [rows, heads * dim].
+
+        Args:
+            packed: queries, keys and values [rows, (heads + 2 * kv_heads) * dim]; it is changed.
+        """
         heads, kv_heads, dim = self._shape.heads, self._shape.kv_heads, self._shape.dim
         rows, turned = packed.shape[0], heads + kv_heads
         if self._kernels is not None:
@@ -162,7 +152,9 @@ class TorchOperations:
 
 
 class CompiledOperations:
-    """For passes of commits and probes; what they share between layers is made once.
+    """The same of passes of commits and probes; what they share between layers is made once.
+
+    What a method returns holds until the next call of one.
 
     Args:
         turns: complex64 [rows, 1, dim / 2], of the rows' positions.
@@ -309,7 +301,9 @@ class FusedLlama:
             functional.rms_norm(hidden[keep], self._norm.shape, self._norm, self._shape.epsilon)
         )
 
-    def _operations(self, positions: torch.Tensor, plan: AttentionPlan) -> Operations:
+    def _operations(
+        self, positions: torch.Tensor, plan: AttentionPlan
+    ) -> TorchOperations | CompiledOperations:
         turns = self._turns(positions)
         if self._kernels is not None and plan.kernel is not None and not plan.chunks:
             return CompiledOperations(plan, self._shape, turns, self._kernels)

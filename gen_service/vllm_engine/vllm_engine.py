@@ -97,11 +97,17 @@ class VllmEngine:
             self.model_id,
             running=lambda: self.running,
             waiting=lambda: self.waiting,
-            waiting_tenants=lambda: len({job.tenant for job in list(host.jobs.values()) if not job.started}),
-            kv_used_tokens=lambda: host.levels.cache_usage * self.kv_tokens if host.jobs else 0,
-            kv_prefix_tokens=lambda: 0,  # vLLM does not say
-            kv_capacity_tokens=self.kv_tokens,
-            branch_budget=lambda: self._max_branches,
+            levels={
+                "ttmark_engine_waiting_tenants": lambda: len(
+                    {j.tenant for j in list(host.jobs.values()) if not j.started}
+                ),
+                "ttmark_engine_kv_cache_used_tokens": lambda: (
+                    host.levels.cache_usage * self.kv_tokens if host.jobs else 0
+                ),
+                "ttmark_engine_kv_cache_prefix_tokens": lambda: 0,  # vLLM does not say
+                "ttmark_engine_kv_cache_capacity_tokens": lambda: self.kv_tokens,
+                "ttmark_engine_branch_budget": lambda: self._max_branches,
+            },
         )
         self._metrics = metrics
 
@@ -109,28 +115,15 @@ class VllmEngine:
         self._host.accepting = True
 
     def stop(self, drain_seconds: float) -> None:
-        """Takes no new requests, lets those in hand finish for at most `drain_seconds`, then ends. Blocks.
-
-        What is not finished by then fails with `Draining`. A second call with less time cuts the first short.
-        """
+        """See `Engine.stop`."""
         self._host.stop(drain_seconds)
 
     def check_queue(self, tenant: str) -> None:
-        """Does nothing while the queue has a place for the tenant; `generate` may find it taken nevertheless.
-
-        Raises:
-            Overloaded: it is full.
-        """
+        """See `Engine.check_queue`."""
         self._host.check_queue(tenant)
 
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
-        """Starts a completion; to be called in a running event loop. Closing or dropping the iterator cancels
-        it.
-
-        Raises:
-            ContextTooLong, Overloaded, Draining: at once.
-            SequenceFailed, OutOfTime, Draining, EngineDied: while iterating.
-        """
+        """See `Engine.generate`."""
         prompt, more = len(request.prompt_ids), request.sampling.max_tokens
         if prompt + more > self.context_length:
             raise ContextTooLong(
@@ -144,13 +137,7 @@ class VllmEngine:
         return DeltaStream(self._submit(request, tokens, more, whole_prompt=request.repeatable).mailbox)
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
-        """Log-probabilities (nats) of a text's tokens after those before them [tokens]; cancelling ends it.
-
-        What the first token is without a prompt the model does not say: it counts as certain.
-
-        Raises:
-            ContextTooLong, Overloaded, Draining, SequenceFailed, OutOfTime, EngineDied: see `errors`.
-        """
+        """See `Engine.read`."""
         tokens = [*request.prompt_ids, *request.text_ids]
         if len(tokens) > self.context_length:
             raise ContextTooLong(
