@@ -105,9 +105,6 @@ _ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
 _BATCH_DEPENDENT_ROPE = {"dynamic", "longrope"}
 _CHECK_TOKENS = 24
 _CHECK_CHUNK = 9
-_KERNELS_KEPT = (
-    256  # of oneDNN, one for each shape of a product; its own 1,024 take 0.1 GB more and save no time
-)
 _PACKED_SHARE = 0.25  # of the free memory, which the packed copy of the weights may take
 _TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.15, torch.float16: 0.05}
 
