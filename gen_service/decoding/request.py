@@ -70,11 +70,6 @@ class SamplingParams:
         _require(self.max_branches is None or self.max_branches >= 1, "max_branches must be at least 1")
 
     @property
-    def greedy(self) -> bool:
-        """Whether the likeliest token is always taken, so that there is nothing to watermark."""
-        return self.temperature == 0.0
-
-    @property
     def filters(self) -> FilterParams:
         """Those of its fields that are filters."""
         return FilterParams(**{each.name: getattr(self, each.name) for each in fields(FilterParams)})

@@ -246,7 +246,7 @@ class Sequence:
         size = self._block_size
         if self._marked is None:
             return self._plain_block(self.request.unmarked_reason or _DEFAULT_UNMARKED_REASON)
-        if self.params.greedy:
+        if self.filters.greedy:
             return self._plain_block("greedy")
         if self.left < size:
             return self._plain_block("odd_end")

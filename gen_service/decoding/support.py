@@ -22,6 +22,7 @@ class FilterParams:
 
     @property
     def greedy(self) -> bool:
+        """Whether the likeliest token is always taken, so that there is nothing to watermark."""
         return self.temperature == 0.0
 
     @property
