@@ -1,6 +1,7 @@
 """The block of a completion in the making: its joint distribution (Algorithm 1), built level by level.
 
-A complete block is drawn after reweighting, unless the model's own choice has too small a share in it.
+A complete block is drawn from the reweighted distribution, or from the joint distribution as it is where the
+model's own choice has too small a share in it.
 """
 
 import time

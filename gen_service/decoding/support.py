@@ -1,4 +1,4 @@
-"""The distribution that the filters leave of a row, and the largest logits that they look for it in."""
+"""What the filters leave of a row: its likeliest tokens, found without sorting, and their distribution."""
 
 import math
 from dataclasses import dataclass
