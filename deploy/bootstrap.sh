@@ -26,7 +26,7 @@ fi
 echo "ttmark: installing into $venv (first time: a few minutes) ..."
 if $venv/bin/python -c 'import torch' 2>/dev/null; then
     constraints=$venv/constraints.txt
-    grep -Ev '^(torch|triton)==' constraints.txt > $constraints
+    grep -v '^torch==' constraints.txt > $constraints
 else
     # First and by its exact version: a looser requirement takes a build with gigabytes of CUDA packages.
     $venv/bin/python -m pip install --disable-pip-version-check -q -c constraints.txt \

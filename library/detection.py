@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.pipeline import Reach, without_finding
-from ttmark.library.errors import TokenizerUnknown
 from ttmark.library.finding import Finding, FoundPassage
 from ttmark.library.key import Key, Variant
-from ttmark.library.tokenizer import text_tokenizer, tokenizers_of
+from ttmark.library.tokenizer import TokenizerUnknown, text_tokenizer, tokenizers_of
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 from ttmark.shared.watermark.likelihood.marked_passages import find_carried

@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from ttmark.library.errors import KeyDetectsOnly
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.key_files import EXPORT_FORMAT as EXPORTED
 from ttmark.shared.keys.key_files import SECRET_BYTES, Dated, LibraryKeyFile, NotAKeyFile, RevealedKey
@@ -21,6 +20,10 @@ _MOST_BYTES = 1 << 20
 
 Variant = tuple[Profile, tuple[bytes, ...]]
 """A profile and its 16-byte PRF keys."""
+
+
+class KeyDetectsOnly(ValueError):
+    """A key that was exported from a key store finds texts and marks none."""
 
 
 class Key(Confidential):

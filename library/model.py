@@ -15,10 +15,9 @@ from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Readin
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import Engine, EngineSettings
 from ttmark.gen_service.smollm2 import SMOLLM2
+from ttmark.library.generation_requests import generation_request, sampling_params
 from ttmark.library.in_transformers import InTransformers
 from ttmark.library.key import Key
-from ttmark.library.requests import generation_request
-from ttmark.library.sampling import sampling_params
 from ttmark.library.tokenizer import text_tokenizer
 from ttmark.services.local.smollm2 import get_smollm2
 from ttmark.services.model_folder import model_id, read_chat_template, read_sampling_defaults, resolve_model

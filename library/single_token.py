@@ -12,8 +12,8 @@ from transformers import LogitsProcessor
 
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.support import WINDOW, FilterParams, Support
+from ttmark.library.generation_requests import OPENING_BITS
 from ttmark.library.key import Key
-from ttmark.library.requests import OPENING_BITS
 from ttmark.library.tokenizer import text_tokenizer
 from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
 

@@ -12,10 +12,9 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from ttmark.library.generation_requests import generation_request, sampling_params
 from ttmark.library.in_transformers import InTransformers
 from ttmark.library.key import Key
-from ttmark.library.requests import generation_request
-from ttmark.library.sampling import sampling_params
 from ttmark.library.tokenizer import text_tokenizer
 
 _KNOWN = (

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.provenance import LabelRule
-from ttmark.gen_service.api.watermark_block import ReceiptRule
+from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.models import Models

@@ -98,8 +98,8 @@ def _load_vllm(name: str, folder: Path, settings: GenerationSettings) -> Running
     prepare_for_vllm()
     if settings.threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(settings.threads)
-    from ttmark.gen_service.vllm_engine.engine import VllmEngine
-    from ttmark.gen_service.vllm_engine.settings import VllmSettings
+    from ttmark.gen_service.vllm_engine.vllm_engine import VllmEngine
+    from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings
 
     with no_start_after(ModelLoadError):
         return VllmEngine.load(

@@ -57,8 +57,8 @@ class InVllm:
         show([ratios(seen)], seen, self.json)
 
     def _measured(self) -> Iterator[Measurement]:
-        from ttmark.gen_service.vllm_engine.engine import VllmEngine
-        from ttmark.gen_service.vllm_engine.settings import VllmSettings
+        from ttmark.gen_service.vllm_engine.vllm_engine import VllmEngine
+        from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings
 
         counts, sizes, lengths = (
             [int(each) for each in chosen.split(",")]

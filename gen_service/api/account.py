@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import structlog
 from starlette.requests import Request
 
-from ttmark.gen_service.api.observer import GenerationMetrics
+from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
 from ttmark.gen_service.api.reasoning import ReasoningReader
-from ttmark.gen_service.api.watermark_block import ReceiptRule, scored, watermark_block
+from ttmark.gen_service.api.watermark_report import ReceiptRule, scored, watermark_block
 from ttmark.gen_service.engine import Delta, FinishReason, MarkReport, TokenLogprob
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import InternalError, PolicyDenied
@@ -45,7 +45,6 @@ class Outcome:
     log10_p: float | None = None
 
     def add(self, delta: Delta) -> None:
-        """Goes on by a delta."""
         self.text += delta.text
         self.reasoning += delta.reasoning
         self.token_ids += delta.token_ids
@@ -93,7 +92,6 @@ class Accounting:
         return Account(self, plan, caller, use, grant)
 
     def denied(self, denial: PolicyDenied, caller: Principal, request: Request) -> None:
-        """Records that the marking policy refused a request."""
         self.metrics.policy(denial.rule, "denied")
         self.audit(
             AuditEvent(
@@ -222,7 +220,6 @@ class Account:
 
     @property
     def _completion_tokens(self) -> int:
-        """Tokens generated so far."""
         return sum(len(outcome.token_ids) for outcome in self._outcomes)
 
     def _cached_tokens(self) -> int:

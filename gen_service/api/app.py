@@ -8,12 +8,12 @@ from opentelemetry.trace import NoOpTracerProvider
 
 from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import GenerationBackend
-from ttmark.gen_service.api.observer import GenerationMetrics, Observer
+from ttmark.gen_service.api.generation_metrics import GenerationMetrics, Observer
 from ttmark.gen_service.api.pipeline import Pipeline
 from ttmark.gen_service.api.readings import Reader
 from ttmark.gen_service.api.routes import BODY_SCOPES, EVENT_PAYLOADS, describe_events, generation_router
-from ttmark.gen_service.api.verification import Verifier
-from ttmark.gen_service.api.watermark_block import described_headers
+from ttmark.gen_service.api.verifier import Verifier
+from ttmark.gen_service.api.watermark_report import described_headers
 from ttmark.gen_service.playground import playground_router
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.health import Readiness

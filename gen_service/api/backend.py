@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.gen_service.api.chat_template import ChatTemplate
-from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder, TokenText
+from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
 from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
 from ttmark.gen_service.api.reasoning import Reasoning, ReasoningRule, ReasoningTags, tags_of
-from ttmark.gen_service.api.watermark_block import ReceiptRule
+from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.engine import Delta, GenerationRequest, ReadingRequest
 from ttmark.shared.http.service_errors import ModelNotFound
@@ -105,7 +105,6 @@ class ServedModel:
         reasoning_rule: in which tags the model reasons before it answers.
         created: Unix time at which it was loaded.
         grammars: makes grammars over its tokens.
-        token_text: what its tokens read as.
         reasoning_tags: None where answers have no reasoning that shows in their text.
         conversations: reads conversations; None where there is no chat template.
         most_characters: of a prompt; more cannot fit the context, whatever its tokens are.
@@ -118,7 +117,6 @@ class ServedModel:
     reasoning_rule: ReasoningRule = "auto"
     created: int = field(default_factory=lambda: int(time.time()))
     grammars: JsonGrammars = field(init=False)
-    token_text: TokenText = field(init=False)
     reasoning_tags: ReasoningTags | None = field(init=False)
     conversations: ConversationEncoder | None = field(init=False)
     most_characters: int = field(init=False)
@@ -126,7 +124,6 @@ class ServedModel:
     def __post_init__(self) -> None:
         tokenizer = self.generator.tokenizer
         object.__setattr__(self, "grammars", JsonGrammars(tokenizer, self.generator.eos_token_ids))
-        object.__setattr__(self, "token_text", TokenText(tokenizer))
         template = self.chat_template
         tags = tags_of(template.source, self.reasoning_rule) if template else None
         if tags and any(map(self.control_token, (tags.start, tags.end))):

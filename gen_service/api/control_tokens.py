@@ -1,13 +1,9 @@
-"""Control tokens such as `<|im_end|>`: those of the chat template count, those that users write are text.
-
-Also here, what single tokens look like as text, for log probabilities.
-"""
+"""Control tokens such as `<|im_end|>`: those of the chat template count, those that users write are text."""
 
 import json
 import re
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -68,19 +64,12 @@ class ConversationEncoder:
         *,
         opens_answer: bool = True,
     ) -> tuple[str, tuple[int, ...]]:
-        """The prompt, as text and as token ids.
-
-        Args:
-            field: what the request calls the conversation.
-            most: characters that the prompt may have.
-            tools: as OpenAI's chat API writes them.
-            variables: further ones of the template.
-            opens_answer: whether the opening of the assistant's next message ends it.
+        """The prompt, as text and as token ids; for the arguments see `ChatTemplate.render`.
 
         Raises:
             BadRequest: the template refuses the conversation; a message holds a control token and the rule
                 is to refuse, or the tokenizer has no other way to read it.
-            ContextLengthExceeded: the prompt has more characters.
+            ContextLengthExceeded: the prompt has more characters than `most`.
         """
         if self._rule == "control" or not self._control_ids:
             text = self._template.render(messages, field, most, tools, variables, opens_answer=opens_answer)
@@ -147,41 +136,3 @@ def _renamed(backend: Tokenizer, names: dict[str, str]) -> str:
         if token["content"] in names:
             token |= {"content": names[token["content"]], "normalized": False, "single_word": False}
     return json.dumps(description)
-
-
-# JSON has no minus infinity; OpenAI's API writes this.
-LEAST_LOGPROB = -9999.0
-_REPLACEMENT = "\ufffd"
-
-
-class TokenText:
-    """Texts of a tokenizer's tokens; a space in front of a word is kept, special tokens show their names."""
-
-    def __init__(self, tokenizer: TextTokenizer) -> None:
-        self._tokenizer = tokenizer
-        self.text = cache(self._text)
-
-    def _text(self, token_id: int) -> str:
-        alone = self._tokenizer.decode([token_id])
-        # Decoders may drop the space at the start of a text, so the token is read as the second of two.
-        second = self._tokenizer.decode([token_id, token_id])[len(alone) :]
-        return second or alone or self._tokenizer.backend.id_to_token(token_id) or ""
-
-    def utf8(self, token_id: int) -> list[int] | None:
-        """The token's bytes; None for a part of a character."""
-        text = self.text(token_id)
-        return None if _REPLACEMENT in text else list(text.encode())
-
-
-def finite(logprob: float) -> float:
-    """A log probability as JSON can say it."""
-    return max(logprob, LEAST_LOGPROB)
-
-
-def text_offsets(texts: Sequence[str], start: int) -> list[int]:
-    """Where each text begins when they follow each other from character `start`."""
-    offsets = []
-    for text in texts:
-        offsets.append(start)
-        start += len(text)
-    return offsets

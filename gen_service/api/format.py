@@ -5,15 +5,17 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from itertools import accumulate
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from ttmark.gen_service.api.account import Answer, Outcome
-from ttmark.gen_service.api.control_tokens import finite, text_offsets
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.engine import Delta, TokenLogprob
+from ttmark.shared.byte_reading import LEAST_LOGPROB
 from ttmark.shared.http.service_errors import ServiceError, openai_envelope
 from ttmark.shared.schemas.chat import (
     AssistantMessage,
@@ -34,8 +36,9 @@ from ttmark.shared.schemas.completions import (
     CompletionResponse,
 )
 from ttmark.shared.schemas.fields import ErrorEnvelope
-from ttmark.shared.schemas.sampling import Usage
+from ttmark.shared.schemas.sampling import ChoiceFields, Usage
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
+from ttmark.shared.tokenization import TextTokenizer
 
 DONE = b"data: [DONE]\n\n"
 
@@ -44,6 +47,25 @@ def event(data: BaseModel, *, name: str = "", without: Collection[str] = ()) -> 
     """One event, of the type `name` if there is one; fields in `without` are left out of its data."""
     head = b"event: " + name.encode() + b"\n" if name else b""
     return head + b"data: " + data.model_dump_json(exclude=set(without)).encode() + b"\n\n"
+
+
+@cache
+def token_text(tokenizer: TextTokenizer, token_id: int) -> str:
+    """What a token reads as: a space in front of a word is kept, a special token shows its name."""
+    alone = tokenizer.decode([token_id])
+    # Decoders may drop the space at the start of a text, so the token is read as the second of two.
+    second = tokenizer.decode([token_id, token_id])[len(alone) :]
+    return second or alone or tokenizer.backend.id_to_token(token_id) or ""
+
+
+def utf8(text: str) -> list[int] | None:
+    """The bytes of a token's text; None for a part of a character."""
+    return None if "\ufffd" in text else list(text.encode())
+
+
+def finite(logprob: float) -> float:
+    """A log probability as JSON can say it: OpenAI's API has a number for minus infinity."""
+    return max(logprob, LEAST_LOGPROB)
 
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -75,9 +97,11 @@ class ChoicesFormat(ABC):
     whole_schema: ClassVar[type[BaseModel]]
     chunk_schema: ClassVar[type[BaseModel]]
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, body: ChoiceFields) -> None:
         self._plan = plan
-        self._tokens = plan.model.token_text
+        self._body = body
+        self._shows_blocks = body.watermark is not None and bool(body.watermark.show_blocks)
+        self._tokenizer = plan.model.generator.tokenizer
         self._created = int(time.time())
         self._begun: set[int] = set()
 
@@ -86,7 +110,6 @@ class ChoicesFormat(ABC):
         """A piece of a completion, `first` if nothing of it was sent before."""
 
     def _whole_choice(self, outcome: Outcome, common: dict[str, Any]) -> BaseModel:
-        """A whole completion."""
         return self._choice(outcome.text, common, first=True)
 
     @abstractmethod
@@ -105,19 +128,17 @@ class ChoicesFormat(ABC):
         yield from ()
 
     def delta(self, delta: Delta, answer: Answer | None) -> Iterator[bytes]:
-        """A chunk, if there is anything to say."""
-        watermark = None if answer is None or self._plan.include_usage else answer.watermark
+        watermark = None if answer is None or self._body.include_usage else answer.watermark
         if watermark is None and not self._says_something(delta):
             return
         first = delta.index not in self._begun
         self._begun.add(delta.index)
         common = self._common(delta.index, delta, first=first)
-        common["watermarked"] = delta.watermarked if self._plan.show_blocks else None
+        common["watermarked"] = delta.watermarked if self._shows_blocks else None
         yield self._chunk([self._choice(delta.text, common, first=first)], None, watermark)
 
     def closing(self, answer: Answer) -> Iterator[bytes]:
-        """The token counts if asked for, and the end."""
-        if self._plan.include_usage:
+        if self._body.include_usage:
             yield self._chunk([], answer.usage, answer.watermark)
         yield DONE
 
@@ -129,13 +150,13 @@ class ChoicesFormat(ABC):
         """What a choice holds in either API."""
         plan = self._plan
         wants_logprobs = plan.requests[index].sampling.logprobs is not None
-        with_prompt = first and plan.return_token_ids
+        with_ids = bool(self._body.return_token_ids)
         return {
             "index": index,
             "logprobs": self._logprobs(index, part.logprobs or ()) if wants_logprobs else None,
             "finish_reason": part.finish_reason,
-            "token_ids": list(part.token_ids) if plan.return_token_ids else None,
-            "prompt_token_ids": list(plan.prompt_of(index).token_ids) if with_prompt else None,
+            "token_ids": list(part.token_ids) if with_ids else None,
+            "prompt_token_ids": list(plan.requests[index].prompt_ids) if first and with_ids else None,
         }
 
     def _envelope(
@@ -160,10 +181,10 @@ class ChoicesFormat(ABC):
     ) -> bytes:
         chunk = self._envelope(self.chunk_schema, choices, usage, watermark)
         # Who asks for token counts gets null in the chunks before them, who does not gets no field.
-        return event(chunk, without=() if self._plan.include_usage else ("usage",))
+        return event(chunk, without=() if self._body.include_usage else ("usage",))
 
     def _says_something(self, delta: Delta) -> bool:
-        token_ids = self._plan.return_token_ids and delta.token_ids
+        token_ids = self._body.return_token_ids and delta.token_ids
         return bool(delta.text or delta.finish_reason or delta.logprobs or token_ids)
 
 
@@ -174,7 +195,7 @@ class CompletionFormat(ChoicesFormat):
     chunk_schema = CompletionResponse
 
     def __init__(self, plan: Plan, body: CompletionRequest) -> None:
-        super().__init__(plan)
+        super().__init__(plan, body)
         self._echo = bool(body.echo)
         self._offsets = Counter(dict.fromkeys(range(len(plan.requests)), plan.text_start))
 
@@ -183,20 +204,19 @@ class CompletionFormat(ChoicesFormat):
         return CompletionChoice(text=echoed + text, **common)
 
     def _logprobs(self, index: int, entries: Sequence[TokenLogprob]) -> CompletionLogprobs:
-        texts = [self._tokens.text(entry.token_id) for entry in entries]
-        offset = self._offsets[index]
-        self._offsets[index] += sum(map(len, texts))
+        texts = [token_text(self._tokenizer, entry.token_id) for entry in entries]
+        *offsets, self._offsets[index] = accumulate(map(len, texts), initial=self._offsets[index])
         return CompletionLogprobs(
             tokens=texts,
             token_logprobs=[finite(entry.logprob) for entry in entries],
             top_logprobs=[self._top(entry) for entry in entries],
-            text_offset=text_offsets(texts, offset),
+            text_offset=offsets,
         )
 
     def _top(self, entry: TokenLogprob) -> dict[str, float]:
         # The emitted token comes last so that its own value stands where two tokens read the same.
         candidates = [*reversed(entry.top), (entry.token_id, entry.logprob)]
-        return {self._tokens.text(token_id): finite(logprob) for token_id, logprob in candidates}
+        return {token_text(self._tokenizer, token_id): finite(logprob) for token_id, logprob in candidates}
 
 
 class ChatFormat(ChoicesFormat):
@@ -205,8 +225,8 @@ class ChatFormat(ChoicesFormat):
     whole_schema = ChatResponse
     chunk_schema = ChatChunk
 
-    def __init__(self, plan: Plan, _: ChatRequest) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, body: ChatRequest) -> None:
+        super().__init__(plan, body)
         self._calls = [Calls(plan.tools) for _ in plan.requests] if plan.tools else None
         self._reasoning = ""  # of the delta at hand
 
@@ -265,5 +285,5 @@ class ChatFormat(ChoicesFormat):
         )
 
     def _token(self, token_id: int, logprob: float) -> dict[str, Any]:
-        text, utf8 = self._tokens.text(token_id), self._tokens.utf8(token_id)
-        return {"token": text, "logprob": finite(logprob), "bytes": utf8}
+        text = token_text(self._tokenizer, token_id)
+        return {"token": text, "logprob": finite(logprob), "bytes": utf8(text)}

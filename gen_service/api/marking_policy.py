@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ttmark.gen_service.engine import Marking
 from ttmark.shared.access.scopes import Principal, TokenUse
 from ttmark.shared.http.service_errors import PolicyDenied
+from ttmark.shared.schemas.sampling import SamplingFields
 from ttmark.shared.schemas.watermark_block import WatermarkOptions
 from ttmark.shared.vault.names import Name
 
@@ -48,28 +49,6 @@ ShortTokens = Annotated[int, Field(ge=1, le=MOST_SHORT_TOKENS)]
 _CLOSED = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """What a policy looks at.
-
-    Attributes:
-        prompt_tokens: of all prompts.
-        most_tokens: that all completions of the request together may have.
-    """
-
-    caller: Principal
-    options: WatermarkOptions
-    model_id: str
-    prompt_tokens: int
-    most_tokens: int
-
-    @property
-    def asks_for_a_mark(self) -> bool:
-        """Whether the request says so itself."""
-        options = self.options
-        return options.enabled is True or options.key_id is not None or options.payload is not None
-
-
 class Conditions(BaseModel):
     """What a rule is for: all conditions that are given have to hold.
 
@@ -103,19 +82,18 @@ class Conditions(BaseModel):
             raise ValueError("a condition without a value")
         return self
 
-    def hold(self, traffic: Traffic) -> bool:
-        """Whether all of them do."""
-        caller = traffic.caller
-        claims_code = traffic.options.content == "code" and TokenUse.CODE in caller.uses
-        whole = traffic.prompt_tokens + traffic.most_tokens
+    def hold(self, body: SamplingFields, caller: Principal, prompt_tokens: int, most_tokens: int) -> bool:
+        """Whether all of them do; see `MarkingPolicy.apply`."""
+        code = body.watermark is not None and body.watermark.content == "code"
+        whole = prompt_tokens + most_tokens
         return (
             (self.tenants is None or caller.tenant in self.tenants)
             and (self.tokens is None or caller.token_id in self.tokens)
-            and (self.models is None or traffic.model_id in self.models)
+            and (self.models is None or body.model in self.models)
             and (self.machine is None or TokenUse.MACHINE in caller.uses)
-            and (self.code is None or claims_code)
+            and (self.code is None or (code and TokenUse.CODE in caller.uses))
             and (self.total_tokens_below is None or whole < self.total_tokens_below)
-            and (self.completion_tokens_below is None or traffic.most_tokens < self.completion_tokens_below)
+            and (self.completion_tokens_below is None or most_tokens < self.completion_tokens_below)
         )
 
 
@@ -168,15 +146,27 @@ class MarkingPolicy(BaseModel):
         """Whether a rule needs a certificate."""
         return any(rule.manifest == "always" for rule in self.rules)
 
-    def apply(self, choice: MarkingChoice, traffic: Traffic) -> MarkingChoice:
+    def apply(
+        self,
+        choice: MarkingChoice,
+        body: SamplingFields,
+        caller: Principal,
+        prompt_tokens: int,
+        most_tokens: int,
+    ) -> MarkingChoice:
         """The choice as the policy leaves it, with the name of the deciding rule and its word on manifests.
 
         A request that asks for a mark gets one, whatever rule would leave its text unmarked.
 
+        Args:
+            prompt_tokens: of all prompts.
+            most_tokens: that all completions of the request together may have.
+
         Raises:
             PolicyDenied: the text would carry no mark, and a rule wants such requests refused.
         """
-        rule = next((rule for rule in self.rules if rule.when.hold(traffic)), None)
+        asked = body, caller, prompt_tokens, most_tokens
+        rule = next((rule for rule in self.rules if rule.when.hold(*asked)), None)
         action: Action = rule.then if rule else self.otherwise
         name = rule.name if rule else DEFAULT_RULE
         choice = replace(choice, rule=name, manifest=rule.manifest if rule else None)
@@ -187,6 +177,12 @@ class MarkingPolicy(BaseModel):
                 rule=name,
                 reason=reason,
             )
-        if action == "leave_unmarked" and choice.marking is not None and not traffic.asks_for_a_mark:
+        if action == "leave_unmarked" and choice.marking is not None and not _asks_for_a_mark(body.watermark):
             return replace(choice, marking=None, unmarked_reason=BY_POLICY, pool=())
         return choice
+
+
+def _asks_for_a_mark(options: WatermarkOptions | None) -> bool:
+    return options is not None and (
+        options.enabled is True or options.key_id is not None or options.payload is not None
+    )

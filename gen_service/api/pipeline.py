@@ -14,9 +14,9 @@ from starlette.types import Receive, Scope, Send
 from ttmark.gen_service.api.account import Accounting, Answer, Step
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.format import Format
-from ttmark.gen_service.api.observer import Observer
+from ttmark.gen_service.api.generation_metrics import Observer
 from ttmark.gen_service.api.plan import Plan
-from ttmark.gen_service.api.watermark_block import stream_headers, whole_headers
+from ttmark.gen_service.api.watermark_report import stream_headers, whole_headers
 from ttmark.gen_service.engine import Delta
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.json_body import unless_disconnected
@@ -67,7 +67,7 @@ class Pipeline:
         completions = [self._observer.observe(plan.model.generator, each) for each in plan.requests]
         deltas = merge(completions, idle_seconds=self._backend.limits.keep_alive_seconds)
         steps = account.follow(deltas)
-        if plan.stream:
+        if body.stream:
             # A refusal by the engine comes at once, while the answer can still be an HTTP error.
             first = await unless_disconnected(request.receive, _next(steps))
             headers = stream_headers(plan.marking)
@@ -85,7 +85,6 @@ async def _next(steps: Steps) -> Step | None:
 
 
 async def _last(steps: Steps) -> Answer:
-    """The answer, once every completion has ended."""
     answer = None
     async with aclosing(steps):
         async for step in steps:

@@ -1,7 +1,4 @@
-"""A request made ready for the engine: prompts, sampling, marking, one engine request per completion.
-
-Also here, from the fields of a request to the engine's sampling parameters.
-"""
+"""From a request to its plan: prompts, sampling, marking, and one engine request per completion."""
 
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,7 +7,7 @@ from typing import Any
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.key_selection import check_carried, choose_marking, markings
-from ttmark.gen_service.api.marking_policy import MarkingChoice, Traffic
+from ttmark.gen_service.api.marking_policy import MarkingChoice
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts, context_limit
 from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.structured_outputs import asked_form, response_grammar
@@ -24,7 +21,7 @@ from ttmark.shared.schemas.chat import ChatRequest
 from ttmark.shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.sampling import ChoiceFields, SamplingFields
-from ttmark.shared.schemas.watermark_block import LabelNote, ManifestNote, WatermarkOptions
+from ttmark.shared.schemas.watermark_block import LabelNote, ManifestNote
 from ttmark.shared.tokenization import TextTokenizer
 
 _SEEDS = 2**63
@@ -135,10 +132,6 @@ class Plan:
     choices_per_prompt: int
     requests: Sequence[GenerationRequest]
     marking: MarkingChoice
-    stream: bool
-    include_usage: bool
-    return_token_ids: bool
-    show_blocks: bool
     manifest: ManifestNote | None
     label: LabelNote | None
     text_start: int
@@ -146,7 +139,6 @@ class Plan:
     reasoning: Reasoning | None = None
 
     def prompt_of(self, index: int) -> Prompt:
-        """The prompt that completion number `index` continues."""
         return self.prompts[index // self.choices_per_prompt]
 
     @property
@@ -279,9 +271,7 @@ class _Planner:
             ServiceError: the request does not fit the model, or the policy refuses it.
         """
         body, model, backend = self._body, self.model, self._backend
-        choices, include_usage = 1, False
-        if isinstance(body, ChoiceFields):
-            choices, include_usage = body.choices, body.include_usage
+        choices = body.choices if isinstance(body, ChoiceFields) else 1
         for prompt in prompts:
             check_room(len(prompt.token_ids), max_tokens, model.generator.context_length, limit_field)
         sampling = sampling_params(
@@ -295,7 +285,13 @@ class _Planner:
         )
         if grammar is not None:
             _check_beside_grammar(body)
-        marking = self._under_policy(prompts, len(prompts) * choices * max_tokens)
+        marking = backend.policy.apply(
+            self._marking,
+            body,
+            self._caller,
+            prompt_tokens=sum(len(prompt.token_ids) for prompt in prompts),
+            most_tokens=len(prompts) * choices * max_tokens,
+        )
         structured = grammar is not None
         label = backend.labels.choose(structured=structured)
         manifest = backend.manifests.choose(body.watermark, marking.manifest, structured=structured)
@@ -327,27 +323,12 @@ class _Planner:
             choices_per_prompt=choices,
             requests=requests,
             marking=marking,
-            stream=bool(body.stream),
-            include_usage=include_usage,
-            return_token_ids=bool(body.return_token_ids),
-            show_blocks=bool(body.watermark and body.watermark.show_blocks),
             manifest=manifest,
             label=label,
             text_start=backend.labels.text_start if label == "start" else 0,
             tools=tools,
             reasoning=reasoning,
         )
-
-    def _under_policy(self, prompts: Sequence[Prompt], most_tokens: int) -> MarkingChoice:
-        """The marking as the operator's rules leave it."""
-        traffic = Traffic(
-            caller=self._caller,
-            options=self._body.watermark or WatermarkOptions(),
-            model_id=self._body.model,
-            prompt_tokens=sum(len(prompt.token_ids) for prompt in prompts),
-            most_tokens=most_tokens,
-        )
-        return self._backend.policy.apply(self._marking, traffic)
 
 
 def _check_count(prompts: int, choices: int, limit: int) -> None:

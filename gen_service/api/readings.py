@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from ttmark.gen_service.api.backend import GenerationBackend, Generator
-from ttmark.gen_service.api.observer import GenerationMetrics, engine_errors_as_answers
+from ttmark.gen_service.api.generation_metrics import GenerationMetrics, engine_errors_as_answers
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal

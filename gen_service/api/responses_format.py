@@ -32,7 +32,6 @@ class ResponsesFormat:
         self._sent = 0
 
     def whole(self, answer: Answer) -> responses.ResponseObject:
-        """The response that is not streamed."""
         outcome = answer.completions[0]
         for _ in self._write(outcome.reasoning, outcome.text, outcome.finish_reason):
             pass  # events are for streams
@@ -45,11 +44,9 @@ class ResponsesFormat:
             yield self._lifecycle(name, self._response("in_progress"))
 
     def delta(self, delta: Delta, _: Answer | None) -> Iterator[bytes]:
-        """More of the output, if there is any; the watermark waits for the last event."""
         yield from self._write(delta.reasoning, delta.text, delta.finish_reason)
 
     def closing(self, answer: Answer) -> Iterator[bytes]:
-        """The whole response."""
         response = self._ended(answer)
         yield self._lifecycle(
             "response.incomplete" if response.incomplete_details else "response.completed", response
@@ -184,9 +181,9 @@ class ResponsesFormat:
         response = self._response("incomplete" if cut else "completed")
         response.incomplete_details = responses.IncompleteDetails() if cut else None
         response.output = list(self._output)
-        if self._plan.return_token_ids:
+        if self._body.return_token_ids:
             response.output[0].token_ids = outcome.token_ids
-            response.output[0].prompt_token_ids = list(self._plan.prompt_of(0).token_ids)
+            response.output[0].prompt_token_ids = list(self._plan.requests[0].prompt_ids)
         response.usage = responses.ResponseUsage(
             input_tokens=usage.prompt_tokens,
             input_tokens_details=responses.InputTokensDetails(

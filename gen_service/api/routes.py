@@ -1,11 +1,6 @@
-"""The OpenAI routes, and models as they show them.
+"""The routes of the generation service: OpenAI's, ours and vLLM's for tokens.
 
-Also here, the routes by which a client sees what the model's tokenizer makes of its text; vLLM has them.
-
-Also here, routes that take the body as `JsonBodyMiddleware` has parsed it, and name fields that nobody
-knows.
-
-Also here, streams in the API's description: what each of their events holds.
+They take a body as `JsonBodyMiddleware` has parsed it, and name or leave out its unknown fields.
 """
 
 import re
@@ -28,8 +23,8 @@ from ttmark.gen_service.api.prompts import chat_prompt, check_text
 from ttmark.gen_service.api.readings import Reader
 from ttmark.gen_service.api.responses_format import ResponsesFormat
 from ttmark.gen_service.api.tools import tool_use
-from ttmark.gen_service.api.verification import Verifier
-from ttmark.gen_service.api.watermark_block import WARNING, described_headers
+from ttmark.gen_service.api.verifier import Verifier
+from ttmark.gen_service.api.watermark_report import WARNING, described_headers
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.json_body import PARSED_JSON

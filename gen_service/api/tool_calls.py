@@ -1,7 +1,6 @@
 """The calls of one answer: read from its text piece by piece, and as OpenAI's chat API writes them."""
 
 import re
-from dataclasses import dataclass, field
 
 from ttmark.gen_service.api.tool_formats import ToolFormat
 from ttmark.gen_service.api.tools import ToolUse
@@ -9,23 +8,6 @@ from ttmark.gen_service.decoding.sequence import overlap
 from ttmark.gen_service.engine import FinishReason
 from ttmark.shared.schemas.chat import ChatFinishReason
 from ttmark.shared.schemas.tools import CallDelta, FunctionDelta, MadeCall, MadeFunction
-
-
-@dataclass(slots=True)
-class CallPiece:
-    """More of call number `index`; its name where it begins."""
-
-    index: int
-    name: str | None = None
-    arguments: str = ""
-
-
-@dataclass(slots=True)
-class Said:
-    """What a piece of an answer says: words, and pieces of calls, at most one for each."""
-
-    content: str = ""
-    calls: list[CallPiece] = field(default_factory=list)
 
 
 class CallReader:
@@ -49,29 +31,33 @@ class CallReader:
         """Whether there are calls, and the arguments of the last are complete."""
         return bool(self._begun) and not self._in_arguments
 
-    def read(self, text: str, *, final: bool = False) -> Said:
-        """What becomes certain with more text; `final` if there is no more."""
+    def read(self, text: str, *, final: bool = False) -> tuple[str, list[CallDelta]]:
+        """Words, and pieces of calls, at most one for each, that become certain with more text.
+
+        Args:
+            final: there is no more.
+        """
         self._held += text
-        said = Said()
-        if not self._calling:
-            self._read_words(said, final)
+        words = "" if self._calling else self._read_words(final)
+        calls: list[CallDelta] = []
         while self._calling and self._held:
             if self._in_arguments:
-                self._read_arguments(said)
+                self._read_arguments(calls)
             elif (match := self._next_call.search(self._held)) is not None:
-                said.calls.append(CallPiece(self._begun, match[1]))
+                calls.append(CallDelta(index=self._begun, function=FunctionDelta(name=match[1])))
                 self._held, self._begun, self._in_arguments = self._held[match.end() :], self._begun + 1, True
             else:
                 break
-        return said
+        return words, calls
 
-    def _read_words(self, said: Said, final: bool) -> None:
+    def _read_words(self, final: bool) -> str:
         """Passes words on; holds back what may become the first sign of a call."""
         certain = self._words_alone() if self._form.sign else self._words_before_tag()
         if final and not self._calling:
             certain = len(self._held)
-        said.content, self._held = self._held[:certain], self._held[certain:]
-        self._begins = self._begins and not said.content
+        words, self._held = self._held[:certain], self._held[certain:]
+        self._begins = self._begins and not words
+        return words
 
     def _words_alone(self) -> int:
         """Characters of words, where the first that is no blank tells words from calls."""
@@ -85,11 +71,11 @@ class CallReader:
         self._calling = at >= 0
         return at if self._calling else len(self._held) - overlap(self._held, self._form.tag)
 
-    def _read_arguments(self, said: Said) -> None:
+    def _read_arguments(self, calls: list[CallDelta]) -> None:
         size, self._in_arguments = self._arguments.take(self._held)
-        if not said.calls or said.calls[-1].index != self._begun - 1:
-            said.calls.append(CallPiece(self._begun - 1))
-        said.calls[-1].arguments += self._held[:size]
+        if not calls or calls[-1].index != self._begun - 1:
+            calls.append(CallDelta(index=self._begun - 1, function=FunctionDelta()))
+        calls[-1].function.arguments += self._held[:size]
         self._held = self._held[size:]
         if not self._in_arguments:
             self._arguments = _JsonValue()
@@ -133,19 +119,16 @@ class Calls:
 
     def read(self, text: str, *, final: bool) -> str:
         """Takes more of the answer; the words in it."""
-        said = self._reader.read(text, final=final)
-        for piece in said.calls:
-            function = FunctionDelta(name=piece.name, arguments=piece.arguments)
-            if piece.name is None:
-                self.made[piece.index].function.arguments += piece.arguments
-                self.pending.append(CallDelta(index=piece.index, function=function))
-                continue
-            call = MadeCall(
-                id=self._tools.new_id(), function=MadeFunction(name=piece.name, arguments=piece.arguments)
-            )
-            self.made.append(call)
-            self.pending.append(CallDelta(index=piece.index, id=call.id, type="function", function=function))
-        return said.content
+        words, pieces = self._reader.read(text, final=final)
+        for piece in pieces:
+            name, arguments = piece.function.name, piece.function.arguments
+            if name is None:
+                self.made[piece.index].function.arguments += arguments
+            else:
+                piece.id, piece.type = self._tools.new_id(), "function"
+                self.made.append(MadeCall(id=piece.id, function=MadeFunction(name=name, arguments=arguments)))
+        self.pending += pieces
+        return words
 
     def take(self) -> list[CallDelta]:
         """The pieces since it was last asked, at most one for each call."""

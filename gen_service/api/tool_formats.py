@@ -36,12 +36,12 @@ class ToolFormat:
     """
 
     name: str
-    tag: str
-    opening: str
-    before: str
-    key: str
-    between: str
     close: str
+    tag: str = ""
+    opening: str = ""
+    before: str = ""
+    key: str = "arguments"
+    between: str = ""
     sign: str = ""
     taught: bool = True
     id_length: int | None = None
@@ -60,35 +60,16 @@ class ToolFormat:
 HERMES = ToolFormat(
     "hermes",
     tag="<tool_call>",
-    opening="",
     before="\n",
-    key="arguments",
     between="}\n</tool_call>\n<tool_call>",
     close="}\n</tool_call>",
 )
-LLAMA3 = ToolFormat(
-    "llama3", tag="", opening="", before="", key="parameters", between="", close="}", sign="{"
-)
+LLAMA3 = ToolFormat("llama3", key="parameters", close="}", sign="{")
 MISTRAL = ToolFormat(
-    "mistral",
-    tag="[TOOL_CALLS]",
-    opening="[",
-    before="",
-    key="arguments",
-    between="}, ",
-    close="}]",
-    sign="[",
-    id_length=9,
+    "mistral", tag="[TOOL_CALLS]", opening="[", between="}, ", close="}]", sign="[", id_length=9
 )
 SMOLLM = ToolFormat(
-    "smollm",
-    tag="<tool_call>",
-    opening="[",
-    before="",
-    key="arguments",
-    between="}, ",
-    close="}]</tool_call>",
-    taught=False,
+    "smollm", tag="<tool_call>", opening="[", between="}, ", close="}]</tool_call>", taught=False
 )
 
 _SIGNS = (

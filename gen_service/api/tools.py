@@ -18,43 +18,6 @@ from ttmark.shared.schemas.tools import Function, NamedTool, Tool, ToolChoice
 NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
-def tool_source(
-    form: ToolFormat,
-    functions: Sequence[Function],
-    *,
-    must: bool,
-    several: bool,
-    answer: Mapping[str, Any] | None = None,
-    tag_token: int | None = None,
-    reasoning: Reasoning | None = None,
-) -> GrammarSource:
-    """Calls of `functions`, and unless the answer `must` be a call, words in front of them or instead.
-
-    Args:
-        several: whether there may be more than one call.
-        answer: the schema of an answer that is no call, in place of words.
-        tag_token: the format's tag where it is a control token; such a tag does not show in the text.
-        reasoning: that may come first, in which a tag opens nothing.
-
-    Raises:
-        SchemaRefused: the schemas are too large, all together.
-    """
-    # OpenAI's clients leave the type out at times; arguments are an object whatever they say.
-    schemas = [{"type": "object", **(function.parameters or NO_ARGUMENTS)} for function in functions]
-    check_schemas([*schemas, answer] if answer is not None else schemas)
-    tag = f"<[{tag_token}]> / ?/" if tag_token is not None else _quoted(form.tag)
-    words = reasoning.no_words if reasoning else ""
-    lines = ["%llguidance {}", *_start(reasoning), _said(form, tag, words, must=must, answer=answer)]
-    lines.append(f"opened: {_quoted(form.opening)} calls")
-    more = f" ({_quoted(form.between)} call){{0,{MOST_CALLS - 1}}}" if several and form.between else ""
-    lines.append(f"calls: call{more} {_quoted(form.close)}")
-    lines.append("call: " + " | ".join(f"call_{number}" for number in range(len(functions))))
-    for number, (function, schema) in enumerate(zip(functions, schemas, strict=True)):
-        beginning = _quoted(form.head + function.name + form.middle)
-        lines.append(f"call_{number}: {beginning} %json {guided(schema, lenient=not function.strict)}")
-    return _source(lines, reasoning, free=not must and answer is None)
-
-
 def answer_source(answer: Mapping[str, Any], reasoning: Reasoning | None) -> GrammarSource:
     """JSON that is valid against the schema `answer`, after `reasoning` if there is any.
 
@@ -107,7 +70,7 @@ class ToolUse:
         functions: those that it may call.
         must: whether it has to.
         several: whether it may call more than one.
-        tag_token: the format's tag where it is a control token of the model.
+        tag_token: the format's tag where it is a control token, and so does not show in the text.
     """
 
     form: ToolFormat
@@ -115,7 +78,7 @@ class ToolUse:
     functions: Sequence[Function]
     must: bool
     several: bool
-    tag_token: int | None
+    tag_token: int | None = None
 
     @property
     def shown(self) -> list[dict[str, Any]]:
@@ -123,27 +86,38 @@ class ToolUse:
         return [tool.model_dump(exclude_none=True, exclude={"function": {"strict"}}) for tool in self.tools]
 
     def source(self, answer: Mapping[str, Any] | None, reasoning: Reasoning | None) -> GrammarSource:
-        """The grammar of an answer; `answer` is the schema of one that is no call.
+        """The grammar of an answer: calls, and unless it `must` call, words in front of them or instead.
+
+        Args:
+            answer: the schema of an answer that is no call, in place of words.
+            reasoning: that may come first, in which a tag opens nothing.
 
         Raises:
             SchemaRefused: the schemas are too large, all together.
             UnsupportedFeature: the model's calls could not be told from such an answer.
         """
-        if answer is not None and not self.must and self.form.sign:
+        form, answer = self.form, None if self.must else answer
+        if answer is not None and form.sign:
             raise UnsupportedFeature(
                 "tools: not available together with a response format for this model, unless a call is "
                 "required; its calls could not be told from other answers.",
                 param="tools",
             )
-        return tool_source(
-            self.form,
-            self.functions,
-            must=self.must,
-            several=self.several,
-            answer=None if self.must else answer,
-            tag_token=self.tag_token,
-            reasoning=reasoning,
-        )
+        # OpenAI's clients leave the type out at times; arguments are an object whatever they say.
+        schemas = [{"type": "object", **(each.parameters or NO_ARGUMENTS)} for each in self.functions]
+        check_schemas([*schemas, answer] if answer is not None else schemas)
+        tag = f"<[{self.tag_token}]> / ?/" if self.tag_token is not None else _quoted(form.tag)
+        words = reasoning.no_words if reasoning else ""
+        lines = ["%llguidance {}", *_start(reasoning), _said(form, tag, words, must=self.must, answer=answer)]
+        lines.append(f"opened: {_quoted(form.opening)} calls")
+        several = self.several and form.between
+        more = f" ({_quoted(form.between)} call){{0,{MOST_CALLS - 1}}}" if several else ""
+        lines.append(f"calls: call{more} {_quoted(form.close)}")
+        lines.append("call: " + " | ".join(f"call_{number}" for number in range(len(schemas))))
+        for number, (function, schema) in enumerate(zip(self.functions, schemas, strict=True)):
+            beginning = _quoted(form.head + function.name + form.middle)
+            lines.append(f"call_{number}: {beginning} %json {guided(schema, lenient=not function.strict)}")
+        return _source(lines, reasoning, free=not self.must and answer is None)
 
     def at_fault(self, error: SchemaRefused) -> str:
         """The function whose schema is refused, if it is one."""

@@ -1,20 +1,13 @@
-"""The block of a completion in the making, and its joint distribution (Algorithm 1), built level by level.
+"""The block of a completion in the making: its joint distribution (Algorithm 1), built level by level.
 
-It also draws watermarked blocks, those with the same watermark together.
-
-Also here, the random numbers of one request: a function of its seed and of the position, never of what else
-runs.
-
-Also here, how much of what can be drawn is the model's own choice, beside biases, penalties and grammar.
+A complete block is drawn from the reweighted distribution, or from the joint distribution as it is where the
+model's own choice has too small a share in it.
 """
 
-import hashlib
-import struct
 import time
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from itertools import pairwise
 
 import numpy as np
@@ -22,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from ttmark.gen_service.decoding.filters import BoundedRows
+from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Marking, SequenceFailed, each_or_failed
 from ttmark.gen_service.decoding.support import Floats, Support, Tail, choose
 from ttmark.shared.watermark import Watermark, key_lanes
@@ -71,42 +65,6 @@ def _padded(rows: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArr
     padded = np.zeros(listed.shape, dtype=np.int64)
     padded[listed] = np.concatenate(rows)
     return padded, listed
-
-
-_PERSON = b"ttmark.draws.v1"
-_MASK_128 = (1 << 128) - 1
-
-
-class Draw(IntEnum):
-    """What a random number decides; numbers of different purposes are independent."""
-
-    TOKEN = 0
-    BLOCK = 1
-    HEAD_OR_TAIL = 2
-    TAIL = 3
-    TAIL_TOKEN = 4
-
-
-class Draws:
-    """Counter-based uniforms: keyed BLAKE2b of (position, purpose, level).
-
-    A draw depends on nothing but the seed and its own counters, so a request gives the same text in any
-    batch and after any preemption (given equal logits).
-    """
-
-    def __init__(self, seed: int) -> None:
-        self._key = (seed & _MASK_128).to_bytes(16, "little")
-
-    def uniform(self, position: int, purpose: Draw, level: int = 0) -> float:
-        """A number in [0, 1) with 53 random bits.
-
-        Args:
-            position: number of completion tokens before the one, or the block, that is drawn.
-            level: depth inside the block, for draws that happen once per level.
-        """
-        counter = struct.pack("<QII", position, purpose, level)
-        digest = hashlib.blake2b(counter, digest_size=8, key=self._key, person=_PERSON).digest()
-        return float(int.from_bytes(digest, "little") >> 11) * 2.0**-53
 
 
 Ints = NDArray[np.int64]
@@ -164,7 +122,6 @@ class BlockBuilder:
 
     @property
     def depth(self) -> int:
-        """Tokens of the paths that are open."""
         return int(self.paths.shape[1])
 
     @property
@@ -174,7 +131,6 @@ class BlockBuilder:
 
     @property
     def _deep(self) -> bool:
-        """Whether the paths are whole blocks."""
         return self.depth == self._block_size
 
     def grow(self, supports: Sequence[Support]) -> None:

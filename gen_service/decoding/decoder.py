@@ -39,10 +39,13 @@ class Decoder:
     """Turns the logits of a pass into new tokens, each sequence on its own account.
 
     An error that one sequence causes becomes that sequence's outcome and nobody else's.
+
+    Args:
+        branch_budget: branches of a block level that may be probed together now.
     """
 
-    def __init__(self, branch_limit: Callable[[], int]) -> None:
-        self._branch_limit = branch_limit
+    def __init__(self, branch_budget: Callable[[], int]) -> None:
+        self.branch_budget = branch_budget
         self._reweighter = Reweighter()
         self._filter_seconds = 0.0
 
@@ -50,11 +53,6 @@ class Decoder:
     def seconds(self) -> dict[str, float]:
         """Spent since the start on penalties, grammars and filters, and on reweighting and drawing."""
         return {"filters": self._filter_seconds, "reweight": self._reweighter.seconds}
-
-    @property
-    def branch_budget(self) -> int:
-        """Branches of a block level that may be probed together now."""
-        return self._branch_limit()
 
     @torch.inference_mode()
     def decide(self, logits: Mapping[S, torch.Tensor]) -> dict[S, Delta | SequenceFailed]:
@@ -69,7 +67,7 @@ class Decoder:
         started = time.perf_counter()
         for sequence, rows in logits.items():
             try:
-                block = sequence.open_block(self.branch_budget)
+                block = sequence.open_block(self.branch_budget())
                 unchanged = sequence.adjust(block, rows)
                 if unchanged is not None:
                     own[sequence] = unchanged

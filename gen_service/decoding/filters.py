@@ -4,9 +4,6 @@ The result equals that of transformers' warpers applied in its order. No row is 
 and where top-p or a grammar leaves few, the likeliest tokens are all that is looked at. Else the mass of the
 others enters as the sum of their exponentials, and one of them is found when it is drawn. What comes out for
 a row does not depend on the other rows, to the last bit.
-
-Also here, the filters of rows that may keep many tokens: a window of the likeliest, and the mass of the
-rest.
 """
 
 import math
@@ -220,17 +217,14 @@ class BoundedRows:
         return len(self.counts)
 
     def part(self, start: int, stop: int) -> "BoundedRows":
-        """Some of the rows, as views."""
         return BoundedRows(self.ids[start:stop], self.probs[start:stop], self.counts[start:stop])
 
     @classmethod
     def of_nothing(cls, rows: int) -> "BoundedRows":
-        """Rows that hold no token."""
         return cls(np.zeros((rows, 1), dtype=np.int64), np.zeros((rows, 1)), np.zeros(rows, dtype=np.int64))
 
     @classmethod
     def joined(cls, parts: Sequence["BoundedRows"]) -> "BoundedRows":
-        """The rows of all parts, one after the other."""
         if len(parts) == 1:
             return parts[0]
         width = max(part.ids.shape[1] for part in parts)
@@ -239,7 +233,6 @@ class BoundedRows:
 
     @property
     def finite(self) -> bool:
-        """Whether all rows are."""
         return bool(self.counts.all())
 
     def draw(self, uniforms: Floats) -> list[tuple[int, float]]:
@@ -261,7 +254,6 @@ class BoundedRows:
         ]
 
     def replaced(self, rows: Ints, by: "BoundedRows") -> "BoundedRows":
-        """The same with other `rows`."""
         width = max(self.ids.shape[1], by.ids.shape[1])
         result, wide = self._widened(width), by._widened(width)
         ids, probs, counts = result.ids.copy(), result.probs.copy(), result.counts.copy()

@@ -18,7 +18,8 @@ import torch
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 from llguidance.gbnf_to_lark import any_to_lark
 
-from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed, GrammarSource, Spelling
+from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed, GrammarSource
+from ttmark.gen_service.decoding.spelling import Spelling
 from ttmark.shared.tokenization import TextTokenizer
 
 T = TypeVar("T")

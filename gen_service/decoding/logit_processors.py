@@ -66,7 +66,6 @@ class TokenCounts:
             self.add(token)
 
     def add(self, token: int) -> None:
-        """Counts one more token of the completion."""
         place = self._places.setdefault(token, len(self._places))
         if place == len(self._ids):
             more = place + 64
@@ -76,7 +75,6 @@ class TokenCounts:
         self._times[place] += 1
 
     def times(self, token: int) -> float:
-        """How often the completion has a token."""
         place = self._places.get(token)
         return 0.0 if place is None else float(self._times[place])
 

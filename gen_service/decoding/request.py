@@ -3,7 +3,7 @@
 import math
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -70,9 +70,9 @@ class SamplingParams:
         _require(self.max_branches is None or self.max_branches >= 1, "max_branches must be at least 1")
 
     @property
-    def greedy(self) -> bool:
-        """Whether the likeliest token is always taken, so that there is nothing to watermark."""
-        return self.temperature == 0.0
+    def filters(self) -> FilterParams:
+        """Those of its fields that are filters."""
+        return FilterParams(**{each.name: getattr(self, each.name) for each in fields(FilterParams)})
 
 
 @dataclass(frozen=True, slots=True)

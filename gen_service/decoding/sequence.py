@@ -1,7 +1,4 @@
-"""One completion on its way from logits to tokens: what was sampled, and the block in the making.
-
-Also here, from tokens to text piece by piece: multi-byte characters stay whole and stop strings cut.
-"""
+"""One completion on its way from logits to tokens and text, with the block in the making."""
 
 import math
 import secrets
@@ -11,11 +8,11 @@ from collections.abc import Sequence as Tokens
 
 import torch
 
-from ttmark.gen_service.decoding.block import Block, BlockBuilder, Draw, Draws, PlainBlock, TandemBlock
+from ttmark.gen_service.decoding.block import Block, BlockBuilder, PlainBlock, TandemBlock
 from ttmark.gen_service.decoding.logit_processors import Bans, LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.logprobs import block_logprobs
+from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Delta, FinishReason, GenerationRequest, MarkReport
-from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.shared.tokenization import TextTokenizer
 
 _REPLACEMENT = "\ufffd"
@@ -134,7 +131,7 @@ class Sequence:
         self.prompt_length = len(request.prompt_ids)
         self.token_limit = self.prompt_length + params.max_tokens
         self.ends = frozenset(() if params.ignore_eos else eos_token_ids) | set(params.stop_token_ids)
-        self.filters = FilterParams(params.temperature, params.top_k, params.top_p, params.min_p)
+        self.filters = params.filters
         self.block: Block | None = None
         self.group_ends: list[int] = []
         self.finish_reason: FinishReason | None = None
@@ -163,7 +160,6 @@ class Sequence:
 
     @property
     def left(self) -> int:
-        """Tokens that may still be sampled."""
         return self.token_limit - len(self.tokens)
 
     @property
@@ -250,7 +246,7 @@ class Sequence:
         size = self._block_size
         if self._marked is None:
             return self._plain_block(self.request.unmarked_reason or _DEFAULT_UNMARKED_REASON)
-        if self.params.greedy:
+        if self.filters.greedy:
             return self._plain_block("greedy")
         if self.left < size:
             return self._plain_block("odd_end")

@@ -1,7 +1,4 @@
-"""The filters of a row, and the distribution that they leave: which tokens, and how likely each is.
-
-Also here, top-k selection: the largest logits of every row, without sorting whole rows.
-"""
+"""What the filters leave of a row: its likeliest tokens, found without sorting, and their distribution."""
 
 import math
 from dataclasses import dataclass
@@ -25,6 +22,7 @@ class FilterParams:
 
     @property
     def greedy(self) -> bool:
+        """Whether the likeliest token is always taken, so that there is nothing to watermark."""
         return self.temperature == 0.0
 
     @property
@@ -116,7 +114,6 @@ class Support:
         return float(weights[token] / weights.sum() * self.tail.mass)
 
     def draw(self, uniform: float) -> int:
-        """A token of the distribution."""
         listed = float(self.probs.sum())
         target = uniform * (listed + self.tail_mass)
         if self.tail is None or target < listed:

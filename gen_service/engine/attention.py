@@ -1,11 +1,9 @@
-"""Attention of one ragged forward pass over many sequences, with the KV cache beside the model.
+"""Attention of one ragged forward pass over many sequences, and the KV cache beside the model.
 
-Each sequence attends in a call of its own, whose shape depends on that sequence alone. Probed rows need no
-mask: they attend to the prefix without causality, and the row itself and the few rows of the same pass that
-are its ancestors are merged in by log-sum-exp, which is the paper's branch-isolating mask (Eq. 5) exactly.
-
-Also here, keys and values of all sequences: one arena per layer, in which a sequence owns a contiguous
-extent.
+Each sequence owns a contiguous extent of the cache, and attends in a call of its own, whose shape depends on
+that sequence alone. Probed rows need no mask: they attend to the prefix without causality, and the row itself
+and the few rows of the same pass that are its ancestors are merged in by log-sum-exp, which is the paper's
+branch-isolating mask (Eq. 5) exactly.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,15 +26,10 @@ class Arena:
 
 
 class KvCache:
-    """Arenas of `capacity` tokens per layer, made when a layer first writes.
-
-    Attributes:
-        sink: a row that nobody reads, for passes of a fixed shape that write fewer rows than they have.
-    """
+    """Arenas of `capacity` tokens per layer, made when a layer first writes."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.sink = capacity
         self._layers: dict[int, Arena] = {}
 
     def write(self, layer: int, slots: torch.Tensor, rows: torch.Tensor) -> Arena:
@@ -50,7 +43,7 @@ class KvCache:
         """The arena of a layer, made for rows [n, 2, kv_heads, dim] at its first use."""
         arena = self._layers.get(layer)
         if arena is None:
-            arena = self._layers[layer] = _new_arena(self.capacity + 1, like)
+            arena = self._layers[layer] = _new_arena(self.capacity, like)
         return arena
 
     @property
@@ -270,7 +263,7 @@ class AttentionPlan:
             anything is read, so a piece sees the pieces before it of the same pass.
         spans: of the commits and probes, by sliding window (None: full attention) and heads per KV head.
         probes: first probed row, and the row after the last.
-        kernel: computes commits and probes in one launch per layer, where there is one.
+        kernel: computes commits and probes in one call per layer, where there is one.
         adopted: probed rows of earlier passes that are cached now.
         kept: takes the keys and values of the probed rows, for each layer.
     """

@@ -20,8 +20,8 @@ from ttmark.gen_service.decoding.request import (
     SequenceFailed,
 )
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.engine.job import Extent, Work
 from ttmark.gen_service.engine.ragged import Append, Branches, Ints, Probe
+from ttmark.gen_service.engine.schedulable import Extent, Work
 from ttmark.shared.tokenization import TextTokenizer
 
 PROMPT_CUT = 32
@@ -68,16 +68,13 @@ class CachedSequence(Sequence):
 
     @property
     def most_reused(self) -> int:
-        """Its first tokens that others may have computed for it: of the rest it needs the logits."""
         return len(self.tokens) - 1
 
     @property
     def in_prompt(self) -> bool:
-        """Whether a part of the prompt is still to be cached."""
         return self.cached < self.prompt_length
 
     def next_work(self, chunk: int, limit: int) -> Work:
-        """Its probes, or its next tokens to cache: a chunk of the prompt, or up to about `limit` others."""
         if isinstance(self.block, TandemBlock):
             return Work(_tree_size(self.block.builder.frontier), self.cached)
         if self.in_prompt:
@@ -111,7 +108,6 @@ class CachedSequence(Sequence):
         ]
 
     def forget_cache(self) -> None:
-        """Gives up everything that is computed again from the tokens."""
         self.extent = None
         self.cached = 0
         self._probe = None
@@ -159,7 +155,7 @@ class TextReading(CachedSequence):
 
     @property
     def most_reused(self) -> int:
-        """See `Job`: the prompt but for its last token, whose logits say what comes first."""
+        """See `Schedulable`: the prompt but for its last token, whose logits say what comes first."""
         return max(0, self._before - 1)
 
     def next_work(self, chunk: int, limit: int) -> Work:
@@ -168,7 +164,6 @@ class TextReading(CachedSequence):
         return work if work.cached < self._before else super().next_work(min(chunk, ROWS), limit)
 
     def pieces(self, cached: int) -> list[Append | Probe]:
-        """What a pass computes of it, after which `cached` tokens are in the cache."""
         pieces = super().pieces(cached)
         if cached < self._before:
             return pieces

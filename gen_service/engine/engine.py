@@ -15,15 +15,17 @@ from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest, SequenceFailed
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.autotune import CostCurve
-from ttmark.gen_service.engine.cache_rows import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.cached_sequence import PROMPT_CUT, CachedSequence, TextReading
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics, StepRecorder
 from ttmark.gen_service.engine.errors import ContextTooLong, Draining, EngineDied, EngineError
-from ttmark.gen_service.engine.loading import LoadedModel, available_memory, load_model
+from ttmark.gen_service.engine.fair_share import check_place, reading_places
+from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
+from ttmark.gen_service.engine.loading import LoadedModel, load_model
+from ttmark.gen_service.engine.memory import available_memory
 from ttmark.gen_service.engine.scheduler import Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.step import Arrivals, EngineStats, Stepper
-from ttmark.gen_service.engine.stream import DeltaStream, Mailbox, check_place, reading_places
+from ttmark.gen_service.engine.stream import DeltaStream, Mailbox
 
 
 class Engine:
@@ -94,21 +96,22 @@ class Engine:
 
     def record_in(self, metrics: EngineMetrics) -> None:
         """Records every step in `metrics`; to be called before `start`."""
-        worker, stepper, decoder = self._worker, self._stepper, self._decoder
+        worker, stepper = self._worker, self._stepper
         metrics.watch(
             self.model_id,
             running=lambda: stepper.running,
             waiting=lambda: worker.waiting,
-            waiting_tenants=lambda: stepper.stats.waiting_tenants,
-            kv_used_tokens=lambda: stepper.stats.cached_tokens,
-            kv_prefix_tokens=lambda: stepper.stats.prefix_tokens,
-            kv_capacity_tokens=self.kv_tokens,
-            branch_budget=lambda: decoder.branch_budget,
+            levels={
+                "ttmark_engine_waiting_tenants": lambda: stepper.stats.waiting_tenants,
+                "ttmark_engine_kv_cache_used_tokens": lambda: stepper.stats.cached_tokens,
+                "ttmark_engine_kv_cache_prefix_tokens": lambda: stepper.stats.prefix_tokens,
+                "ttmark_engine_kv_cache_capacity_tokens": lambda: self.kv_tokens,
+                "ttmark_engine_branch_budget": self._decoder.branch_budget,
+            },
         )
         stepper.recorder = StepRecorder(metrics, self.model_id)
 
     def start(self) -> None:
-        """Starts the engine's thread."""
         self._worker.start()
 
     def stop(self, drain_seconds: float) -> None:
@@ -119,16 +122,11 @@ class Engine:
         self._worker.stop(drain_seconds)
 
     def check_queue(self, tenant: str) -> None:
-        """Does nothing while the queue has a place for the tenant; `generate` may find it taken nevertheless.
-
-        Raises:
-            Overloaded: it is full.
-        """
+        """See `Generator`; `generate` may find the place taken nevertheless."""
         self._worker.check_queue(tenant)
 
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
-        """Starts a completion; to be called in a running event loop. Closing or dropping the iterator cancels
-        it.
+        """See `Generator`; to be called in a running event loop. Dropping the iterator cancels, too.
 
         Raises:
             ContextTooLong, Overloaded, Draining: at once.
@@ -140,13 +138,7 @@ class Engine:
         )
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
-        """Log-probabilities (nats) of a text's tokens after those before them [tokens]; cancelling ends it.
-
-        What the first token is without a prompt the model does not say: it counts as certain.
-
-        Raises:
-            ContextTooLong, Overloaded, Draining, SequenceFailed, OutOfTime, EngineDied: see `errors`.
-        """
+        """See `Generator`. What the first token is without a prompt the model does not say: it is certain."""
         tokens = len(request.prompt_ids) + len(request.text_ids)
         if tokens > self.context_length:
             raise ContextTooLong(

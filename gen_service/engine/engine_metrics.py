@@ -3,19 +3,27 @@
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from ttmark.gen_service.decoding.block import TandemBlock
 from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReading
-from ttmark.gen_service.engine.job import Work
+from ttmark.gen_service.engine.schedulable import Work
 
 _QUEUE_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)
 _ROW_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 _CANDIDATE_BUCKETS = (1, 2, 4, 8, 12, 16, 24, 32, 50, 100, 200, 500)
 ROW_KINDS = ("prefill", "probe", "commit", "reading")
 STEP_PARTS = ("forward", "filters", "reweight", "other")
+LEVELS = {
+    "ttmark_engine_kv_cache_used_tokens": "Cache rows in use.",
+    "ttmark_engine_kv_cache_capacity_tokens": "Cache rows there are.",
+    "ttmark_engine_kv_cache_prefix_tokens": (
+        "Cache rows that are kept for prompts to come; they are free for any completion that needs them."
+    ),
+    "ttmark_engine_waiting_tenants": "Tenants of whom a completion had no part in the last step.",
+    "ttmark_engine_branch_budget": "Candidates of a block level that may be probed together now.",
+}
 
 
 class EngineMetrics:
@@ -23,28 +31,13 @@ class EngineMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter = partial(Counter, registry=registry)
-        gauge = partial(Gauge, registry=registry)
         histogram = partial(Histogram, registry=registry)
-        self._requests = gauge("ttmark_engine_requests", "Completions in hand.", ["model", "state"])
-        self._kv_used = gauge("ttmark_engine_kv_cache_used_tokens", "Cache rows in use.", ["model"])
-        self._kv_capacity = gauge(
-            "ttmark_engine_kv_cache_capacity_tokens", "Cache rows there are.", ["model"]
+        self._requests = Gauge(
+            "ttmark_engine_requests", "Completions in hand.", ["model", "state"], registry=registry
         )
-        self._kv_prefix = gauge(
-            "ttmark_engine_kv_cache_prefix_tokens",
-            "Cache rows that are kept for prompts to come; they are free for any completion that needs them.",
-            ["model"],
-        )
-        self._waiting_tenants = gauge(
-            "ttmark_engine_waiting_tenants",
-            "Tenants of whom a completion had no part in the last step.",
-            ["model"],
-        )
-        self._branch_budget = gauge(
-            "ttmark_engine_branch_budget",
-            "Candidates of a block level that may be probed together now.",
-            ["model"],
-        )
+        self._levels = {
+            name: Gauge(name, what, ["model"], registry=registry) for name, what in LEVELS.items()
+        }
         self.queue = histogram(
             "ttmark_engine_queue_seconds",
             "Time from a completion's arrival to its first place in a step.",
@@ -92,20 +85,17 @@ class EngineMetrics:
         *,
         running: Callable[[], float],
         waiting: Callable[[], float],
-        waiting_tenants: Callable[[], float],
-        kv_used_tokens: Callable[[], float],
-        kv_prefix_tokens: Callable[[], float],
-        kv_capacity_tokens: float,
-        branch_budget: Callable[[], float],
+        levels: Mapping[str, Callable[[], float]],
     ) -> None:
-        """Reads these at each scrape, so that they are true even while the engine's thread hangs."""
+        """Reads these at each scrape, so that they are true even while the engine's thread hangs.
+
+        Args:
+            levels: each of LEVELS.
+        """
         self._requests.labels(model, "running").set_function(running)
         self._requests.labels(model, "waiting").set_function(waiting)
-        self._waiting_tenants.labels(model).set_function(waiting_tenants)
-        self._kv_used.labels(model).set_function(kv_used_tokens)
-        self._kv_prefix.labels(model).set_function(kv_prefix_tokens)
-        self._kv_capacity.labels(model).set(kv_capacity_tokens)
-        self._branch_budget.labels(model).set_function(branch_budget)
+        for name, gauge in self._levels.items():
+            gauge.labels(model).set_function(levels[name])
         self.queue.labels(model)
         self.step_rows.labels(model)
         self.candidates.labels(model)
@@ -115,16 +105,6 @@ class EngineMetrics:
             self.rows.labels(model, kind)
         for part in STEP_PARTS:
             self.seconds.labels(model, part)
-
-
-class StepCounts(Protocol):
-    """What is counted since the engine's start."""
-
-    preemptions: int
-
-    @property
-    def reused_tokens(self) -> int:
-        """Prompt tokens that were found in the cache."""
 
 
 class StepRecorder:
@@ -143,11 +123,9 @@ class StepRecorder:
         self._seconds: dict[str, float] = {}
 
     def arrived(self, sequence: CachedSequence) -> None:
-        """A completion came in."""
         self._arrivals[sequence] = time.monotonic()
 
     def left(self, sequence: CachedSequence) -> None:
-        """A completion ended, possibly before its first step."""
         self._arrivals.pop(sequence, None)
 
     def begins(self, works: Mapping[CachedSequence, Work]) -> None:
@@ -171,10 +149,9 @@ class StepRecorder:
             self._metrics.rows.labels(self._model, kind).inc(count)
 
     def forwarded(self) -> None:
-        """The forward pass has ended."""
         self._forwarded = time.perf_counter()
 
-    def ends(self, counts: StepCounts, seconds: dict[str, float]) -> None:
+    def ends(self, preemptions: int, reused: int, seconds: dict[str, float]) -> None:
         """The step has ended; the arguments count from the engine's start, `seconds` by part."""
         if self._metrics is None or not self._works:
             return
@@ -183,7 +160,6 @@ class StepRecorder:
             arrival = self._arrivals.pop(sequence, None)
             if arrival is not None:
                 self._metrics.queue.labels(self._model).observe(max(0.0, now - total - arrival))
-        preemptions, reused = counts.preemptions, counts.reused_tokens
         self._metrics.preemptions.labels(self._model).inc(preemptions - self._preemptions)
         self._metrics.reused.labels(self._model).inc(reused - self._reused_tokens)
         parts = {part: spent - self._seconds.get(part, 0.0) for part, spent in seconds.items()}

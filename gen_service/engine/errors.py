@@ -1,15 +1,4 @@
-"""Errors of the generation engine.
-
-EngineError
-├── ModelLoadError      a model cannot be served
-├── ContextTooLong      a request does not fit the model's context or the KV cache
-├── Overloaded          the queue is full; carries `retry_after`
-├── Draining            the engine takes no new requests, or stops before it could finish one
-├── OutOfTime           a request was not finished within the engine's limit
-└── EngineDied          the engine's thread ended on its own
-
-What decoding raises, `SequenceFailed`, reaches the caller as it is.
-"""
+"""Errors of the generation engine. What decoding raises, `SequenceFailed`, reaches the caller as it is."""
 
 
 class EngineError(Exception):

@@ -1,14 +1,13 @@
-"""Shares of an engine: whose turn it is, how much may be read beside what is written, who gives way.
+"""Shares of an engine: who gets a place, whose turn it is, how much is read, who gives way."""
 
-Also here, texts that wait to be read, or are read, beside the sequences that are written.
-"""
-
+import time
 from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from ttmark.gen_service.engine.cache_rows import CacheRows
-from ttmark.gen_service.engine.job import Extent, Job, Work
+from ttmark.gen_service.engine.errors import Overloaded
+from ttmark.gen_service.engine.kv_cache_manager import CacheRows
+from ttmark.gen_service.engine.schedulable import Schedulable, Work
 
 
 class FairShare:
@@ -73,7 +72,6 @@ class ReadingShare:
         self._rows.serve(_WRITING, rows)
 
     def read(self, rows: int) -> None:
-        """Counts rows that are read."""
         self._rows.serve(_READING, rows)
 
     def settle(self, *, writing: bool, reading: bool) -> None:
@@ -81,20 +79,10 @@ class ReadingShare:
         self._rows.settle([kind for kind, wanted in ((_WRITING, writing), (_READING, reading)) if wanted])
 
 
-class Holder(Protocol):
-    """A sequence with cache rows."""
-
-    extent: Extent | None
-
-    @property
-    def tenant(self) -> str:
-        """Whose it is."""
+J = TypeVar("J", bound=Schedulable)
 
 
-H = TypeVar("H", bound=Holder)
-
-
-def next_victim(running: Sequence[H], ages: Mapping[H, int]) -> H:
+def next_victim(running: Sequence[J], ages: Mapping[J, int]) -> J:
     """The youngest sequence of the tenant that holds most; the oldest of each tenant are the last to go."""
     held = _held(running)
     others = _youngest_first(running, ages)
@@ -104,8 +92,8 @@ def next_victim(running: Sequence[H], ages: Mapping[H, int]) -> H:
 
 
 def beyond_their_share(
-    running: Sequence[H], ages: Mapping[H, int], *, tenant: str, wanted: int, free: int, share: int
-) -> list[H]:
+    running: Sequence[J], ages: Mapping[J, int], *, tenant: str, wanted: int, free: int, share: int
+) -> list[J]:
     """Sequences to take rows from, so that a tenant gets `wanted` of them; none if they are not its due.
 
     They are the youngest of those who hold more than `share`. Each tenant keeps its oldest, and so gets on.
@@ -113,7 +101,7 @@ def beyond_their_share(
     held = _held(running)
     if held[tenant] and held[tenant] + wanted > share:
         return []
-    victims: list[H] = []
+    victims: list[J] = []
     for victim in _youngest_first(running, ages):
         if victim.tenant != tenant and held[victim.tenant] > share:
             held[victim.tenant] -= _rows(victim)
@@ -121,30 +109,26 @@ def beyond_their_share(
     return victims if free + sum(map(_rows, victims)) >= wanted else []
 
 
-def _rows(holder: Holder) -> int:
+def _rows(holder: Schedulable) -> int:
     return holder.extent.length if holder.extent else 0
 
 
-def _held(running: Sequence[H]) -> Counter[str]:
-    """Cache rows of each tenant."""
+def _held(running: Sequence[J]) -> Counter[str]:
     held: Counter[str] = Counter()
     for sequence in running:
         held[sequence.tenant] += _rows(sequence)
     return held
 
 
-def _youngest_first(running: Sequence[H], ages: Mapping[H, int]) -> list[H]:
+def _youngest_first(running: Sequence[J], ages: Mapping[J, int]) -> list[J]:
     """All but the oldest of each tenant."""
     tenants: set[str] = set()
-    others: list[H] = []
+    others: list[J] = []
     for sequence in sorted(running, key=ages.__getitem__):
         if sequence.tenant in tenants:
             others.append(sequence)
         tenants.add(sequence.tenant)
     return others[::-1]
-
-
-J = TypeVar("J", bound=Job)
 
 
 class ReadingLine(Generic[J]):
@@ -173,11 +157,9 @@ class ReadingLine(Generic[J]):
 
     @property
     def held(self) -> int:
-        """Cache rows that readings hold."""
         return sum(reading.extent.length for reading in self.running if reading.extent)
 
     def add(self, reading: J) -> None:
-        """Queues a reading behind the others."""
         self.waiting.append(reading)
 
     def begin_pass(self, *, writing: bool) -> None:
@@ -225,3 +207,58 @@ class ReadingLine(Generic[J]):
         reading.forget_cache()
         self.waiting.appendleft(reading)
         return reading
+
+
+_WEIGHT = 0.2
+_MIN_SECONDS, _MAX_SECONDS = 1.0, 60.0
+
+
+class DrainRate:
+    """Exponentially weighted mean of the time between two requests that leave."""
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+        self._interval: float | None = None
+
+    def tick(self) -> None:
+        now = time.monotonic()
+        if self._last is not None:
+            passed = now - self._last
+            interval = passed if self._interval is None else self._interval
+            self._interval = interval + _WEIGHT * (passed - interval)
+        self._last = now
+
+    def rest(self) -> None:
+        """Nothing is left: the time until the next request leaves says nothing of the rate."""
+        self._last = None
+
+    def seconds_until_free(self, waiting: int) -> float:
+        """Time in which half of `waiting` requests leave at the present rate, between 1 s and 60 s."""
+        if self._interval is None:
+            return _MIN_SECONDS
+        return min(_MAX_SECONDS, max(_MIN_SECONDS, self._interval * waiting / 2))
+
+
+def check_place(tenant: str, held: Counter[str], most: int, drain_rate: DrainRate) -> None:
+    """Does nothing while there is a place.
+
+    When all are taken, a tenant with less than its share of them still gets in: others cannot shut it out.
+
+    Args:
+        held: how many requests of each tenant run or wait.
+        most: requests that may run and wait.
+
+    Raises:
+        Overloaded: `most` are in hand, and this tenant has its share of them; or twice as many are in hand.
+    """
+    in_hand = held.total()
+    if in_hand < most:
+        return
+    share = most // len(held.keys() | {tenant})
+    if held[tenant] >= share or in_hand >= 2 * most:
+        raise Overloaded(drain_rate.seconds_until_free(in_hand))
+
+
+def reading_places(most: int, share: float) -> int:
+    """Readings that may run and wait beside `most` other requests."""
+    return max(1, int(share * most))

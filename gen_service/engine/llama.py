@@ -3,15 +3,12 @@
 transformers spends most of a small pass on the overhead of hundreds of small operations. Here projections
 that read the same input are one product, residuals are added by the product that makes them, queries and keys
 are turned as complex numbers in place, and nothing is transposed for the attention function.
-
-Also here, the operations of a pass: products with the matrices of a model, and what lies between them.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -105,25 +102,8 @@ class Shape:
     epsilon: float
 
 
-class Operations(Protocol):
-    """The operations of one pass. What a method returns holds until the next call of one."""
-
-    def normalise(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        """RMS normalisation of [rows, width]."""
-
-    def gate(self, gate_up: torch.Tensor) -> torch.Tensor:
-        """activation(gate) * up: [rows, 2 * inner] -> [rows, inner]"""
-
-    def attend(self, layer: int, packed: torch.Tensor, window: int | None) -> torch.Tensor:
-        """Attention of a layer -> [rows, heads * dim].
-
-        Args:
-            packed: queries, keys and values [rows, (heads + 2 * kv_heads) * dim]; it is changed.
-        """
-
-
 class TorchOperations:
-    """For any pass.
+    """The operations of any pass.
 
     Args:
         turns: what queries and keys are multiplied with, complex64 [rows, 1, dim / 2].
@@ -142,17 +122,24 @@ class TorchOperations:
         self._activation, self._kernels = activation, kernels
 
     def normalise(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        """RMS normalisation of [rows, width]."""
         if self._kernels is not None:
             return self._kernels.normalise(rows, weight, self._shape.epsilon)
         return functional.rms_norm(rows, weight.shape, weight, self._shape.epsilon)
 
     def gate(self, gate_up: torch.Tensor) -> torch.Tensor:
+        """activation(gate) * up: [rows, 2 * inner] -> [rows, inner]"""
         if self._kernels is not None:
             return self._kernels.gate(gate_up)
         gate, up = gate_up.chunk(2, dim=1)
         return self._activation(gate).mul_(up)
 
     def attend(self, layer: int, packed: torch.Tensor, window: int | None) -> torch.Tensor:
+        """Attention of a layer -> [rows, heads * dim].
+
+        Args:
+            packed: queries, keys and values [rows, (heads + 2 * kv_heads) * dim]; it is changed.
+        """
         heads, kv_heads, dim = self._shape.heads, self._shape.kv_heads, self._shape.dim
         rows, turned = packed.shape[0], heads + kv_heads
         if self._kernels is not None:
@@ -165,7 +152,9 @@ class TorchOperations:
 
 
 class CompiledOperations:
-    """For passes of commits and probes; what they share between layers is made once.
+    """The same of passes of commits and probes; what they share between layers is made once.
+
+    What a method returns holds until the next call of one.
 
     Args:
         turns: complex64 [rows, 1, dim / 2], of the rows' positions.
@@ -299,26 +288,6 @@ class FusedLlama:
         self, tokens: torch.Tensor, positions: torch.Tensor, keep: torch.Tensor, plan: AttentionPlan
     ) -> torch.Tensor:
         """Logits [len(keep), vocab] of the rows `keep` of a pass over tokens [rows] at positions [rows]."""
-        return self.logits(self.hidden(tokens, positions, plan), keep)
-
-    @property
-    def products(self) -> list[torch.Tensor]:
-        """The matrices of a pass [in, out], in its order."""
-        of_layers = ((each.query_key_value, each.output, each.gate_up, each.down) for each in self._layers)
-        return [matrix.plain for matrix in (*chain.from_iterable(of_layers), self._head)]
-
-    @property
-    def windows(self) -> set[int | None]:
-        """The sliding windows of the layers."""
-        return {layer.window for layer in self._layers}
-
-    @property
-    def groups(self) -> int:
-        """Query heads per KV head."""
-        return self._shape.heads // self._shape.kv_heads
-
-    def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, plan: AttentionPlan) -> torch.Tensor:
-        """What the last layer leaves [rows, width], not yet normalised."""
         hidden = self._embedding[tokens]  # [rows, width]
         between = self._operations(positions, plan)
         for index, layer in enumerate(self._layers):
@@ -328,15 +297,13 @@ class FusedLlama:
             hidden = layer.output.added_to(hidden, between.attend(index, packed, layer.window))
             gate_up = layer.gate_up(between.normalise(hidden, layer.feed_norm))
             hidden = layer.down.added_to(hidden, between.gate(gate_up))
-        return hidden
-
-    def logits(self, hidden: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
-        """[len(keep), vocab] of the rows `keep` of `hidden`."""
         return self._head(
             functional.rms_norm(hidden[keep], self._norm.shape, self._norm, self._shape.epsilon)
         )
 
-    def _operations(self, positions: torch.Tensor, plan: AttentionPlan) -> Operations:
+    def _operations(
+        self, positions: torch.Tensor, plan: AttentionPlan
+    ) -> TorchOperations | CompiledOperations:
         turns = self._turns(positions)
         if self._kernels is not None and plan.kernel is not None and not plan.chunks:
             return CompiledOperations(plan, self._shape, turns, self._kernels)

@@ -1,11 +1,7 @@
 """Loads a transformers model, refuses what the engine cannot serve, and checks what it computes.
 
-Also here, our attention as transformers' models call it: registered with `AttentionInterface`, once per
-layer.
-
-The plan of the pass comes through the model as a keyword.
-
-Also here, how much memory this process may still take: the machine's, or what a container's limit leaves.
+Its layers call our attention, which is registered with `AttentionInterface`; the plan of the pass comes
+through the model as a keyword.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import structlog
 import torch
 from torch.nn import functional
@@ -25,71 +20,13 @@ from ttmark.gen_service.engine.attention import AttentionPlan, KvCache, attend
 from ttmark.gen_service.engine.autotune import Choice, ChoiceFile, choice_key, fastest
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.engine.llama import FusedLlama, can_pack
-from ttmark.gen_service.engine.native import find_kernels
+from ttmark.gen_service.engine.memory import available_memory
+from ttmark.gen_service.engine.native import Kernels, find_kernels
 from ttmark.gen_service.engine.ragged import Append, Probe
-from ttmark.gen_service.engine.runner import GpuCapture, Runner
+from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.gen_service.engine.tree_attention import find_tree_kernel
 from ttmark.gen_service.hub import NotOnHub, hub_folder
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
-
-_CGROUPS = Path("/sys/fs/cgroup")
-_MEMBERSHIP = Path("/proc/self/cgroup")
-
-
-def available_memory(cgroups: Path = _CGROUPS, membership: Path = _MEMBERSHIP) -> int:
-    """Bytes that are free on the machine and within every cgroup limit that holds for this process.
-
-    Args:
-        cgroups: where cgroup v2, or v1 with its controllers below, is mounted.
-        membership: names the process's groups, in the format of /proc/self/cgroup.
-    """
-    left = [_left(group) for group in _groups(cgroups, membership)]
-    return min([psutil.virtual_memory().available, *(bytes_ for bytes_ in left if bytes_ is not None)])
-
-
-def _groups(cgroups: Path, membership: Path) -> list[Path]:
-    """Folders of the process's memory cgroup and of all above it, which limit it too."""
-    try:
-        lines = membership.read_text().splitlines()
-    except OSError:
-        lines = []
-    folders = [cgroups, cgroups / "memory"]
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        root = cgroups if controllers == "" else cgroups / "memory"
-        if controllers == "" or "memory" in controllers.split(","):
-            folder = root / path.lstrip("/")
-            folders += [each for each in (folder, *folder.parents) if each.is_relative_to(root)]
-    return folders
-
-
-def _left(group: Path) -> int | None:
-    """What a group's limit leaves; None: it has none. Files that the kernel keeps in memory can go."""
-    for limit, usage in (
-        ("memory.max", "memory.current"),
-        ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-    ):
-        most, used = _number(group / limit), _number(group / usage)
-        if most is not None and used is not None:
-            return max(0, most - used + _reclaimable(group))
-    return None
-
-
-def _reclaimable(group: Path) -> int:
-    try:
-        entries = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-    except (OSError, ValueError):
-        return 0
-    return int(entries.get("total_inactive_file", entries.get("inactive_file", 0)))
-
-
-def _number(path: Path) -> int | None:
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):  # no such group, or the limit is "max"
-        return None
-
 
 ATTENTION_NAME = "ttmark_ragged"
 
@@ -168,9 +105,6 @@ _ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
 _BATCH_DEPENDENT_ROPE = {"dynamic", "longrope"}
 _CHECK_TOKENS = 24
 _CHECK_CHUNK = 9
-_KERNELS_KEPT = (
-    256  # of oneDNN, one for each shape of a product; its own 1,024 take 0.1 GB more and save no time
-)
 _PACKED_SHARE = 0.25  # of the free memory, which the packed copy of the weights may take
 _TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.15, torch.float16: 0.05}
 
@@ -180,27 +114,21 @@ class Acceleration:
     """What makes a runner fast.
 
     Attributes:
-        kernels: those that are there for the device: Triton's, which attends for tree rows, or compiled ones.
-        graphs: CUDA graphs over it.
-        packed: on a CPU, matrices are packed for oneDNN.
+        kernels: the compiled ones attend for commits and probes, and compute what is small.
+        packed: matrices are packed for oneDNN.
         fused: the model's matrices as an earlier runner has them, so that they are not made again.
     """
 
     kernels: bool = False
-    graphs: bool = False
     packed: bool = False
     fused: FusedLlama | None = field(default=None, compare=False, repr=False)
 
     def runner(self, model: Any, cache: KvCache, *, reproducible: bool = True) -> Runner:
-        """A runner with it; graphs are for the models that `FusedLlama` computes."""
-        capture = GpuCapture() if self.graphs else None
         return Runner(
             model,
             cache,
             reproducible=reproducible,
-            tree_kernel=find_tree_kernel(model) if self.kernels else None,
-            kernels=find_kernels() if self.kernels and model.device.type == "cpu" else None,
-            capture=capture,
+            kernels=_kernels_for(model) if self.kernels else None,
             packed=self.packed,
             fused=self.fused,
         )
@@ -254,9 +182,7 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
         eos_token_ids=_eos_token_ids(loaded),
         start_token_id=_start_token_id(loaded),
         bytes_per_token=runner.cache.bytes_per_token,
-        acceleration=Acceleration(
-            runner.tree_kernel is not None, runner.uses_graphs, runner.packed, runner.fused
-        ),
+        acceleration=Acceleration(runner.kernels is not None, runner.packed, runner.fused),
     )
 
 
@@ -298,7 +224,6 @@ def _rope_types(parameters: dict[str, Any]) -> set[str]:
 
 
 def _dtypes(settings: EngineSettings) -> tuple[str, ...]:
-    """The dtypes to choose from."""
     if settings.dtype == "auto":
         return ("float32", "bfloat16") if _device(settings.device).type == "cpu" else ("auto",)
     if not isinstance(getattr(torch, settings.dtype, None), torch.dtype):
@@ -335,13 +260,22 @@ def _checked_runner(model: str, folder: Path, dtype: str, device: str) -> Runner
 
 def _accelerations(model: Any) -> list[Acceleration]:
     """What may be tried with the model, the fastest first; the last one needs nothing but torch."""
-    kernels = find_tree_kernel(model) is not None
-    if model.device.type != "cpu":
-        faster = [Acceleration(kernels, True), Acceleration(kernels, False)] if kernels else []
-    else:
-        pack = [True, False] if _can_pack(model) else [False]
-        faster = [Acceleration(kernels, packed=packed) for packed in pack if kernels or packed]
-    return [*faster, Acceleration()]
+    kernels = _kernels_for(model) is not None
+    pack = [True, False] if _can_pack(model) else [False]
+    return [*(Acceleration(kernels, packed) for packed in pack if kernels or packed), Acceleration()]
+
+
+def _kernels_for(model: Any) -> Kernels | None:
+    """The compiled kernels, for a model on a CPU whose heads they attend for."""
+    size = _head_size(model.config.get_text_config())
+    return find_kernels() if model.device.type == "cpu" and Kernels.suit(model.dtype, size) else None
+
+
+def _head_size(text: Any) -> int:
+    """Numbers of a head; with latent attention the larger of its keys and values."""
+    latent = [getattr(text, name, None) or 0 for name in ("qk_head_dim", "v_head_dim")]
+    size: int | None = max(latent) or getattr(text, "head_dim", None)
+    return size or int(text.hidden_size) // int(text.num_attention_heads)
 
 
 def _can_pack(model: Any) -> bool:

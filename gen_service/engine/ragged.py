@@ -10,11 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from ttmark.gen_service.engine.attention import Adopted, Ancestors, AttentionPlan, Chunk, KvCache
+from ttmark.gen_service.engine.native import Kernels
 from ttmark.gen_service.engine.tree_attention import (
-    Span,
     TokenTree,
     TreeAttention,
-    TreeKernel,
     prefixes_of,
     spans_of,
     tile_spans,
@@ -126,15 +125,6 @@ class RaggedBatch:
         """The cache rows of the first rows of the pass: those of chunks and commits."""
         return np.concatenate(self._slots) if self._slots else np.empty(0, dtype=np.int64)
 
-    @property
-    def depth(self) -> int:
-        """Rows of this pass that one row may attend to; 0 without commits and probes."""
-        return max((len(tree.depths) for tree in self._trees), default=0)
-
-    @property
-    def has_chunks(self) -> bool:
-        return bool(self._chunks)
-
     def keep(self, pieces: int) -> tuple[Ints, list[int]]:
         """The rows whose logits are wanted, in the order of the pieces, and how many belong to each piece."""
         none = np.empty(0, dtype=np.int64)
@@ -146,10 +136,10 @@ class RaggedBatch:
         kv_cache: KvCache,
         device: torch.device,
         *,
-        tree_kernel: TreeKernel | None = None,
+        kernels: Kernels | None = None,
         keep_probed: bool = False,
     ) -> AttentionPlan:
-        """The plan of this batch, for a kernel or for torch's own operators.
+        """The plan of this batch, for compiled kernels or for torch's own operators.
 
         Args:
             keep_probed: keys and values of probed rows are kept for `leave_branches`.
@@ -158,31 +148,22 @@ class RaggedBatch:
         def on_device(rows: Ints | Sequence[int]) -> torch.Tensor:
             return torch.from_numpy(np.asarray(rows, dtype=np.int64)).to(device)
 
-        spans: dict[tuple[int | None, int], tuple[Span, ...]] = {}
-
-        def spans_for(window: int | None, groups: int) -> tuple[Span, ...]:
-            if (window, groups) not in spans:
-                spans[window, groups] = spans_of(self._trees, window, groups, device)
-            return spans[window, groups]
-
         return AttentionPlan(
             cache=kv_cache,
             slots=on_device(self.slots),
             chunks=tuple(self._chunks),
-            spans=spans_for,
+            spans=cache(lambda window, groups: spans_of(self._trees, window, groups, device)),
             probes=self.probes,
             ancestors=tuple(
                 Ancestors(*on_device(np.concatenate(pairs, axis=1)))
                 for _, pairs in sorted(self._ancestors.items())
             ),
             kernel=TreeAttention(
-                tree_kernel,
-                cache(
-                    lambda window, groups: on_device(self.tiles(window, tree_kernel.tile_rows(groups))).int()
-                ),
+                kernels,
+                cache(lambda window, groups: on_device(self.tiles(window, kernels.tile_rows(groups))).int()),
                 on_device(self.own_rows()).int(),
             )
-            if tree_kernel and self._trees
+            if kernels and self._trees
             else None,
             adopted=tuple(
                 Adopted(layers, *on_device(np.concatenate(pairs, axis=1)))
@@ -192,7 +173,6 @@ class RaggedBatch:
         )
 
     def leave_branches(self, kept: dict[int, torch.Tensor]) -> None:
-        """Leaves keys and values of the probed rows with the probes."""
         for probe, rows in self._probes:
             probe.branches = Branches(probe.paths, rows, kept)
 
@@ -203,7 +183,8 @@ class RaggedBatch:
     def own_rows(self) -> Ints:
         """What each commit and probe attends to of this pass [rows, depth]: itself, its ancestors, -1."""
         first = self._chunks[-1].stop if self._chunks else 0
-        rows, depth = self.probes[1] - first, self.depth
+        rows = self.probes[1] - first
+        depth = max((len(tree.depths) for tree in self._trees), default=0)
         own = np.full((rows, depth), -1, dtype=np.int64)
         own[:, 0] = np.arange(rows)
         start = 0

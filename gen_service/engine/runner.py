@@ -1,12 +1,4 @@
-"""Runs a transformers model on ragged batches.
-
-Also here, passes without prompt chunks as CUDA graphs: one launch in place of hundreds.
-
-A graph repeats the same kernels on the same memory. So a pass is filled up to one of a few numbers of rows,
-and what differs from pass to pass lies in tensors that are written before the replay: tokens, positions, the
-cache rows to write and the rows to attend to. Rows that fill up write to the cache's sink and attend to
-nothing.
-"""
+"""Runs a transformers model on ragged batches."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -16,121 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ttmark.gen_service.engine.attention import AttentionPlan, KvCache
+from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.llama import FusedLlama
 from ttmark.gen_service.engine.native import Kernels
 from ttmark.gen_service.engine.ragged import Append, Probe, RaggedBatch
-from ttmark.gen_service.engine.tree_attention import Span, TreeAttention, TreeKernel
-
-ROW_COUNTS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-_DEPTH = 3  # rows of a pass that one may attend to: as many as the largest block has tokens
-
-Capture = Callable[[Callable[[], torch.Tensor]], tuple[Callable[[], None], torch.Tensor]]
-"""Records what a function computes; returns what repeats it, and the tensor that every repetition fills."""
-
-
-class GpuCapture:
-    """Records CUDA graphs that share their working memory, as only one runs at a time."""
-
-    def __init__(self) -> None:
-        self._pool = torch.cuda.graph_pool_handle()
-
-    def __call__(self, run: Callable[[], torch.Tensor]) -> tuple[Callable[[], None], torch.Tensor]:
-        """See `Capture`. The function runs once beforehand: kernels are compiled at their first use."""
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            run()
-        torch.cuda.current_stream().wait_stream(aside)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
-            result = run()
-        return graph.replay, result
-
-
-class TreeGraphs:
-    """Graphs of one model over one cache, recorded when a number of rows first comes up."""
-
-    def __init__(
-        self,
-        model: FusedLlama,
-        cache: KvCache,
-        device: torch.device,
-        kernel: TreeKernel,
-        capture: Capture,
-    ) -> None:
-        self._parts = model, cache, device, kernel, capture
-        self._tile_rows = kernel.tile_rows(model.groups)
-        self._graphs: dict[int, _Graph] = {}
-
-    def hidden(self, batch: RaggedBatch) -> torch.Tensor | None:
-        """What the last layer leaves [at least batch.rows, width], until the next call.
-
-        None for a pass that no graph is made for: with prompt chunks, or too large.
-        """
-        rows = next((count for count in ROW_COUNTS if count >= batch.rows), None)
-        if rows is None or batch.has_chunks or batch.depth > _DEPTH:
-            return None
-        if rows not in self._graphs:
-            self._graphs[rows] = _Graph(rows, *self._parts)
-        return self._graphs[rows](batch, self._tile_rows)
-
-
-class _Graph:
-    """A pass of a fixed number of rows."""
-
-    def __init__(
-        self,
-        rows: int,
-        model: FusedLlama,
-        cache: KvCache,
-        device: torch.device,
-        kernel: TreeKernel,
-        capture: Capture,
-    ) -> None:
-        self._rows = rows
-        self._sink = cache.sink
-        tokens, positions, slots = (torch.zeros(rows, dtype=torch.int64, device=device) for _ in range(3))
-        slots.fill_(self._sink)  # the recording itself must not write to anybody's rows
-        self._tokens, self._positions, self._slots = tokens, positions, slots
-        self._own = torch.full((rows, _DEPTH), -1, dtype=torch.int32, device=device)
-        # A tile has at least one row, so there are never more of them; those left over have none.
-        self._tiles = {
-            window: torch.zeros((rows, 4), dtype=torch.int32, device=device) for window in model.windows
-        }
-        plan = AttentionPlan(
-            cache=cache,
-            slots=slots,
-            chunks=(),
-            spans=_no_spans,
-            probes=(0, rows),
-            ancestors=(),
-            kernel=TreeAttention(kernel, lambda window, _: self._tiles[window], self._own),
-        )
-        self._replay, self._hidden = capture(lambda: model.hidden(tokens, positions, plan))
-
-    def __call__(self, batch: RaggedBatch, tile_rows: int) -> torch.Tensor:
-        """Computes a batch of at most as many rows."""
-        _fill(self._tokens, batch.tokens, 0)
-        _fill(self._positions, batch.positions, 0)
-        _fill(self._slots, batch.slots, self._sink)
-        _fill(self._own, batch.own_rows(), -1)
-        for window, tiles in self._tiles.items():
-            _fill(tiles, batch.tiles(window, tile_rows), 0)
-        self._replay()
-        return self._hidden
-
-
-def _fill(target: torch.Tensor, values: NDArray[np.int64], rest: int) -> None:
-    """Writes `values` into the upper left of `target` and `rest` everywhere else."""
-    whole = torch.full(target.shape, rest, dtype=target.dtype, pin_memory=target.is_cuda)
-    whole[tuple(slice(size) for size in values.shape)] = torch.from_numpy(values)
-    target.copy_(whole, non_blocking=True)
-
-
-def _no_spans(window: int | None, groups: int) -> tuple[Span, ...]:
-    raise NotImplementedError("a graph attends by its kernel alone")
-
 
 REFERENCE_ROWS = 64
 _ROWS_COMPARED = 4
@@ -187,10 +68,9 @@ class Runner:
     Args:
         reproducible: rows have the same bits in any batch; else nothing is padded, and what was probed is
             kept for the commit. On a GPU it changes nothing.
-        tree_kernel: attends for commits and probes; None: torch's own operators do.
-        capture: records CUDA graphs of passes that the kernel attends for; None: none are used.
         packed: whether matrices are packed for oneDNN, for the models that `FusedLlama` computes on a CPU.
-        kernels: compute what is small in a pass of such a model; None: torch's own operators do.
+        kernels: attend for commits and probes, and compute what is small in a pass of such a model; None:
+            torch's own operators do.
         fused: the matrices of another runner of the model; None: they are made.
     """
 
@@ -201,8 +81,6 @@ class Runner:
         row_counts: RowCounts = ANY_COUNT,
         *,
         reproducible: bool = True,
-        tree_kernel: TreeKernel | None = None,
-        capture: Capture | None = None,
         packed: bool = False,
         kernels: Kernels | None = None,
         fused: FusedLlama | None = None,
@@ -213,14 +91,11 @@ class Runner:
         self._text_config = model.config.get_text_config()
         self.device: torch.device = next(model.parameters()).device
         self.reproducible = reproducible or self.device.type != "cpu"
-        self.tree_kernel = tree_kernel
+        self.kernels = kernels
         self.fused = fused
         if fused is None and FusedLlama.suits(model):
             self.fused = FusedLlama(model, packed=packed, kernels=kernels)
         self.packed = packed and self.fused is not None
-        self._graphs: TreeGraphs | None = None
-        if self.fused is not None and tree_kernel is not None and capture is not None:
-            self._graphs = TreeGraphs(self.fused, cache, self.device, tree_kernel, capture)
 
     @torch.inference_mode()
     def forward(self, pieces: Sequence[Append | Probe]) -> list[torch.Tensor]:
@@ -235,18 +110,6 @@ class Runner:
         padded[: len(keep)] = keep
         logits = self._logits(batch, self._tensor(padded))
         return list(torch.split(logits[: len(keep)], counts))
-
-    @property
-    def products(self) -> list[torch.Tensor]:
-        """The matrices that a pass multiplies with [in, out], in its order."""
-        if self.fused is not None:
-            return self.fused.products
-        linears = (module for module in self.model.modules() if isinstance(module, torch.nn.Linear))
-        return [linear.weight.detach().t() for linear in linears]
-
-    @property
-    def uses_graphs(self) -> bool:
-        return self._graphs is not None
 
     @torch.inference_mode()
     def move(self, source: int, target: int, length: int) -> None:
@@ -271,12 +134,8 @@ class Runner:
 
     def _logits(self, batch: RaggedBatch, keep: torch.Tensor) -> torch.Tensor:
         """Logits [len(keep), vocab] of the rows `keep` of a batch."""
-        if self.fused is not None and self._graphs is not None:
-            hidden = self._graphs.hidden(batch)
-            if hidden is not None:
-                return self.fused.logits(hidden, keep)
         plan = batch.attention_plan(
-            self.cache, self.device, tree_kernel=self.tree_kernel, keep_probed=not self.reproducible
+            self.cache, self.device, kernels=self.kernels, keep_probed=not self.reproducible
         )
         tokens, positions = self._tensor(batch.tokens), self._tensor(batch.positions)
         logits: torch.Tensor

@@ -7,7 +7,6 @@ from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import Generic, TypeVar
 
-from ttmark.gen_service.engine.cache_rows import CacheRows, Cuts, ExtentAllocator, Move
 from ttmark.gen_service.engine.fair_share import (
     FairShare,
     ReadingLine,
@@ -15,13 +14,14 @@ from ttmark.gen_service.engine.fair_share import (
     beyond_their_share,
     next_victim,
 )
-from ttmark.gen_service.engine.job import Job, Work
+from ttmark.gen_service.engine.kv_cache_manager import CacheRows, Cuts, ExtentAllocator, Move
+from ttmark.gen_service.engine.schedulable import Schedulable, Work
 
 _GROWTH_TOKENS = 256
 _PATIENCE = 64
 
 
-J = TypeVar("J", bound=Job)
+J = TypeVar("J", bound=Schedulable)
 
 
 @dataclass(slots=True)
@@ -89,7 +89,6 @@ class Scheduler(Generic[J]):
 
     @property
     def reserved_rows(self) -> int:
-        """Cache rows that sequences hold."""
         return self._rows.held
 
     @property
@@ -103,7 +102,6 @@ class Scheduler(Generic[J]):
         return self._rows.reused_tokens
 
     def add(self, sequence: J) -> None:
-        """Queues a sequence behind the others."""
         self._age[sequence] = self._arrivals
         self._arrivals += 1
         self.waiting.append(sequence)

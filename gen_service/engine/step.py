@@ -12,16 +12,17 @@ from ttmark.gen_service.decoding.request import Delta, SequenceFailed
 from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReading
 from ttmark.gen_service.engine.engine_metrics import StepRecorder
 from ttmark.gen_service.engine.errors import EngineError, OutOfTime
-from ttmark.gen_service.engine.job import Work
+from ttmark.gen_service.engine.fair_share import DrainRate
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.schedulable import Work
 from ttmark.gen_service.engine.scheduler import Plan, Scheduler
-from ttmark.gen_service.engine.stream import DrainRate, Failure, Mailbox, Outbox
+from ttmark.gen_service.engine.stream import Failure, Mailbox, Outbox
 
 Arrivals = list[tuple[CachedSequence, Mailbox]]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class EngineStats:
     """Counters since the start, and how full the engine is now.
 
@@ -31,16 +32,16 @@ class EngineStats:
         reused_tokens: prompt tokens that were found in the cache.
     """
 
-    running: int = 0
-    waiting: int = 0
-    waiting_tenants: int = 0
-    cached_tokens: int = 0
-    prefix_tokens: int = 0
-    reused_tokens: int = 0
-    passes: int = 0
-    rows: int = 0
-    completion_tokens: int = 0
-    preemptions: int = 0
+    running: int
+    waiting: int
+    waiting_tenants: int
+    cached_tokens: int
+    prefix_tokens: int
+    reused_tokens: int
+    passes: int
+    rows: int
+    completion_tokens: int
+    preemptions: int
 
 
 class Stepper:
@@ -52,7 +53,6 @@ class Stepper:
     """
 
     def __init__(self, runner: Runner, scheduler: Scheduler[CachedSequence], decoder: Decoder) -> None:
-        self.stats = EngineStats()
         self.mailboxes: dict[CachedSequence, Mailbox] = {}
         self.drain_rate = DrainRate()
         self.recorder = StepRecorder()
@@ -60,6 +60,7 @@ class Stepper:
         self._scheduler = scheduler
         self._decoder = decoder
         self._outbox = Outbox()
+        self._passes = self._rows = self._completion_tokens = 0
 
     def step(self, arrivals: Arrivals) -> None:
         """Take in, plan, forward, decide, deliver."""
@@ -71,7 +72,6 @@ class Stepper:
         self._deliver(failures | read | tokens)
 
     def _take_in(self, arrivals: Arrivals) -> None:
-        """Queues new completions, and drops those that were cancelled or are late."""
         for sequence, mailbox in arrivals:
             self.mailboxes[sequence] = mailbox
             line = self._scheduler.readings if isinstance(sequence, TextReading) else self._scheduler
@@ -117,8 +117,8 @@ class Stepper:
         logits = self._runner.forward(pieces)
         for sequence, work in works.items():
             sequence.cached = work.cached
-        self.stats.passes += 1
-        self.stats.rows += sum(work.rows for work in works.values())
+        self._passes += 1
+        self._rows += sum(work.rows for work in works.values())
         found: dict[CachedSequence, list[torch.Tensor]] = {}
         for owner, rows in zip(owners, logits, strict=True):
             if len(rows):
@@ -145,20 +145,18 @@ class Stepper:
             if isinstance(outcome, SequenceFailed):
                 self._fail([sequence], outcome)
                 continue
-            self.stats.completion_tokens += len(outcome.token_ids)
+            self._completion_tokens += len(outcome.token_ids)
             mailbox = self.mailboxes[sequence]
             if outcome.finish_reason is not None:
                 self._leave(sequence)
                 outcome = replace(outcome, reused_tokens=sequence.reused or 0)
             self._outbox.add(mailbox, outcome)
-        self.recorder.ends(self._scheduler, self._decoder.seconds)
-        self._update_stats()
+        scheduler = self._scheduler
+        self.recorder.ends(scheduler.preemptions, scheduler.reused_tokens, self._decoder.seconds)
         self._outbox.send()
 
     def fail_all(self, error: SequenceFailed) -> None:
-        """Ends everything in hand, after a fault of the engine itself."""
         self._fail(list(self.mailboxes), error)
-        self._update_stats()
         self._outbox.send()
 
     def abandon(self, arrivals: Arrivals, error: EngineError) -> None:
@@ -169,7 +167,6 @@ class Stepper:
         self._outbox.send()
         for sequence in list(self.mailboxes):
             self._leave(sequence)
-        self._update_stats()
 
     def _fail(self, sequences: Iterable[CachedSequence], error: Failure) -> None:
         for sequence in sequences:
@@ -191,14 +188,21 @@ class Stepper:
 
     @property
     def running(self) -> int:
-        """Completions that have a place in the steps."""
         return len(self._scheduler.running) + len(self._scheduler.readings.running)
 
-    def _update_stats(self) -> None:
-        self.stats.running = self.running
-        self.stats.waiting = len(self._scheduler.waiting) + len(self._scheduler.readings.waiting)
-        self.stats.waiting_tenants = self._scheduler.tenants_waiting if self.mailboxes else 0
-        self.stats.preemptions = self._scheduler.preemptions
-        self.stats.cached_tokens = self._scheduler.reserved_rows
-        self.stats.prefix_tokens = self._scheduler.prefix_rows
-        self.stats.reused_tokens = self._scheduler.reused_tokens
+    @property
+    def stats(self) -> EngineStats:
+        """As they are now; for any thread."""
+        scheduler = self._scheduler
+        return EngineStats(
+            running=self.running,
+            waiting=len(scheduler.waiting) + len(scheduler.readings.waiting),
+            waiting_tenants=scheduler.tenants_waiting if self.mailboxes else 0,
+            cached_tokens=scheduler.reserved_rows,
+            prefix_tokens=scheduler.prefix_rows,
+            reused_tokens=scheduler.reused_tokens,
+            passes=self._passes,
+            rows=self._rows,
+            completion_tokens=self._completion_tokens,
+            preemptions=scheduler.preemptions,
+        )

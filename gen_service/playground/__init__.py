@@ -1,7 +1,4 @@
-"""The playground: a page on which an answer is written before one's eyes, with its watermark.
-
-Also here, `GET /playground` and what the page is made of.
-"""
+"""The playground: a page on which an answer is written before one's eyes, with its watermark."""
 
 from fastapi import APIRouter
 

@@ -1,8 +1,6 @@
-"""SmolLM2-135M-Instruct, the embedded default: where it comes from, and its conversion from GGUF.
+"""SmolLM2-135M-Instruct, the embedded default: where it comes from, and how it answers by default.
 
 Light: the detection service and the command line import these names, and neither gguf nor torch.
-
-Also here, how SmolLM2 answers where a request names no sampling: `generation_config.json`.
 """
 
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""From the GGUF file to a folder that transformers and our engine load.
-
-Also here, a GGUF file: its metadata and its weights.
-"""
+"""From SmolLM2's GGUF file to a folder that transformers and our engine load."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,7 +39,6 @@ class GGUFFile:
         return self._reader.fields[key].contents()
 
     def __len__(self) -> int:
-        """Number of tensors."""
         return len(self._reader.tensors)
 
     def tensors(self) -> Iterator[tuple[str, NDArray[np.float32]]]:
@@ -86,7 +82,6 @@ def _write(path: Path, value: dict[str, Any]) -> None:
 
 
 def model_config(file: GGUFFile) -> dict[str, Any]:
-    """`config.json` of `LlamaForCausalLM`."""
     heads, width = file["llama.attention.head_count"], file["llama.embedding_length"]
     return {
         "architectures": ["LlamaForCausalLM"],

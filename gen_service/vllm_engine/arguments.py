@@ -10,7 +10,7 @@ from vllm.platforms import current_platform
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.vllm_engine.additional_config import Additional, Lifeline
 from ttmark.gen_service.vllm_engine.internals import VERSION
-from ttmark.gen_service.vllm_engine.settings import VllmSettings, scratch_blocks
+from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings, scratch_blocks
 from ttmark.shared.watermark.watermark import MAX_BLOCK_SIZE
 
 SPARE_TOKENS = MAX_BLOCK_SIZE + 1

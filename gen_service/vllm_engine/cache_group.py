@@ -1,9 +1,8 @@
 """A KV group of vLLM's cache as probes see it: tables of blocks, scratch blocks, copies of whole blocks.
 
-Also here, scratch blocks: where probed branches write their keys and values, unknown to vLLM's scheduler.
-
 A branch is a pseudo-request that shares its parent's blocks but for the last one. That one is copied to a
-scratch block, to which the branch adds its own rows. A branch that is chosen is copied back.
+scratch block, which vLLM's scheduler does not know of and to which the branch adds its own rows. A branch
+that is chosen is copied back.
 """
 
 from collections.abc import Iterator, Sequence

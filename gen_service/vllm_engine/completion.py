@@ -34,7 +34,6 @@ class Completion(Sequence):
 
     @property
     def over(self) -> bool:
-        """Whether nothing will be decided any more."""
         return self.failed or self.finish_reason is not None
 
     @property

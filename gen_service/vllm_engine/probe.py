@@ -47,7 +47,6 @@ class Probe:
         self._probed = {}
 
     def length(self, branch: int) -> int:
-        """Tokens before a branch."""
         return int(self._last[0][branch])
 
     def adopt(self, branches: Sequence[int], rows: Sequence[int]) -> None:

@@ -40,7 +40,6 @@ class ReadingGate(Generic[R]):
         self._through: set[R] = set()
 
     def add(self, reading: R) -> None:
-        """Queues a reading."""
         self._waiting.append(reading)
 
     def remove(self, reading: R) -> None:

@@ -11,8 +11,8 @@ from vllm.v1.outputs import SamplerOutput
 from ttmark.gen_service.decoding.logprobs import ROWS
 from ttmark.gen_service.decoding.request import SequenceFailed
 from ttmark.gen_service.vllm_engine.completion import Reading
-from ttmark.gen_service.vllm_engine.desk import Desk
-from ttmark.gen_service.vllm_engine.kept_rows import KeptRows
+from ttmark.gen_service.vllm_engine.probe_reuse import KeptRows
+from ttmark.gen_service.vllm_engine.worker_requests import Desk
 
 if TYPE_CHECKING:
     Runner = Any

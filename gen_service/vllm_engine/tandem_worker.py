@@ -12,11 +12,11 @@ from vllm.distributed.parallel_state import get_tp_group
 from vllm.v1.kv_cache_interface import FullAttentionSpec, MLAAttentionSpec, SlidingWindowSpec
 
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
-from ttmark.gen_service.vllm_engine.desk import Desk
-from ttmark.gen_service.vllm_engine.kept_rows import KeptRows
 from ttmark.gen_service.vllm_engine.probe import Probe
+from ttmark.gen_service.vllm_engine.probe_reuse import KeptRows
 from ttmark.gen_service.vllm_engine.tandem_runner import TandemRunner
-from ttmark.gen_service.vllm_engine.ticket import Opening, StepReport, open_ticket
+from ttmark.gen_service.vllm_engine.worker_messages import Opening, StepReport, open_ticket
+from ttmark.gen_service.vllm_engine.worker_requests import Desk
 from ttmark.shared.tokenization import TextTokenizer
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from tests.harness.random_model import save_random_model, small_llama
 from tests.unit.engine.architectures import SERVED, SlowRunner
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.loading import Acceleration, load_model
+from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
-from ttmark.gen_service.engine.tree_attention import TreeKernel, triton_kernel
 from ttmark.shared.watermark import Watermark, detect_direct
 
 pytestmark = [
@@ -45,31 +44,14 @@ def test_probes_equal_independent_forwards_on_the_gpu(folder: Path) -> None:
     torch.testing.assert_close(logits, torch.stack(expected), atol=1e-3, rtol=1e-3)
 
 
-def test_the_tree_kernel_is_used_and_equals_torchs_own_operators(folder: Path) -> None:
-    loaded = load_model(str(folder), EngineSettings(device="cuda"))
-    assert loaded.acceleration.kernels
-    text = np.random.default_rng(1).integers(0, 300, 90).tolist()
-
-    def logits(tree_kernel: TreeKernel | None) -> torch.Tensor:
-        runner = Runner(loaded.model, KvCache(128), tree_kernel=tree_kernel)
-        runner.forward([Append(0, 0, text, is_chunk=True, wants_logits=False)])
-        branches = np.arange(40)[:, None]
-        return torch.cat(
-            runner.forward([Probe(0, 90, branches), Append(0, 90, [7, 8], is_chunk=False, wants_logits=True)])
-        )
-
-    torch.testing.assert_close(logits(triton_kernel()), logits(None), atol=1e-3, rtol=1e-3)
-
-
 @pytest.mark.parametrize("name", ["gpt-oss", "DeepSeek V3", "Gemma 3"])
-@pytest.mark.parametrize("kernel", [True, False])
 def test_sinks_windows_and_smaller_values_equal_forwards_from_the_first_token(
-    tmp_path: Path, name: str, kernel: bool
+    tmp_path: Path, name: str
 ) -> None:
     save_random_model(tmp_path, SERVED[name])
     model = load_model(str(tmp_path), EngineSettings(device="cuda")).model
     text = np.random.default_rng(3).integers(1, 300, 60).tolist()
-    runner = Runner(model, KvCache(64), tree_kernel=triton_kernel() if kernel else None)
+    runner = Runner(model, KvCache(64))
     slow = SlowRunner(model)
     for piece in (
         Append(0, 0, text[:30], is_chunk=True, wants_logits=True),
@@ -79,24 +61,6 @@ def test_sinks_windows_and_smaller_values_equal_forwards_from_the_first_token(
     ):
         (logits,), (expected,) = runner.forward([piece]), slow.forward([piece])
         torch.testing.assert_close(logits, expected, atol=1e-3, rtol=1e-3)
-
-
-def test_graphs_are_used_and_equal_the_kernel_without_them(folder: Path) -> None:
-    loaded = load_model(str(folder), EngineSettings(device="cuda"))
-    assert loaded.acceleration == Acceleration(kernels=True, graphs=True)
-    text = np.random.default_rng(2).integers(0, 300, 90).tolist()
-
-    def logits(acceleration: Acceleration) -> torch.Tensor:
-        runner = acceleration.runner(loaded.model, KvCache(128))
-        runner.forward([Append(0, 0, text, is_chunk=True, wants_logits=False)])
-        found = []
-        for branches in (3, 40, 7, 3):  # recorded, recorded, recorded, repeated
-            found += runner.forward([Probe(0, 90, np.arange(branches)[:, None])])
-        found += runner.forward([Append(0, 90, [7, 8], is_chunk=False, wants_logits=True)])
-        return torch.cat(found)
-
-    with_graphs, without = (logits(Acceleration(True, graphs)) for graphs in (True, False))
-    torch.testing.assert_close(with_graphs, without, atol=1e-3, rtol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ttmark.gen_service.engine.job import Extent, Work
+from ttmark.gen_service.engine.schedulable import Extent, Work
 from ttmark.gen_service.engine.scheduler import Plan, Scheduler
 
 

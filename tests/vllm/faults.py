@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ttmark.gen_service.vllm_engine.completion import Completion
-from ttmark.gen_service.vllm_engine.desk import Desk
+from ttmark.gen_service.vllm_engine.worker_requests import Desk
 from ttmark.shared.watermark import Watermark
 
 

@@ -1,7 +1,4 @@
-"""The small operations of a pass on a CPU, in C: compiled where a compiler is, else torch's own are used.
-
-Also here, the compiled operations on tensors.
-"""
+"""The small operations of a pass on a CPU, in C: compiled where a compiler is, else torch's own are used."""
 
 import ctypes
 import subprocess
@@ -142,7 +139,17 @@ class Kernels:
         scale: float,
         sinks: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Attention of tree rows (Eq. 5), a `TreeKernel.attend`.
+        """Attention of tree rows over their prefix in the cache and over rows of the same pass (Eq. 5).
+
+        Args:
+            query: [rows, heads, dim].
+            key, value: [rows, kv_heads, dim] of this pass, with equal strides.
+            keys, values: the cache, [capacity, kv_heads, dim], with equal strides.
+            tiles: [tiles, 4] int32: rows [start, stop) attend to cache rows [first, last).
+            own: [rows, depth] int32, rows of this pass that each row attends to, itself among them; -1: none.
+            sinks: float32 [heads], scores that have no value.
+
+        Returns [rows, heads, dim].
 
         Raises:
             NotImplementedError: these numbers, or heads of this size, are not computed here.

@@ -7,7 +7,7 @@ import pytest
 
 from tests.contract.openai.fake_generator import byte_tokenizer
 from tests.contract.openai.test_manifests import texts
-from ttmark.gen_service.api.watermark_block import ReceiptRule
+from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.shared.client import AsyncClient, Client
 from ttmark.shared.watermark import detect_direct
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.contract.openai.fake_generator import FakeGenerator
-from ttmark.gen_service.api.watermark_block import described_headers
+from ttmark.gen_service.api.watermark_report import described_headers
 
 COMPLETION: dict[str, Any] = {"model": "tiny", "prompt": "Once", "max_tokens": 4, "seed": 1}
 MESSAGES = [{"role": "user", "content": "Hi"}]

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.contract.openai.test_engine_trouble import TROUBLE
-from ttmark.gen_service.api.verification import best_finding
+from ttmark.gen_service.api.verifier import best_finding
 from ttmark.services.cli.main import app
 from ttmark.services.cli.verify import summary
 from ttmark.shared.client import AsyncClient, Client
@@ -156,7 +156,7 @@ def test_what_cannot_be_verified_is_refused_by_name(
 def test_more_hashing_than_a_request_may_ask_for_is_refused(
     fake: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ttmark.gen_service.api.verification.VerificationPlan.hashed_blocks", 10**9)
+    monkeypatch.setattr("ttmark.gen_service.api.verifier.VerificationPlan.hashed_blocks", 10**9)
     answer = _post(fake)
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_much_work")
 

@@ -33,12 +33,9 @@ def parts(model: str) -> tuple[Part, ...]:
         model: that speed is measured on; in a dry run it is the demo model.
     """
     tests = "tests/gpu/test_engine_on_gpu.py"
-    interpreted = "tests/unit/engine/test_tree_kernel.py"
     skipped = (*_TEST, "--collect-only", tests)
     return (
-        Part("kernels", (*_TEST, tests, "-k", "kernel"), (*_TEST, interpreted, "-k", "compiles")),
         Part("probes", (*_TEST, tests, "-k", "probes or sinks"), skipped),
-        Part("graphs", (*_TEST, tests, "-k", "graphs"), (*_TEST, interpreted, "-k", "computes")),
         Part("detected", (*_TEST, tests, "-k", "detected"), skipped),
         Part("bandwidth", _bandwidth(2**30), _bandwidth(2**22)),
         *(_embedded(model, sequences) for sequences in SEQUENCES),

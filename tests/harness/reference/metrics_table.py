@@ -13,7 +13,7 @@ from ttmark.detect_service.api.journal import MODES, REFUSALS, DetectionMetrics,
 from ttmark.detect_service.extraction.extraction import Format
 from ttmark.detect_service.jobs.jobs import EVENTS, JobMetrics
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.gen_service.api.observer import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
+from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
 from ttmark.services.canary import CanaryMetrics
 from ttmark.shared.audit.trail import watch_trail

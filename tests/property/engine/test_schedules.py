@@ -23,8 +23,8 @@ from ttmark.gen_service.decoding.request import (
     SequenceFailed,
 )
 from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.cache_rows import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.cached_sequence import CachedSequence
+from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.loading import LoadedModel, load_model
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.scheduler import Scheduler

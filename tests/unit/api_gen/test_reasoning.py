@@ -14,7 +14,7 @@ from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
 from ttmark.gen_service.api.reasoning import THINK, Reasoning, ReasoningReader, tags_of
 from ttmark.gen_service.api.tool_formats import HERMES, LLAMA3, ToolFormat
-from ttmark.gen_service.api.tools import answer_source, tool_source
+from ttmark.gen_service.api.tools import ToolUse, answer_source
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import Function
@@ -111,8 +111,8 @@ def test_reasoning_is_free_and_what_follows_is_held_to_the_schema(
     text = thought.removeprefix("<think>") if reasoning.opened else thought
     functions = [Function(name="now")]
     held = answer_source(ANSWER, reasoning)
-    must = tool_source(HERMES, functions, must=True, several=False, reasoning=reasoning)
-    may = tool_source(HERMES, functions, must=False, several=False, reasoning=reasoning)
+    must = ToolUse(HERMES, (), functions, must=True, several=False).source(None, reasoning)
+    may = ToolUse(HERMES, (), functions, must=False, several=False).source(None, reasoning)
     assert held.free == must.free == reasoning.opened
     for source, first in ((held, "{"), (must, "<")):
         assert len(next_of(grammars, source, text[:-10])) > 100
@@ -129,7 +129,7 @@ def test_an_answer_need_not_reason_where_the_prompt_has_not_begun_it(
 ) -> None:
     assert next_of(grammars, answer_source(ANSWER, CLOSED), "") == {"{", "<"}
     assert "" not in next_of(grammars, answer_source(ANSWER, OPENED), '{"a": 1}')
-    may = tool_source(form, [Function(name="now")], must=False, several=False, reasoning=CLOSED)
+    may = ToolUse(form, (), [Function(name="now")], must=False, several=False).source(None, CLOSED)
     assert "" in next_of(grammars, may, "Words")
     assert next_of(grammars, may, form.tag + form.opening + form.head) == {"n"}
 

@@ -38,7 +38,7 @@ def test_each_field_that_is_left_out_or_null_has_the_model_s_default() -> None:
         assert _params(OWN, **{name: value}) == replace(whole, **{name: value})
     assert _params(OWN, **named) == SamplingParams(5)
     assert _params(OWN, top_k=-1).top_k == 0
-    assert _params(OWN, temperature=0).greedy
+    assert _params(OWN, temperature=0).filters.greedy
 
 
 def test_fields_that_are_given_arrive() -> None:

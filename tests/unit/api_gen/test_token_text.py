@@ -2,7 +2,7 @@
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from ttmark.gen_service.api.control_tokens import TokenText, finite, text_offsets
+from ttmark.gen_service.api.format import finite, token_text, utf8
 from ttmark.shared.tokenization import TextTokenizer
 
 
@@ -24,22 +24,21 @@ def _metaspace() -> TextTokenizer:
 
 
 def test_a_token_has_its_space_its_name_or_no_text_of_its_own() -> None:
-    assert TokenText(_metaspace()).text(1) == " cat"
+    assert token_text(_metaspace(), 1) == " cat"
     byte_level = _byte_level()
     the = byte_level.backend.token_to_id("Ġthe")
-    assert TokenText(byte_level).text(the) == " the"
-    assert TokenText(byte_level).utf8(the) == list(b" the")
+    assert token_text(byte_level, the) == " the"
+    assert utf8(" the") == list(b" the")
     tokenizer = _byte_level()
     end = tokenizer.backend.token_to_id("<|end|>")
-    assert TokenText(tokenizer).text(end) == "<|end|>"
+    assert token_text(tokenizer, end) == "<|end|>"
     tokenizer = _byte_level()
     part = tokenizer.encode("é")[0]
-    assert TokenText(tokenizer).utf8(part) is None
-    assert TokenText(tokenizer).text(part) == "\ufffd"
-    assert TokenText(_metaspace()).text(99) == ""
+    assert token_text(tokenizer, part) == "\ufffd"
+    assert utf8("\ufffd") is None
+    assert token_text(_metaspace(), 99) == ""
 
 
-def test_numbers_are_what_json_can_say_and_offsets_count_characters() -> None:
+def test_numbers_are_what_json_can_say() -> None:
     assert finite(float("-inf")) == -9999.0
     assert finite(-1.5) == -1.5
-    assert text_offsets(["ab", "", "c"], 3) == [3, 5, 5]

@@ -14,7 +14,7 @@ from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
 from ttmark.gen_service.api.tool_calls import CallReader
 from ttmark.gen_service.api.tool_formats import HERMES, LLAMA3, MISTRAL, SMOLLM, ToolFormat, format_of
-from ttmark.gen_service.api.tools import NO_ARGUMENTS, tool_source
+from ttmark.gen_service.api.tools import NO_ARGUMENTS, ToolUse
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars, SchemaRefused
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import Function
@@ -52,21 +52,22 @@ def read(form: ToolFormat, pieces: list[str]) -> tuple[str, list[list[str]], boo
     """Words, calls as name and arguments, and whether the calls are whole."""
     reader, words, calls = CallReader(form), "", list[list[str]]()
     for number, piece in enumerate(pieces):
-        said = reader.read(piece, final=number == len(pieces) - 1)
-        words += said.content
-        assert len({each.index for each in said.calls}) == len(said.calls)
-        for each in said.calls:
-            if each.name is not None:
-                calls.append([each.name, ""])
-            assert each.index == len(calls) - 1 or each.name is None
-            calls[each.index][1] += each.arguments
+        said, called = reader.read(piece, final=number == len(pieces) - 1)
+        words += said
+        assert len({each.index for each in called}) == len(called)
+        for each in called:
+            if each.function.name is not None:
+                calls.append([each.function.name, ""])
+            assert each.index == len(calls) - 1 or each.function.name is None
+            calls[each.index][1] += each.function.arguments
     return words, calls, reader.whole
 
 
 def written(grammars: JsonGrammars, form: ToolFormat, seed: int, bias: float = 0.0, **more: Any) -> str:
     """A random text under the grammar of calls; `bias` is for the signs that come early in one."""
     options: dict[str, Any] = {"must": True, "several": True} | more
-    state = grammars.compile(tool_source(form, FUNCTIONS, **options)).begin()
+    answer = options.pop("answer", None)
+    state = grammars.compile(ToolUse(form, (), FUNCTIONS, **options).source(answer, None)).begin()
     random, tokens = torch.Generator().manual_seed(seed), list[int]()
     for _ in range(600):
         logits = torch.randn((1, TOKENIZER.vocab_size), generator=random)
@@ -139,7 +140,7 @@ def test_one_call_alone_is_one_call(form: ToolFormat, grammars: JsonGrammars) ->
 def test_words_are_free_until_they_open_a_call_which_is_held_to_its_schema(
     form: ToolFormat, grammars: JsonGrammars
 ) -> None:
-    source = tool_source(form, FUNCTIONS, must=False, several=True)
+    source = ToolUse(form, (), FUNCTIONS, must=False, several=True).source(None, None)
     assert source.free
     grammar = grammars.compile(source)
     free = grammar.begin()
@@ -172,9 +173,8 @@ def test_a_schema_answers_in_place_of_words(grammars: JsonGrammars) -> None:
 def test_strict_refuses_a_keyword_that_cannot_be_kept_to(grammars: JsonGrammars) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}
     for strict in (None, False, True):
-        source = tool_source(
-            SMOLLM, [Function(name="f", parameters=schema, strict=strict)], must=True, several=False
-        )
+        function = Function(name="f", parameters=schema, strict=strict)
+        source = ToolUse(SMOLLM, (), [function], must=True, several=False).source(None, None)
         if strict:
             with pytest.raises(SchemaRefused, match="uniqueItems"):
                 grammars.compile(source)

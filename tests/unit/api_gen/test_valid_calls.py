@@ -9,7 +9,7 @@ import torch
 
 from tests.unit.api_gen.small_schemas import SMALL_SCHEMAS
 from tests.unit.api_gen.test_tool_formats import FORMATS, TOKENIZER, read
-from ttmark.gen_service.api.tools import tool_source
+from ttmark.gen_service.api.tools import ToolUse
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.shared.schemas.tools import Function
 
@@ -33,7 +33,9 @@ def as_arguments(schema: dict[str, Any]) -> dict[str, Any]:
 
 def written(grammars: JsonGrammars, form: Any, function: Function, seed: int) -> list[str]:
     """The pieces of a text that is one call."""
-    state = grammars.compile(tool_source(form, [function], must=True, several=False)).begin()
+    state = grammars.compile(
+        ToolUse(form, (), [function], must=True, several=False).source(None, None)
+    ).begin()
     random, tokens = torch.Generator().manual_seed(seed), list[int]()
     (quote,) = TOKENIZER.encode('"')
     for _ in range(LONGEST):

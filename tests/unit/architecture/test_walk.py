@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-# What was asked of this code; on a quiet machine 57 and 294, 48 and 294.
+# What was asked of this code; on a quiet machine 59 and 293, 48 and 294.
 MOST = {"chat": (60, 300), "detect": (50, 300)}
 
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from ttmark.gen_service.decoding.block import BlockBuilder, Draws
+from ttmark.gen_service.decoding.block import BlockBuilder
+from ttmark.gen_service.decoding.randomness import Draws
 from ttmark.gen_service.decoding.support import Support, Tail, choose
 
 VOCAB = 6

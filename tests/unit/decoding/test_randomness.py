@@ -3,7 +3,7 @@
 import pytest
 from scipy.stats import kstest
 
-from ttmark.gen_service.decoding.block import Draw, Draws
+from ttmark.gen_service.decoding.randomness import Draw, Draws
 
 
 def test_a_draw_depends_on_the_seed_and_its_counters_alone_and_every_counter_matters() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from ttmark.evaluation.bench.workload import _TEXT
-from ttmark.gen_service.decoding.grammar import Spelling
+from ttmark.gen_service.decoding.spelling import Spelling
 
 
 def trained(vocab_size: int) -> Tokenizer:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.harness.fake_job import FakeJob, run
-from ttmark.gen_service.engine.cache_rows import Cuts, ExtentAllocator
+from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.scheduler import Plan, Scheduler
 
 CHUNK = 8

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ttmark.gen_service.engine import stream
-from ttmark.gen_service.engine.stream import DrainRate
+from ttmark.gen_service.engine import fair_share
+from ttmark.gen_service.engine.fair_share import DrainRate
 
 
 class Clock:
@@ -16,7 +16,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(stream, "time", clock)
+    monkeypatch.setattr(fair_share, "time", clock)
     return clock
 
 

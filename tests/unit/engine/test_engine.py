@@ -160,10 +160,10 @@ async def test_a_request_may_lower_the_branch_budget_and_not_raise_it(start_engi
 
 async def test_the_adaptive_budget_shrinks_while_many_sequences_run(start_engine: StartEngine) -> None:
     engine = start_engine(adaptive_branches=True)
-    idle = engine._decoder.branch_budget
+    idle = engine._decoder.branch_budget()
     streams = [engine.generate(ask(engine, mark=marking(2), max_tokens=200)) for _ in range(30)]
     await until(lambda: engine.stats.running == 30)
-    assert engine._decoder.branch_budget <= idle
+    assert engine._decoder.branch_budget() <= idle
     for stream in streams:
         await stream.aclose()
 

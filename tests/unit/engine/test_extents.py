@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ttmark.gen_service.engine.cache_rows import ExtentAllocator
-from ttmark.gen_service.engine.job import Extent
+from ttmark.gen_service.engine.kv_cache_manager import ExtentAllocator
+from ttmark.gen_service.engine.schedulable import Extent
 
 CAPACITY = 60
 

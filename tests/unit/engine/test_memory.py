@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from ttmark.gen_service.engine import Engine, EngineSettings, engine
-from ttmark.gen_service.engine.loading import available_memory
+from ttmark.gen_service.engine.memory import available_memory
 
 GIB = 2**30
 

@@ -6,8 +6,8 @@ from array import array
 import numpy as np
 
 from tests.harness.fake_job import FakeJob
-from ttmark.gen_service.engine.cache_rows import Cuts, Prefix, Prefixes, common_tokens
-from ttmark.gen_service.engine.job import Extent
+from ttmark.gen_service.engine.kv_cache_manager import Cuts, Prefix, Prefixes, common_tokens
+from ttmark.gen_service.engine.schedulable import Extent
 
 CHUNK = 8
 

@@ -18,9 +18,9 @@ from ttmark.gen_service.engine import (
     ReadingRequest,
     SamplingParams,
 )
-from ttmark.gen_service.engine.cache_rows import ExtentAllocator
 from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReading
 from ttmark.gen_service.engine.fair_share import FairShare
+from ttmark.gen_service.engine.kv_cache_manager import ExtentAllocator
 from ttmark.gen_service.engine.scheduler import Scheduler
 from ttmark.gen_service.engine.stream import Mailbox
 

@@ -8,10 +8,9 @@ from types import ModuleType
 import pytest
 
 from tests.harness.fake_job import FakeJob, run
-from ttmark.gen_service.engine import cache_rows, fair_share
-from ttmark.gen_service.engine import job as job_module
+from ttmark.gen_service.engine import fair_share, kv_cache_manager, schedulable
 from ttmark.gen_service.engine import scheduler as scheduler_module
-from ttmark.gen_service.engine.cache_rows import ExtentAllocator
+from ttmark.gen_service.engine.kv_cache_manager import ExtentAllocator
 from ttmark.gen_service.engine.scheduler import Scheduler
 
 
@@ -27,9 +26,9 @@ def scheduler(
     "module",
     [
         scheduler_module,
-        cache_rows,
+        kv_cache_manager,
         fair_share,
-        job_module,
+        schedulable,
     ],
 )
 def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
@@ -52,12 +51,14 @@ def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
         "dataclasses",
         "heapq",
         "itertools",
+        "time",
         "typing",
         "array",
         "bisect",
-        "ttmark.gen_service.engine.cache_rows",
+        "ttmark.gen_service.engine.errors",
+        "ttmark.gen_service.engine.kv_cache_manager",
         "ttmark.gen_service.engine.fair_share",
-        "ttmark.gen_service.engine.job",
+        "ttmark.gen_service.engine.schedulable",
     }
 
 

@@ -10,8 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import ttmark
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.library.requests import generation_request
-from ttmark.library.sampling import sampling_params
+from ttmark.library.generation_requests import generation_request, sampling_params
 
 PROMPTS = ["The old lighthouse stood", "A", "Once upon a time there was a very long road that led to"]
 OPTIONS: dict[str, Any] = {"temperature": 0.8, "top_k": 50, "top_p": 0.95, "max_new_tokens": 40}

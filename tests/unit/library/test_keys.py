@@ -11,7 +11,8 @@ import pytest
 import ttmark
 from tests.unit.keys.test_commands import folder, invoke
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.library.errors import KeyDetectsOnly, TokenizerUnknown
+from ttmark.library.key import KeyDetectsOnly
+from ttmark.library.tokenizer import TokenizerUnknown
 from ttmark.services.cli.key_store import run as run_on_store
 from ttmark.shared.keys.key_files import NotAKeyFile
 from ttmark.shared.tokenization import TextTokenizer

@@ -9,8 +9,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 import ttmark
-from ttmark.library.requests import generation_request
-from ttmark.library.sampling import sampling_params
+from ttmark.library.generation_requests import generation_request, sampling_params
 from ttmark.shared.tokenization import TextTokenizer
 
 LIGHTHOUSE = "The old lighthouse stood"

@@ -22,8 +22,8 @@ from ttmark.gen_service.decoding.request import (
 from ttmark.gen_service.decoding.sequence import Sequence as Reference
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.vllm_engine.completion import FILLER, Completion
-from ttmark.gen_service.vllm_engine.desk import TICKET, Desk
-from ttmark.gen_service.vllm_engine.ticket import Failure, StepReport, Ticket, open_ticket
+from ttmark.gen_service.vllm_engine.worker_messages import Failure, StepReport, Ticket, open_ticket
+from ttmark.gen_service.vllm_engine.worker_requests import TICKET, Desk
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 

@@ -16,10 +16,9 @@ from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.engine.errors import ContextTooLong, ModelLoadError
 from ttmark.gen_service.engine.stream import DeltaStream, Mailbox
 from ttmark.gen_service.vllm_engine.arguments import SPARE_TOKENS, engine_config
-from ttmark.gen_service.vllm_engine.host import Host
-from ttmark.gen_service.vllm_engine.job import Job
-from ttmark.gen_service.vllm_engine.settings import VllmSettings
-from ttmark.gen_service.vllm_engine.ticket import StepReport, Ticket
+from ttmark.gen_service.vllm_engine.client_thread import Host, Job
+from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings
+from ttmark.gen_service.vllm_engine.worker_messages import StepReport, Ticket
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
 
@@ -98,41 +97,33 @@ class VllmEngine:
             self.model_id,
             running=lambda: self.running,
             waiting=lambda: self.waiting,
-            waiting_tenants=lambda: len({job.tenant for job in list(host.jobs.values()) if not job.started}),
-            kv_used_tokens=lambda: host.levels.cache_usage * self.kv_tokens if host.jobs else 0,
-            kv_prefix_tokens=lambda: 0,  # vLLM does not say
-            kv_capacity_tokens=self.kv_tokens,
-            branch_budget=lambda: self._max_branches,
+            levels={
+                "ttmark_engine_waiting_tenants": lambda: len(
+                    {j.tenant for j in list(host.jobs.values()) if not j.started}
+                ),
+                "ttmark_engine_kv_cache_used_tokens": lambda: (
+                    host.levels.cache_usage * self.kv_tokens if host.jobs else 0
+                ),
+                "ttmark_engine_kv_cache_prefix_tokens": lambda: 0,  # vLLM does not say
+                "ttmark_engine_kv_cache_capacity_tokens": lambda: self.kv_tokens,
+                "ttmark_engine_branch_budget": lambda: self._max_branches,
+            },
         )
         self._metrics = metrics
 
     def start(self) -> None:
-        """Takes requests from now on."""
         self._host.accepting = True
 
     def stop(self, drain_seconds: float) -> None:
-        """Takes no new requests, lets those in hand finish for at most `drain_seconds`, then ends. Blocks.
-
-        What is not finished by then fails with `Draining`. A second call with less time cuts the first short.
-        """
+        """See `Engine.stop`."""
         self._host.stop(drain_seconds)
 
     def check_queue(self, tenant: str) -> None:
-        """Does nothing while the queue has a place for the tenant; `generate` may find it taken nevertheless.
-
-        Raises:
-            Overloaded: it is full.
-        """
+        """See `Engine.check_queue`."""
         self._host.check_queue(tenant)
 
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
-        """Starts a completion; to be called in a running event loop. Closing or dropping the iterator cancels
-        it.
-
-        Raises:
-            ContextTooLong, Overloaded, Draining: at once.
-            SequenceFailed, OutOfTime, Draining, EngineDied: while iterating.
-        """
+        """See `Engine.generate`."""
         prompt, more = len(request.prompt_ids), request.sampling.max_tokens
         if prompt + more > self.context_length:
             raise ContextTooLong(
@@ -146,13 +137,7 @@ class VllmEngine:
         return DeltaStream(self._submit(request, tokens, more, whole_prompt=request.repeatable).mailbox)
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
-        """Log-probabilities (nats) of a text's tokens after those before them [tokens]; cancelling ends it.
-
-        What the first token is without a prompt the model does not say: it counts as certain.
-
-        Raises:
-            ContextTooLong, Overloaded, Draining, SequenceFailed, OutOfTime, EngineDied: see `errors`.
-        """
+        """See `Engine.read`."""
         tokens = [*request.prompt_ids, *request.text_ids]
         if len(tokens) > self.context_length:
             raise ContextTooLong(

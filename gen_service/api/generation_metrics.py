@@ -1,7 +1,4 @@
-"""One completion's stream, measured and traced as it passes; what a client hears of the engine's errors.
-
-Also here, Prometheus metrics of the generation service's API.
-"""
+"""What is measured of completions: metrics, a span each, and the engine's errors as clients hear them."""
 
 import time
 from bisect import bisect_right
@@ -146,7 +143,6 @@ class GenerationMetrics:
         self._rejections.labels(reason).inc()
 
     def first_token(self, seconds: float) -> None:
-        """A completion's first token came after `seconds`."""
         self._first_token.observe(seconds)
 
     def later_tokens(self, tokens: int, seconds: float) -> None:
@@ -166,7 +162,6 @@ class GenerationMetrics:
         self._reading_time.observe(seconds)
 
     def watermark(self, status: str, watermarked_blocks: int, reasons: Mapping[str, int]) -> None:
-        """Records the watermark block of one response."""
         self._watermarks.labels(status).inc()
         self._blocks.labels("watermarked").inc(watermarked_blocks)
         for reason, blocks in reasons.items():

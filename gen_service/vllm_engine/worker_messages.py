@@ -1,6 +1,6 @@
-"""How a request gets to the worker: over vLLM's process boundary in memory, never in vLLM's own arguments.
+"""What the API's process and the workers tell each other: requests, and what came of each step.
 
-Also here, what a worker tells of each step.
+Requests cross vLLM's process boundary in memory, never in vLLM's own arguments.
 """
 
 import pickle
@@ -117,12 +117,10 @@ class StepMeter:
         self._spent: dict[str, float] = {}
 
     def begins(self) -> None:
-        """A step's own forward is about to run."""
         self._began = self._last = time.perf_counter()
         self._forward = 0.0
 
     def forwarded(self) -> None:
-        """The step's own forward has ended."""
         self._forward += time.perf_counter() - self._last
 
     def probes(self, paths: Sequence[Sequence[tuple[int, int, tuple[int, ...]]]], report: StepReport) -> None:
@@ -135,7 +133,6 @@ class StepMeter:
                 report.candidates.append(len(own))
 
     def probed(self) -> None:
-        """The probe has ended."""
         self._forward += time.perf_counter() - self._last
 
     def ends(self, report: StepReport, seconds: dict[str, float]) -> None:

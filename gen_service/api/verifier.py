@@ -1,7 +1,4 @@
-"""Verification: the engine reads a text, and the likelihood ratio is taken under the caller's keys.
-
-Also here, a verification made ready: keys, token ids, what the engine reads, checked against the limits.
-"""
+"""Verification: the engine reads a text, and the likelihood ratio is taken under the caller's keys."""
 
 import asyncio
 import math
@@ -14,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
-from ttmark.gen_service.api.observer import GenerationMetrics, Observer, engine_errors_as_answers
+from ttmark.gen_service.api.generation_metrics import GenerationMetrics, Observer, engine_errors_as_answers
 from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limit, plain_prompt
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import ReadingRequest

@@ -1,11 +1,17 @@
-"""Options by the names that transformers gives them, as the engine's."""
+"""What an engine is asked for: options by the names that transformers gives them, a key, a prompt."""
 
+import hashlib
+import secrets
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from ttmark.gen_service.decoding.request import SamplingParams
+from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
+from ttmark.library.key import Key
+from ttmark.shared.tokenization import TextTokenizer
 
+OPENING_BITS = 8.0
+"""As the services' default (docs/adr/0099)."""
 MAX_NEW_TOKENS = 256
 NAMES = (
     "max_new_tokens",
@@ -45,3 +51,27 @@ def sampling_params(options: Mapping[str, Any], defaults: Mapping[str, Any], num
         stop=(stop,) if isinstance(stop, str) else tuple(stop),
         seed=None if seed is None else seed + number,
     )
+
+
+def generation_request(
+    number: int,
+    prompt_ids: tuple[int, ...],
+    sampling: SamplingParams,
+    key: Key | None,
+    tokenizer: TextTokenizer,
+    name: str,
+) -> GenerationRequest:
+    """A completion with the key's mark, or without one; with a seed the pool's key is the same again."""
+    if key is None:
+        return GenerationRequest(f"library-{number}", prompt_ids, sampling, None)
+    profile, pool = key.marking(tokenizer, name)
+    if sampling.seed is None:
+        chosen = secrets.randbelow(len(pool))
+    else:
+        digest = hashlib.blake2b(
+            sampling.seed.to_bytes(16, "little", signed=True), key=pool[0], digest_size=8
+        )
+        digest.update(repr(prompt_ids).encode())
+        chosen = int.from_bytes(digest.digest(), "little") % len(pool)
+    marking = Marking("library", 1, profile.profile_id, profile.watermark(), pool[chosen], OPENING_BITS)
+    return GenerationRequest(f"library-{number}", prompt_ids, sampling, marking)

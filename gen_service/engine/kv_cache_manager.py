@@ -1,7 +1,6 @@
-"""Which sequences and prefixes hold which rows of the KV cache, and what is copied where.
+"""Rows of the KV cache: which sequence holds them, which are kept as prefixes for others, what is copied.
 
-Also here, beginnings of texts whose cache rows are kept after their sequence has left. Plain numbers, no
-tensors.
+Plain numbers, no tensors.
 """
 
 from array import array
@@ -9,7 +8,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from ttmark.gen_service.engine.job import Extent, Job
+from ttmark.gen_service.engine.schedulable import Extent, Schedulable
 
 _MOST = 256
 _SHORTEST = 8
@@ -30,40 +29,40 @@ class Cuts:
         self._chunk = chunk
         self._exact = exact
 
-    def trace(self, job: Job, count: int) -> bytes:
+    def trace(self, sequence: Schedulable, count: int) -> bytes:
         """The first `count` tokens of a sequence; if exact, with a mark on the last of each piece."""
         if not self._exact:
-            return array("i", job.tokens[:count]).tobytes()
-        marked = array("i", [token << 2 for token in job.tokens[:count]])
-        prompt = min(count, job.prompt_length)
-        steps = (self._chunk, job.prompt_cut)
+            return array("i", sequence.tokens[:count]).tobytes()
+        marked = array("i", [token << 2 for token in sequence.tokens[:count]])
+        prompt = min(count, sequence.prompt_length)
+        steps = (self._chunk, sequence.prompt_cut)
         ends = {end for step in steps for end in range(step, prompt + 1, step)}
-        if count >= job.prompt_length:
-            ends.add(job.prompt_length)
+        if count >= sequence.prompt_length:
+            ends.add(sequence.prompt_length)
         for end in ends:
             marked[end - 1] += _CHUNK_END
-        for end in job.group_ends[: bisect_right(job.group_ends, count)]:
+        for end in sequence.group_ends[: bisect_right(sequence.group_ends, count)]:
             marked[end - 1] += _GROUP_END
         return marked.tobytes()
 
-    def before(self, job: Job, place: int) -> int:
+    def before(self, sequence: Schedulable, place: int) -> int:
         """The last place, up to `place`, after which a sequence may go on."""
         if not self._exact:
-            return 0 if job.repeatable else place
-        if place < job.prompt_length:
-            return self._in_prompt(job, place)
-        groups = bisect_right(job.group_ends, place)
-        return job.group_ends[groups - 1] if groups else job.prompt_length
+            return 0 if sequence.repeatable else place
+        if place < sequence.prompt_length:
+            return self._in_prompt(sequence, place)
+        groups = bisect_right(sequence.group_ends, place)
+        return sequence.group_ends[groups - 1] if groups else sequence.prompt_length
 
-    def useful(self, job: Job) -> int:
+    def useful(self, sequence: Schedulable) -> int:
         """How many cached tokens of a sequence that has ended others can go on from."""
-        known = min(job.cached, job.most_reused + 1)  # a text that was read is of use to nobody
+        known = min(sequence.cached, sequence.most_reused + 1)  # a text that was read is of use to nobody
         if self._exact:
-            return self._in_prompt(job, min(known, job.prompt_length))
+            return self._in_prompt(sequence, min(known, sequence.prompt_length))
         return known
 
-    def _in_prompt(self, job: Job, place: int) -> int:
-        return max(place - place % self._chunk, place - place % job.prompt_cut)
+    def _in_prompt(self, sequence: Schedulable, place: int) -> int:
+        return max(place - place % self._chunk, place - place % sequence.prompt_cut)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +83,6 @@ class Prefixes:
 
     @property
     def rows(self) -> int:
-        """Cache rows that they take."""
         return sum(prefix.extent.length for prefix in self._kept)
 
     def longest(self, tenant: str, trace: bytes) -> tuple[Prefix | None, int]:
@@ -117,7 +115,6 @@ class Prefixes:
         return [other.extent for other in covered + oldest]
 
     def touch(self, prefix: Prefix) -> None:
-        """A prefix is used: it becomes the last to go."""
         self._kept.remove(prefix)
         self._kept.append(prefix)
 
@@ -133,14 +130,12 @@ class Prefixes:
         return self._kept.pop(0).extent if self._kept else None
 
     def drop_tenant(self, tenant: str) -> list[Extent]:
-        """Forgets all of a tenant's; their rows."""
         dropped = [prefix.extent for prefix in self._kept if prefix.tenant == tenant]
         self._kept = [prefix for prefix in self._kept if prefix.tenant != tenant]
         return dropped
 
 
 def trace_part(trace: bytes, count: int) -> bytes:
-    """The first `count` tokens of a trace."""
     return trace[: count * _WIDTH]
 
 
@@ -163,7 +158,7 @@ def common_tokens(one: bytes, other: bytes, more_than: int = 0, at_most: int | N
     return low
 
 
-J = TypeVar("J", bound=Job)
+J = TypeVar("J", bound=Schedulable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,17 +243,14 @@ class CacheRows(Generic[J]):
 
     @property
     def available(self) -> int:
-        """Rows that no sequence holds."""
         return self._allocator.free_rows + self._prefixes.rows
 
     @property
     def held(self) -> int:
-        """Rows that sequences hold."""
         return self._allocator.capacity - self.available
 
     @property
     def prefix_rows(self) -> int:
-        """Rows that are kept as prefixes."""
         return self._prefixes.rows
 
     def admit(self, sequence: J, wanted: int) -> bool:
@@ -320,7 +312,6 @@ class CacheRows(Generic[J]):
             self._allocator.give_back(free)
 
     def forget_prefixes(self, tenant: str) -> None:
-        """Frees all prefixes of a tenant."""
         for free in self._prefixes.drop_tenant(tenant):
             self._allocator.give_back(free)
 

@@ -1,6 +1,6 @@
-"""What a response says of its watermark: its `watermark` block, and headers for clients that drop it.
+"""What an answer says of its watermark: the `watermark` block, and headers for clients that drop it.
 
-Also here, receipts: how detectable a completion is, said by whoever generated it and so holds its key.
+A receipt in it says how detectable a completion is; whoever generated it holds its key, and so can tell.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ttmark.gen_service.api.marking_policy import DEFAULT_RULE, MarkingChoice
-from ttmark.gen_service.engine import GenerationRequest, Marking, MarkReport
+from ttmark.gen_service.engine import GenerationRequest, MarkReport
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.watermark_block import Detectability, Receipt, WatermarkBlock, WatermarkStatus
@@ -27,36 +27,24 @@ Log10P = float | None
 """Of a completion; None where it was not to be marked."""
 
 
-def exact_log10_p(marking: Marking, token_ids: Sequence[int]) -> float:
-    """log10 p of tokens under the PRF key that marked them, at most 0 (paper Eq. 6, exact tail).
-
-    It is what direct detection says of them at any boundary of blocks under this key alone.
-    """
-    return detect_direct(marking.watermark, marking.prf_key, token_ids, phase="any").log10_p
-
-
 async def scored(request: GenerationRequest, text: str, tokenizer: TextTokenizer) -> Log10P:
-    """`exact_log10_p` of a completion's text, read as whoever gets it will have it read.
+    """log10 p of a completion's text under the PRF key that marked it, at most 0 (paper Eq. 6, exact tail).
 
-    On a thread that is neither the engine's nor the loop's.
+    It is what direct detection says of it at any boundary of blocks under this key alone, once it is read as
+    whoever gets it will have it read. On a thread that is neither the engine's nor the loop's.
     """
     marking = request.marking
     if marking is None:
         return None
-    return await asyncio.to_thread(lambda: exact_log10_p(marking, tokenizer.encode(text)))
+
+    def log10_p() -> float:
+        return detect_direct(marking.watermark, marking.prf_key, tokenizer.encode(text), phase="any").log10_p
+
+    return await asyncio.to_thread(log10_p)
 
 
-@dataclass(frozen=True, slots=True)
-class Receipts:
-    """Of all completions of a response.
-
-    Attributes:
-        hardest: of the completion that is the hardest to detect.
-        choices: in the order of the choices; None where there is one.
-    """
-
-    hardest: Receipt
-    choices: list[Receipt] | None = None
+Receipts = tuple[Receipt, list[Receipt] | None]
+"""Of the completion that is the hardest to detect, and of each choice; None where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +74,10 @@ class ReceiptRule:
                 on a text of the caller's choice: for those who see evidence only.
         """
         if not caller.sees_evidence and (dictated or self.audience == "evidence"):
-            return Receipts(Receipt())
+            return Receipt(), None
         hardest = max(values, key=lambda value: 0.0 if value is None else value)
         choices = [self._receipt(value, caller) for value in values] if len(values) > 1 else None
-        return Receipts(self._receipt(hardest, caller), choices)
+        return self._receipt(hardest, caller), choices
 
     def _receipt(self, value: Log10P, caller: Principal) -> Receipt:
         number = value if caller.sees_evidence else None
@@ -104,6 +92,7 @@ def watermark_block(
     choice: MarkingChoice, reports: Sequence[MarkReport], receipts: Receipts
 ) -> WatermarkBlock:
     """One block for all completions of a response."""
+    hardest, each = receipts
     blocks = sum(report.blocks for report in reports)
     marked = sum(report.watermarked_blocks for report in reports)
     reasons: Counter[str] = Counter()
@@ -119,9 +108,9 @@ def watermark_block(
         policy=None if choice.rule == DEFAULT_RULE else choice.rule,
         blocks=blocks,
         watermarked_blocks=marked,
-        detectability=receipts.hardest.detectability,
-        log10_p=receipts.hardest.log10_p,
-        choices=receipts.choices,
+        detectability=hardest.detectability,
+        log10_p=hardest.log10_p,
+        choices=each,
     )
 
 

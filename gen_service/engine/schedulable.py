@@ -28,7 +28,7 @@ class Work(NamedTuple):
     cached: int
 
 
-class Job(Protocol):
+class Schedulable(Protocol):
     """What the scheduler knows of a sequence.
 
     Attributes:

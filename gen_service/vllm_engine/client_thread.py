@@ -1,7 +1,4 @@
-"""The thread that vLLM's client lives in: hands requests over, and their pieces back.
-
-It also starts vLLM's processes, keeps Ctrl-C from them, and hears of their cache.
-"""
+"""The thread that vLLM's client lives in: starts vLLM, hands requests over, and their pieces back."""
 
 import asyncio
 import hashlib
@@ -13,28 +10,78 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import structlog
 import zmq
 import zmq.asyncio
+from numpy.typing import NDArray
+from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError
 from vllm.v1.metrics.loggers import StatLoggerBase
 
-from ttmark.gen_service.decoding.request import Delta, SequenceFailed
+from ttmark.gen_service.decoding.request import Delta, ReadingRequest, SequenceFailed
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, OutOfTime
-from ttmark.gen_service.engine.stream import DrainRate, Outbox, check_place, reading_places
-from ttmark.gen_service.vllm_engine.job import Job
+from ttmark.gen_service.engine.fair_share import DrainRate, check_place, reading_places
+from ttmark.gen_service.engine.stream import Mailbox, Outbox
 from ttmark.gen_service.vllm_engine.reading_gate import ReadingGate
-from ttmark.gen_service.vllm_engine.ticket import Failure, Opening, StepReport
+from ttmark.gen_service.vllm_engine.worker_messages import Failure, Opening, StepReport, Ticket
+from ttmark.gen_service.vllm_engine.worker_requests import TICKET
 
 if TYPE_CHECKING:
     Base = Any
 else:
     Base = StatLoggerBase
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """A request in hand.
+
+    Attributes:
+        tokens: that vLLM computes beforehand.
+        most_tokens: that it may make.
+        whole_prompt: whether nothing is taken from the prefix cache.
+        started: whether it has had a place in a step.
+        logprobs: of the tokens of a text that was read.
+    """
+
+    ticket: Ticket
+    tokens: list[int]
+    most_tokens: int
+    mailbox: Mailbox
+    whole_prompt: bool
+    arrived: float = field(default_factory=time.monotonic)
+    started: bool = False
+    logprobs: NDArray[np.float64] | None = None
+    task: asyncio.Task[None] | None = None
+    timer: asyncio.TimerHandle | None = None
+
+    @property
+    def tenant(self) -> str:
+        return self.ticket.request.tenant
+
+    @property
+    def reading(self) -> bool:
+        """Whether a text is read, and nothing written."""
+        return isinstance(self.ticket.request, ReadingRequest)
+
+    def parameters(self) -> SamplingParams:
+        """What vLLM is told: to go on until it is told to stop, and the ticket's name."""
+        return SamplingParams(
+            max_tokens=self.most_tokens,
+            temperature=0.0,
+            ignore_eos=True,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+            extra_args={TICKET: self.ticket.name},
+            skip_reading_prefix_cache=self.whole_prompt,
+        )
 
 
 class Levels(Base):  # type: ignore[misc]
@@ -191,7 +238,6 @@ class Host:
             self._loop.call_soon_threadsafe(self._begin, job)
 
     def cancel(self, job: Job) -> None:
-        """Ends a request without a further piece."""
         with suppress(RuntimeError):  # the loop is closed: so is everything
             self._loop.call_soon_threadsafe(self._leave, job)
 
@@ -212,7 +258,6 @@ class Host:
             self._folder.cleanup()
 
     def call(self, method: str) -> list[Any]:
-        """Asks every worker."""
         return list(asyncio.run_coroutine_threadsafe(self._llm.collective_rpc(method), self._loop).result())
 
     def forget_prefixes(self) -> bool:

@@ -9,7 +9,7 @@ import torch
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.request import Delta, ReadingRequest, SequenceFailed
 from ttmark.gen_service.vllm_engine.completion import FILLER, Completion, Reading
-from ttmark.gen_service.vllm_engine.ticket import Failure, StepMeter, StepReport, Ticket
+from ttmark.gen_service.vllm_engine.worker_messages import Failure, StepMeter, StepReport, Ticket
 from ttmark.shared.tokenization import TextTokenizer
 
 Rows = dict[Completion, torch.Tensor]
@@ -51,7 +51,6 @@ class Desk:
 
     @property
     def size(self) -> int:
-        """Requests and tickets in hand."""
         return len(self._tickets) + len(self._in_hand)
 
     def take(self, ticket: Ticket) -> None:
@@ -145,11 +144,9 @@ class Desk:
         self._report_failure(request.ticket, error)
 
     def finish(self, reading: Reading) -> None:
-        """A text was read to its end."""
         self._report.readings[reading.ticket] = reading.logprobs.values
 
     def step_begins(self) -> None:
-        """A forward is about to run."""
         self._meter.begins()
 
     def count_rows(self, rows: Mapping[str, tuple[int, bool]]) -> None:

@@ -1,0 +1,150 @@
+"""Which tokens may follow each other in a text as its own tokenizer splits it."""
+
+import json
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+
+Bits = NDArray[np.uint8]
+"""A bit per token, the first token lowest."""
+Spine = list[tuple[int, int]]
+"""The tokens at one edge of a token while it is merged: each with the rank of the merge that ends it."""
+
+_NEVER = 1 << 40  # the rank of a merge that does not come
+_KEPT = 1024  # tokens whose followers are remembered: 6 KB each with 50,000 tokens
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
+_STRUCTURE = frozenset('"{}[],:')
+
+
+class Spelling:
+    """Byte-pair encoding, asked of two neighbours: does it leave the seam between them alone?
+
+    A sequence of tokens is what the encoding makes of its text if and only if each two neighbours are what it
+    makes of theirs. They are not where a merge across the seam comes before the merges that take its two
+    sides into something larger. Pre-tokenizers are not asked: the merges of a tokenizer keep to their pieces.
+    """
+
+    def __init__(self, backend: Tokenizer, size: int) -> None:
+        self._backend = backend
+        model = self._model = json.loads(backend.to_str())["model"]
+        self._ids: dict[str, int] = model["vocab"]
+        self._texts = {token: text for text, token in self._ids.items()}
+        self._size = size
+        self._merges: dict[int, list[tuple[int, int]]] = defaultdict(list)  # right sides, ranks
+        self._left: dict[int, Spine] = {}
+        self._right: dict[int, Spine] = {}
+        self._after: dict[int | None, Bits] = {}
+        self._longer: dict[int, NDArray[np.int64]] = {}
+        self._sorted = sorted(self._ids)
+        self._build(model["merges"])
+        self._never = self._unreachable(backend.get_added_tokens_decoder().keys())
+        self._beginnings = self._by_beginning()
+        self.structural = np.array(
+            sorted(i for text, i in self._ids.items() if text[-1:] in _STRUCTURE), np.int64
+        )
+
+    @classmethod
+    def of(cls, backend: Tokenizer) -> "Spelling | None":
+        """Of a tokenizer; None where it does not merge pairs."""
+        if not isinstance(backend.model, BPE):
+            return None
+        size = max(backend.get_vocab(with_added_tokens=True).values()) + 1
+        return cls(backend, size)
+
+    def after(self, token: int | None) -> Bits:
+        """What may follow a token, [(size + 7) // 8]; None: at the beginning of a text."""
+        found = self._after.get(token)
+        if found is None:
+            found = np.packbits(self._allowed(token), bitorder="little")
+            if len(self._after) >= _KEPT:
+                self._after = {}  # a new one, since two threads may be in here
+            self._after[token] = found
+        return found
+
+    def begins(self, token: int, following: bytes) -> bool | None:
+        """Whether a text of a token and what follows begins with this token; None: it cannot be told."""
+        text = self._backend.decode([token], skip_special_tokens=False)
+        try:
+            ids = self._backend.encode(text + following.decode(), add_special_tokens=False).ids
+        except UnicodeDecodeError:
+            return None
+        return None if "\ufffd" in text else ids[0] == token
+
+    def longer(self, token: int) -> NDArray[np.int64]:
+        """Tokens whose text begins with that of a token and goes on."""
+        found = self._longer.get(token)
+        if found is None:
+            text = self._texts.get(token)
+            limits = () if text is None else (text, text + chr(0x10FFFF))
+            start, stop = (bisect_left(self._sorted, limit) for limit in limits) if limits else (0, 1)
+            longer = [self._ids[other] for other in self._sorted[start + 1 : stop]]
+            found = self._longer[token] = np.array(longer, np.int64)
+        return found
+
+    def shorter(self, token: int) -> NDArray[np.int64]:
+        """Tokens with whose text that of a token begins, the longest first."""
+        text = self._texts.get(token, "")
+        beginnings = (self._ids.get(text[:cut]) for cut in range(len(text) - 1, 0, -1))
+        return np.array([found for found in beginnings if found is not None], np.int64)
+
+    def _allowed(self, token: int | None) -> NDArray[np.bool_]:
+        allowed = np.ones(self._size, dtype=np.bool_)
+        allowed[self._never] = False
+        for left, end in self._right.get(token, ()) if token is not None else ():
+            for right, rank in self._merges.get(left, ()):
+                if rank < end and right in self._beginnings:
+                    ends, tokens = self._beginnings[right]
+                    allowed[tokens[: np.searchsorted(ends, -rank, side="right")]] = False
+        return allowed
+
+    def _build(self, merges: list[Any]) -> None:
+        """Reads merges in their order; of several that make one token, the one that stands."""
+        for text, token in self._ids.items():
+            if len(text) == 1:
+                self._left[token] = self._right[token] = [(token, _NEVER)]
+        ranks: dict[tuple[int, int], int] = {}
+        for rank, merge in enumerate(merges):
+            first, second = merge.split(" ") if isinstance(merge, str) else merge
+            left, right, whole = (self._ids.get(text) for text in (first, second, first + second))
+            if left is None or right is None or whole is None:
+                continue
+            new = whole not in self._left and left in self._left and right in self._left
+            if new and self._stands(left, right, rank, ranks):
+                self._left[whole] = [(whole, _NEVER), (left, rank), *self._left[left][1:]]
+                self._right[whole] = [(whole, _NEVER), (right, rank), *self._right[right][1:]]
+            ranks[left, right] = rank
+            self._merges[left].append((right, rank))
+
+    def _stands(self, left: int, right: int, rank: int, ranks: Mapping[tuple[int, int], int]) -> bool:
+        """Whether two tokens come to stand side by side before a merge of this rank."""
+        return not any(
+            (crossing := ranks.get((a, b), rank)) < min(rank, end_a) and crossing <= end_b
+            for a, end_a in self._right[left]
+            for b, end_b in self._left[right]
+        )
+
+    def _unreachable(self, added: Collection[int]) -> NDArray[np.int64]:
+        """Tokens that the encoding never makes: no merge leads to them, or they spell a character's bytes."""
+        if self._model.get("ignore_merges"):  # a piece that is a token stays one, however it would be merged
+            return np.empty(0, np.int64)
+        known = {f"<0x{ord(text):02X}>" for text in self._ids if len(text) == 1 and text.isascii()}
+        spare = set(self._ids) - known if self._model.get("byte_fallback") else set()
+        fallback = {text for text in spare if _BYTE.fullmatch(text)}
+        made = self._left.keys() | added | {self._ids[text] for text in fallback}
+        return np.array(sorted(set(self._ids.values()) - made), np.int64)
+
+    def _by_beginning(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Of each token those that begin with it, and minus the rank at which it ends in them, rising."""
+        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for token, spine in self._left.items():
+            for part, end in spine:
+                found[part].append((-end, token))
+        columns = {part: np.array(sorted(pairs), np.int64).T for part, pairs in found.items()}
+        return {part: (ends, tokens) for part, (ends, tokens) in columns.items()}
