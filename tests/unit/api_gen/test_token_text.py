@@ -2,16 +2,13 @@
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.unit.decoding.small_tokenizers import bytes_alone
 from ttmark.gen_service.api.control_tokens import TokenText, finite, text_offsets
 from ttmark.shared.tokenization import TextTokenizer
 
 
 def _byte_level() -> TextTokenizer:
-    vocab = {symbol: index for index, symbol in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    vocab["Ġthe"] = len(vocab)
-    backend = Tokenizer(models.BPE(vocab=vocab, merges=[]))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = decoders.ByteLevel()
+    backend = bytes_alone(use_regex=True, more=["Ġthe"])
     backend.add_special_tokens(["<|end|>"])
     return TextTokenizer(backend)
 
@@ -24,19 +21,13 @@ def _metaspace() -> TextTokenizer:
 
 
 def test_a_token_has_its_space_its_name_or_no_text_of_its_own() -> None:
-    assert TokenText(_metaspace()).text(1) == " cat"
-    byte_level = _byte_level()
-    the = byte_level.backend.token_to_id("Ġthe")
-    assert TokenText(byte_level).text(the) == " the"
-    assert TokenText(byte_level).utf8(the) == list(b" the")
     tokenizer = _byte_level()
-    end = tokenizer.backend.token_to_id("<|end|>")
-    assert TokenText(tokenizer).text(end) == "<|end|>"
-    tokenizer = _byte_level()
+    texts, of_words = TokenText(tokenizer), TokenText(_metaspace())
+    the, end = (tokenizer.backend.token_to_id(name) for name in ("Ġthe", "<|end|>"))
     part = tokenizer.encode("é")[0]
-    assert TokenText(tokenizer).utf8(part) is None
-    assert TokenText(tokenizer).text(part) == "\ufffd"
-    assert TokenText(_metaspace()).text(99) == ""
+    assert [texts.text(token) for token in (the, end, part)] == [" the", "<|end|>", "\ufffd"]
+    assert [texts.utf8(token) for token in (the, part)] == [list(b" the"), None]
+    assert [of_words.text(token) for token in (1, 99)] == [" cat", ""]
 
 
 def test_numbers_are_what_json_can_say_and_offsets_count_characters() -> None:

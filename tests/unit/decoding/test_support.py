@@ -1,4 +1,4 @@
-"""The likeliest tokens by groups against torch's topk on whole rows."""
+"""Sampling by inversion, and the likeliest tokens by groups against torch's topk on whole rows."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttmark.gen_service.decoding.support import top_k, top_k_of_groups
+from ttmark.gen_service.decoding.support import choose, top_k, top_k_of_groups
 
 
 @given(
@@ -74,3 +74,15 @@ def test_nan_comes_first(vocab: int) -> None:
     values, _ = top_k(logits, 5)
     assert np.isnan(values[1, 0])
     assert np.isfinite(values[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("uniform", "expected"), [(0.0, 1), (0.24, 1), (0.26, 3), (0.99, 3), (1.0 - 2**-53, 3)]
+)
+def test_choose_inverts_the_cumulative_sum_and_skips_what_has_no_mass(uniform: float, expected: int) -> None:
+    assert choose(np.array([0.0, 0.25, 0.0, 0.75, 0.0]), uniform) == expected
+
+
+def test_choose_normalises() -> None:
+    assert choose(np.array([3.0, 1.0]), 0.7) == 0
+    assert choose(np.array([3.0, 1.0]), 0.8) == 1
