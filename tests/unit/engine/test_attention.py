@@ -14,8 +14,6 @@ from transformers import (
     LlamaConfig,
     MistralConfig,
     PreTrainedConfig,
-    Qwen2Config,
-    Qwen3Config,
 )
 
 from ttmark.gen_service.engine.attention import KvCache, attend_portably
@@ -41,8 +39,6 @@ WINDOWS: dict[str, Any] = {
 }
 CONFIGS: dict[str, PreTrainedConfig] = {
     "llama": LlamaConfig(**SHAPE),
-    "qwen2": Qwen2Config(**SHAPE),
-    "qwen3": Qwen3Config(**SHAPE, head_dim=16),
     "mistral": MistralConfig(**SHAPE, sliding_window=WINDOW),
     "gemma3": Gemma3TextConfig(**SHAPE, **WINDOWS),
     "gpt-oss": GptOssConfig(**SHAPE, **WINDOWS, num_local_experts=4, num_experts_per_tok=2),

@@ -200,25 +200,19 @@ def gated(start_engine: StartEngine, monkeypatch: pytest.MonkeyPatch) -> tuple[E
     return engine, Passes(engine, monkeypatch)
 
 
-async def test_closing_the_iterator_frees_the_cache(gated: tuple[Engine, Passes]) -> None:
-    engine, passes = gated
-    stream = engine.generate(ask(engine, max_tokens=200))
-    passes.allow.release(3)
-    await anext(stream)
-    await until(lambda: engine.stats.passes == 3)
-    await stream.aclose()
-    assert await passes.until_nothing_is_in_hand() <= 4
-    assert [delta async for delta in stream] == []
-
-
-@pytest.mark.parametrize("taken", [0, 1])
-async def test_dropping_the_iterator_frees_the_cache(gated: tuple[Engine, Passes], taken: int) -> None:
+@pytest.mark.parametrize(("taken", "closes"), [(1, True), (0, False), (1, False)])
+async def test_closing_or_dropping_the_iterator_frees_the_cache(
+    gated: tuple[Engine, Passes], taken: int, closes: bool
+) -> None:
     engine, passes = gated
     stream = engine.generate(ask(engine, max_tokens=200))
     passes.allow.release(3)
     for _ in range(taken):
         await anext(stream)
     await until(lambda: engine.stats.passes == 3)
+    if closes:
+        await stream.aclose()
+        assert [delta async for delta in stream] == []
     del stream
     assert await passes.until_nothing_is_in_hand() <= 4
 

@@ -41,25 +41,16 @@ def test_a_name_that_is_no_folder_and_not_on_the_hub_is_unknown(monkeypatch: pyt
     assert "unknown model 'nobody/nothing'" in refusal("nobody/nothing")
 
 
-def test_a_folder_without_a_tokenizer_a_configuration_or_weights_is_refused(
-    tiny_model: Path, tmp_path: Path
-) -> None:
-    folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))
-    (folder / "tokenizer.json").unlink()
-    assert "no tokenizer.json" in refusal(folder)
-    byte_tokenizer().save(str(tmp_path / "tokenizer.json"))
-    assert "config.json" in refusal(tmp_path)
-
-
-def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
-    assert refusal(only_config(tmp_path, LlamaConfig(**SMALL)))
-
-
-def test_damaged_weights_are_refused(tiny_model: Path, tmp_path: Path) -> None:
+def test_a_folder_that_lacks_something_or_is_damaged_is_refused(tiny_model: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:200])
     assert refusal(folder)
+    (folder / "tokenizer.json").unlink()
+    assert "no tokenizer.json" in refusal(folder)
+    byte_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    assert "config.json" in refusal(tmp_path)
+    assert refusal(only_config(tmp_path, LlamaConfig(**SMALL)))  # without weights
 
 
 @pytest.mark.parametrize(
