@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.harness.random_model import byte_tokenizer
+from tests.unit.api_gen.test_reasoning import next_of
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
 from ttmark.gen_service.api.tool_calls import CallReader
@@ -45,11 +46,6 @@ EXAMPLES = {
     "smollm": '<tool_call>[{"name": "now", "arguments": {}}, {"name": "now", "arguments": {}}]</tool_call>',
 }
 TOOLS = [{"type": "function", "function": {"name": "now", "description": "The <|im_end|> time."}}]
-
-
-@pytest.fixture(scope="module")
-def grammars() -> JsonGrammars:
-    return JsonGrammars(TOKENIZER, {0})
 
 
 def read(form: ToolFormat, pieces: list[str]) -> tuple[str, list[list[str]], bool]:
@@ -187,14 +183,9 @@ def test_words_are_free_until_they_open_a_call_which_is_held_to_its_schema(
         free.mask(logits, [()])
         assert logits[0, token].isfinite()
         free.advance([token])
-    logits = torch.zeros((1, TOKENIZER.vocab_size))
-    free.mask(logits, [()])
+    free.mask(logits := torch.zeros((1, TOKENIZER.vocab_size)), [()])
     assert logits[0, 0].isfinite()
-    opened = grammar.begin()
-    opened.advance(TOKENIZER.encode(form.tag + form.opening + form.head))
-    opened.mask(logits := torch.zeros((1, TOKENIZER.vocab_size)), [()])
-    allowed = {TOKENIZER.decode([int(token)]) for token in logits[0].isfinite().nonzero()[:, 0]}
-    assert allowed == {"w", "n"}
+    assert next_of(grammars, source, form.tag + form.opening + form.head) == {"w", "n"}
 
 
 def test_a_schema_answers_in_place_of_words(grammars: JsonGrammars) -> None:
