@@ -81,6 +81,7 @@ async def test_a_completion_has_exactly_max_tokens_and_ends_with_length(
 ) -> None:
     deltas = await collect(engine, ask(engine, mark=marking(block_size), max_tokens=max_tokens))
     assert len(tokens(deltas)) == max_tokens
+    assert text(deltas) == engine.tokenizer.decode(tokens(deltas))
     assert [delta.finish_reason for delta in deltas] == [None] * (len(deltas) - 1) + ["length"]
 
 
