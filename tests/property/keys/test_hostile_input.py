@@ -122,7 +122,7 @@ def test_a_name_is_safe_everywhere_or_refused(name: str) -> None:
     assert not set(name) - set("abcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
-@settings(few, max_examples=30)
+@few
 @given(content=st.binary() | json_values.map(dumps) | st.lists(st.lists(json_values)).map(dumps))
 def test_a_ledger_file_is_read_or_is_a_clear_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "ledger").write_bytes(content)

@@ -165,7 +165,7 @@ def test_readings_give_their_cache_rows_to_whoever_writes_and_are_read_again() -
     assert jobs.on.reserved_rows == 0
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=200)
 @given(
     st.lists(
         st.tuples(st.integers(0, 80), st.booleans(), st.integers(1, 60), st.integers(1, 40)),
