@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ import torch
 from transformers import DeepseekV3Config, Gemma3TextConfig, LlamaConfig
 
 from tests.harness.random_model import save_random_model
+from tests.vllm.every_kind import Maker
 from ttmark.gen_service.engine import Delta, Engine, EngineSettings, GenerationRequest
 from ttmark.services.models import VLLM_ENVIRONMENT
+from ttmark.shared.tokenization import TextTokenizer
 
 for _name, _value in (VLLM_ENVIRONMENT | {"VLLM_CPU_KVCACHE_SPACE": "1"}).items():
     os.environ.setdefault(_name, _value)
@@ -80,11 +83,12 @@ async def complete(engine: Any, request: GenerationRequest) -> Answer:
     )
 
 
-def complete_all(engine: Any, requests: Sequence[GenerationRequest]) -> list[Answer]:
-    """All at once."""
+def complete_all(engine: Any, requests: Sequence[GenerationRequest], *, failures: bool = False) -> list[Any]:
+    """All at once; with `failures`, what a request failed with stands in its place."""
 
-    async def together() -> list[Answer]:
-        return await asyncio.gather(*(complete(engine, request) for request in requests))
+    async def together() -> list[Any]:
+        asked = (complete(engine, request) for request in requests)
+        return await asyncio.gather(*asked, return_exceptions=failures)
 
     return asyncio.run(together())
 
@@ -128,9 +132,16 @@ def gemma(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def embedded(llama: Path) -> Iterator[Engine]:
-    yield from embedded_engine(llama)
+    with embedded_engine(llama) as running:
+        yield running
 
 
+@pytest.fixture(scope="session")
+def maker(llama: Path) -> Maker:
+    return Maker(TextTokenizer.load(llama), (0,))
+
+
+@contextmanager
 def embedded_engine(folder: Path) -> Iterator[Engine]:
     settings = EngineSettings(device="cpu", threads=1, max_branches=8, max_waiting=512, context_length=256)
     engine = Engine.load(str(folder), settings)

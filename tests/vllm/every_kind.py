@@ -18,6 +18,7 @@ class Maker:
     """Makes requests for one tokenizer."""
 
     def __init__(self, tokenizer: TextTokenizer, eos_token_ids: tuple[int, ...]) -> None:
+        self.tokenizer = tokenizer
         self.grammar = JsonGrammars(tokenizer, eos_token_ids).compile(SCHEMA)
 
     def request(self, number: int, *, tokens: int = 24, prompt: int | None = None) -> GenerationRequest:

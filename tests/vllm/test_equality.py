@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 from collections.abc import Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +24,6 @@ NUDGE = 1e-6
 """Relative; a sum of products in float32 is as exact as that."""
 
 
-@pytest.fixture(scope="module")
-def maker(embedded: Engine) -> Maker:
-    return Maker(embedded.tokenizer, tuple(embedded.eos_token_ids))
-
-
 def near_ties(folder: Path, asked: Sequence[GenerationRequest], tmp_path: Path) -> set[int]:
     """Requests that the embedded engine answers otherwise if every weight changes by about a millionth.
 
@@ -45,7 +39,7 @@ def near_ties(folder: Path, asked: Sequence[GenerationRequest], tmp_path: Path) 
         copy = tmp_path / f"nudged-{seed}"
         shutil.copytree(folder, copy)
         nudged.save_pretrained(copy)
-        with contextmanager(embedded_engine)(copy) as engine:
+        with embedded_engine(copy) as engine:
             answers.append([each.said[0] for each in complete_all(engine, asked)])
     return {n for n in range(len(asked)) if len({answer[n] for answer in answers}) > 1}
 

@@ -21,11 +21,6 @@ from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
 
-@pytest.fixture(scope="module")
-def maker(engine: Any) -> Maker:
-    return Maker(engine.tokenizer, tuple(engine.eos_token_ids))
-
-
 async def drop_after(engine: Any, request: Any, pieces: int) -> None:
     """A caller that lets go of its iterator after some pieces, without closing it."""
     stream = engine.generate(request)
@@ -68,12 +63,7 @@ def test_a_fault_ends_its_request_alone_and_gives_no_unmarked_token(engine: Any,
     stay = [maker.request(number) for number in range(6)]
     alone = [each.said for each in complete_all(engine, stay)]
     broken = [with_grammar(maker.request(4 * n + 3), _Breaks(n % 3)) for n in range(10)]
-
-    async def together() -> list[Any]:
-        jobs = [*(complete(engine, each) for each in stay), *(complete(engine, each) for each in broken)]
-        return await asyncio.gather(*jobs, return_exceptions=True)
-
-    said = asyncio.run(together())
+    said = complete_all(engine, [*stay, *broken], failures=True)
     assert [each.said for each in said[: len(stay)]] == alone
     assert all(isinstance(each, SequenceFailed) for each in said[len(stay) :])
     assert nothing_left(engine)

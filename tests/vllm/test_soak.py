@@ -44,11 +44,6 @@ def fragile(llama: Path) -> Iterator[Any]:
         running.stop(0)
 
 
-@pytest.fixture(scope="module")
-def maker(fragile: Any) -> Maker:
-    return Maker(fragile.tokenizer, tuple(fragile.eos_token_ids))
-
-
 def clean(engine: Any, seconds: float = 20.0) -> dict[str, int]:
     """What is still held after a while, on both sides; empty where nothing is."""
     end = time.monotonic() + seconds
@@ -186,12 +181,7 @@ def test_a_fault_after_a_preemption_ends_its_request_alone(fragile: Any, maker: 
     long = [replace(each, sampling=replace(each.sampling, max_tokens=150)) for each in going]
     staying = neighbours(maker)
     alone = [each.said for each in complete_all(fragile, staying)]
-
-    async def together() -> list[Any]:
-        jobs = [complete(fragile, each) for each in [*staying, *long]]
-        return await asyncio.gather(*jobs, return_exceptions=True)
-
-    said = asyncio.run(together())
+    said = complete_all(fragile, [*staying, *long], failures=True)
     assert fragile.preemptions - before >= 6
     assert [each.said for each in said[:NEIGHBOURS]] == alone
     assert all(isinstance(each, SequenceFailed) for each in said[NEIGHBOURS:])

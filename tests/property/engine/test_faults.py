@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from tests.unit.engine.asking import collect, marking, until
 from ttmark.gen_service.engine import (
-    Delta,
     Engine,
     EngineSettings,
     GenerationRequest,
-    Marking,
     SamplingParams,
     SequenceFailed,
 )
@@ -76,7 +75,7 @@ def _poison(engine: Engine) -> None:
 
 
 def request(index: int, watermark: Watermark | None = None, **sampling: Any) -> GenerationRequest:
-    mark = Marking("key", 1, "profile", watermark or Watermark("synthid", 1 + index % 3), bytes(range(16)))
+    mark = marking(1 + index % 3, watermark)
     bias = {POISON: -1e4}
     params = SamplingParams(TOKENS, top_k=10, seed=index, ignore_eos=True, logit_bias=bias, **sampling)
     return GenerationRequest(str(index), tuple(range(10 + index, 30 + index)), params, mark)
@@ -96,18 +95,6 @@ def broken_request(rng: np.random.Generator, blocks: int) -> GenerationRequest:
     ][int(rng.integers(0, 5))]()
 
 
-async def collect(engine: Engine, asked: GenerationRequest) -> list[Delta]:
-    return [delta async for delta in engine.generate(asked)]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(4000):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it did not come to that")
-
-
 async def inject(engine: Engine, faults: int) -> None:
     rng = np.random.default_rng(3)
     expected = [await collect(engine, request(index)) for index in range(NEIGHBOURS)]
@@ -121,7 +108,7 @@ async def inject(engine: Engine, faults: int) -> None:
         results = await asyncio.gather(*(collect(engine, each) for each in asked), return_exceptions=True)
         assert all(isinstance(result, SequenceFailed) for result in results[NEIGHBOURS:])
         assert results[:NEIGHBOURS] == expected
-    await until(lambda: engine.stats.cached_tokens == 0)
+    await until(lambda: engine.stats.cached_tokens == 0, 20.0)
 
 
 class Leaving:
@@ -172,7 +159,7 @@ async def disconnect(engine: Engine, clients: int) -> Leaving:
         staying = asyncio.create_task(collect(engine, request(0)))
         await asyncio.gather(*(leave(index) for index in range(start, min(clients, start + AT_ONCE))))
         assert await staying == expected
-    await until(lambda: engine.stats.running == 0 and engine.stats.cached_tokens == 0)
+    await until(lambda: engine.stats.running == 0 and engine.stats.cached_tokens == 0, 20.0)
     leaving.stop()
     assert leaving.slowest <= STEPS_TO_FREE
     assert leaving.count > clients / 4

@@ -7,7 +7,6 @@ from scipy.stats import ks_2samp
 from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.detectors.alignment import (
     DECOYS,
-    aligned_score,
     aligned_scores,
     decoy_log10_p,
     decoy_scores,
@@ -91,9 +90,3 @@ def test_decoy_p_value_counts_the_text_itself():
     assert decoy_log10_p(2000.0, decoys) == -3.0
     assert decoy_log10_p(-1.0, decoys) == 0.0
     assert 10 ** decoy_log10_p(989.0, decoys) == pytest.approx(11 / 1000)
-
-
-def test_aligned_score_of_a_text_is_the_one_key_case_of_the_batch():
-    watermark = Watermark("gumbel", 3)
-    scores = position_scores(watermark, bytes(16), TEXTS["prose-like"])
-    assert aligned_scores([scores[:, None]], 3, 5.0, 1)[0] == pytest.approx(aligned_score(scores, 3, 5.0))

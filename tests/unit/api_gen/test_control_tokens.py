@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
+from tests.unit.decoding.small_tokenizers import bytes_alone
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
@@ -34,10 +35,7 @@ def messages(conversation: Conversation) -> list[ChatMessage]:
 
 def byte_level(*flags: str) -> Tokenizer:
     """Bytes, and ChatML's two control tokens, which take the space around them if the flags say so."""
-    symbols = sorted(pre_tokenizers.ByteLevel.alphabet())
-    backend = Tokenizer(models.BPE(vocab={symbol: index for index, symbol in enumerate(symbols)}, merges=[]))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = decoders.ByteLevel()
+    backend = bytes_alone(use_regex=True)
     backend.add_special_tokens([AddedToken(text, **dict.fromkeys(flags, True)) for text in (START, END)])
     backend.add_tokens(["<think>"])
     return backend

@@ -52,35 +52,11 @@ BODIES: list[tuple[type[BaseModel], dict[str, Any]]] = [
     (TokenizeRequest, {"model": "m", "messages": [TURN], "tools": [TOOL]}),
     (DetokenizeRequest, {"model": "m", "tokens": [1]}),
 ]
-VALUES: list[Any] = [
-    None,
-    True,
-    False,
-    0,
-    1,
-    -1,
-    1.0,
-    1.5,
-    2**40,
-    "",
-    " ",
-    "a",
-    "text",
-    "none",
-    "\x1c",
-    "x" * 300,
-]
+VALUES: list[Any] = [None, True, False, 0, 1, -1, 1.0, 1.5, 2**40]
+VALUES += ["", " ", "a", "text", "none", "\x1c", "x" * 300]
 VALUES += [[], [0], [1.0], ["a"], [""], [" "], ["\x1c"], [None], [{}], [[]], [TURN], [TOOL]]
-VALUES += [
-    {},
-    {"a": 1},
-    {"1": 1},
-    {"a b": 1},
-    {"type": "text"},
-    {"type": "regex"},
-    {"regex": "a"},
-    {"json": "a"},
-]
+VALUES += [{}, {"a": 1}, {"1": 1}, {"a b": 1}]
+VALUES += [{"type": "text"}, {"type": "regex"}, {"regex": "a"}, {"json": "a"}]
 VALUES += [{"choice": []}, {"json_object": False}, {"json_object": True}, {"effort": "none"}]
 VALUES += [{"include_usage": True}, {"include_usage": 1}, {"format": {"type": "text"}}, {"format": {"a": 1}}]
 FORMS: list[Any] = [SCHEMA, {"type": "json_object"}, {"type": "regex", "regex": "a"}, {"type": "choice"}]

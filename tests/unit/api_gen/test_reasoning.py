@@ -89,11 +89,6 @@ def test_a_model_reasons_where_its_tags_show_in_the_text() -> None:
     assert ServedModel(generator, template, reasoning_rule="think").reasoning("Hi<think>\n") is None
 
 
-@pytest.fixture(scope="module")
-def grammars() -> JsonGrammars:
-    return JsonGrammars(TOKENIZER, {0})
-
-
 def next_of(grammars: JsonGrammars, source: Any, text: str) -> set[str]:
     """The characters that may follow a text under a grammar; "" where it may end."""
     state = grammars.compile(source).begin()

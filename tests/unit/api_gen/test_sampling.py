@@ -70,11 +70,6 @@ def test_bans_arrive_and_tokens_that_are_not_there_are_refused() -> None:
         sampling_params(body, OPENAI.under(body), **given | {"bad_words": tuple((n,) for n in range(97))})
 
 
-@pytest.mark.parametrize("top_k", [-1, 0])
-def test_top_k_is_off_at_zero_and_at_minus_one(top_k: int) -> None:
-    assert _params(top_k=top_k).top_k == 0
-
-
 @pytest.mark.parametrize("seed", [0, 5, 2**63, -1, -(10**100)])
 def test_any_seed_becomes_one_that_the_engine_takes(seed: int) -> None:
     assert 0 <= (_params(seed=seed).seed or 0) < 2**63

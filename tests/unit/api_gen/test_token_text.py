@@ -2,16 +2,13 @@
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.unit.decoding.small_tokenizers import bytes_alone
 from ttmark.gen_service.api.format import finite, token_text, utf8
 from ttmark.shared.tokenization import TextTokenizer
 
 
 def _byte_level() -> TextTokenizer:
-    vocab = {symbol: index for index, symbol in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    vocab["Ġthe"] = len(vocab)
-    backend = Tokenizer(models.BPE(vocab=vocab, merges=[]))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = decoders.ByteLevel()
+    backend = bytes_alone(use_regex=True, more=["Ġthe"])
     backend.add_special_tokens(["<|end|>"])
     return TextTokenizer(backend)
 
@@ -24,19 +21,12 @@ def _metaspace() -> TextTokenizer:
 
 
 def test_a_token_has_its_space_its_name_or_no_text_of_its_own() -> None:
-    assert token_text(_metaspace(), 1) == " cat"
-    byte_level = _byte_level()
-    the = byte_level.backend.token_to_id("Ġthe")
-    assert token_text(byte_level, the) == " the"
-    assert utf8(" the") == list(b" the")
-    tokenizer = _byte_level()
-    end = tokenizer.backend.token_to_id("<|end|>")
-    assert token_text(tokenizer, end) == "<|end|>"
-    tokenizer = _byte_level()
+    tokenizer, of_words = _byte_level(), _metaspace()
+    the, end = (tokenizer.backend.token_to_id(name) for name in ("Ġthe", "<|end|>"))
     part = tokenizer.encode("é")[0]
-    assert token_text(tokenizer, part) == "\ufffd"
-    assert utf8("\ufffd") is None
-    assert token_text(_metaspace(), 99) == ""
+    assert [token_text(tokenizer, token) for token in (the, end, part)] == [" the", "<|end|>", "\ufffd"]
+    assert [utf8(text) for text in (" the", "\ufffd")] == [list(b" the"), None]
+    assert [token_text(of_words, token) for token in (1, 99)] == [" cat", ""]
 
 
 def test_numbers_are_what_json_can_say() -> None:

@@ -1,6 +1,7 @@
 """Tools in prompts and calls in answers, for each format, beside the slow way: the whole text at once."""
 
 import json
+from itertools import product
 from typing import Any
 
 import jsonschema
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.harness.random_model import byte_tokenizer
+from tests.unit.api_gen.test_reasoning import next_of
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
 from ttmark.gen_service.api.tool_calls import CallReader
@@ -22,13 +24,16 @@ from ttmark.shared.tokenization import TextTokenizer
 
 FORMATS = (HERMES, LLAMA3, MISTRAL, SMOLLM)
 TOKENIZER = TextTokenizer(byte_tokenizer())
-WEATHER = {
-    "type": "object",
-    "properties": {"city": {"$ref": "#/$defs/city"}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
-    "required": ["city", "days"],
-    "additionalProperties": False,
-    "$defs": {"city": {"type": "string", "maxLength": 6}},
-}
+
+
+def strict_object(**properties: dict[str, Any]) -> dict[str, Any]:
+    names = list(properties)
+    return {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
+
+
+DAYS = {"type": "integer", "minimum": 1, "maximum": 9}
+WEATHER = strict_object(city={"$ref": "#/$defs/city"}, days=DAYS)
+WEATHER["$defs"] = {"city": {"type": "string", "maxLength": 6}}
 FUNCTIONS = [Function(name="weather", parameters=WEATHER), Function(name="now")]
 SCHEMAS = {"weather": WEATHER, "now": NO_ARGUMENTS}
 EXAMPLES = {
@@ -41,11 +46,6 @@ EXAMPLES = {
     "smollm": '<tool_call>[{"name": "now", "arguments": {}}, {"name": "now", "arguments": {}}]</tool_call>',
 }
 TOOLS = [{"type": "function", "function": {"name": "now", "description": "The <|im_end|> time."}}]
-
-
-@pytest.fixture(scope="module")
-def grammars() -> JsonGrammars:
-    return JsonGrammars(TOKENIZER, {0})
 
 
 def read(form: ToolFormat, pieces: list[str]) -> tuple[str, list[list[str]], bool]:
@@ -63,15 +63,23 @@ def read(form: ToolFormat, pieces: list[str]) -> tuple[str, list[list[str]], boo
     return words, calls, reader.whole
 
 
-def written(grammars: JsonGrammars, form: ToolFormat, seed: int, bias: float = 0.0, **more: Any) -> str:
-    """A random text under the grammar of calls; `bias` is for the signs that come early in one."""
+def written(
+    grammars: JsonGrammars,
+    form: ToolFormat,
+    seed: int,
+    functions: list[Function] = FUNCTIONS,
+    quotes: float = 0.0,
+    **more: Any,
+) -> str:
+    """A random text under the grammar of calls; `quotes` are for the mark that ends a string."""
     options: dict[str, Any] = {"must": True, "several": True} | more
     answer = options.pop("answer", None)
-    state = grammars.compile(ToolUse(form, (), FUNCTIONS, **options).source(answer, None)).begin()
+    state = grammars.compile(ToolUse(form, (), functions, **options).source(answer, None)).begin()
     random, tokens = torch.Generator().manual_seed(seed), list[int]()
+    (quote,) = TOKENIZER.encode('"')
     for _ in range(600):
         logits = torch.randn((1, TOKENIZER.vocab_size), generator=random)
-        logits[0, 0] += bias
+        logits[0, quote] += quotes
         state.mask(logits, [()])
         token = int(logits.argmax())
         if token == 0:
@@ -130,6 +138,33 @@ def test_whatever_the_grammar_lets_through_is_read_as_valid_calls(
     assert names == {"weather", "now"}
 
 
+TEXT, COUNT, FLAG = (
+    {"type": "string", "maxLength": 40},
+    {"type": "integer", "minimum": 0},
+    {"type": "boolean"},
+)
+PARAMETERS: list[dict[str, Any]] = [
+    strict_object(name=TEXT, age=DAYS),
+    strict_object(size={"enum": ["small", "large"]}, price={"type": "number"}, paid=FLAG),
+    strict_object(date={"type": "string", "format": "date"}, id={"type": "string", "format": "uuid"}),
+    strict_object(code={"type": "string", "pattern": "^[A-Z]{3}-[0-9]{4}$"}),
+    strict_object(steps={"type": "array", "items": strict_object(text=TEXT), "minItems": 1, "maxItems": 2}),
+    strict_object(value={"anyOf": [strict_object(yes=TEXT), strict_object(no=FLAG)]}),
+]
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(80, marks=pytest.mark.slow)])
+def test_every_call_under_ordinary_schemas_is_valid(grammars: JsonGrammars, rounds: int) -> None:
+    """To an independent validator; over random logits."""
+    for seed, (number, schema) in product(range(rounds), enumerate(PARAMETERS)):
+        function = Function(name=f"tool_{number}", parameters=schema, strict=True)
+        form = FORMATS[(seed + number) % len(FORMATS)]
+        text = written(grammars, form, seed * 100 + number, [function], quotes=3.0, several=False)
+        words, ((name, arguments),), whole = read(form, [text[at : at + 3] for at in range(0, len(text), 3)])
+        assert (words, name, whole) == ("", function.name, True)
+        jsonschema.validate(json.loads(arguments), schema)
+
+
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 def test_one_call_alone_is_one_call(form: ToolFormat, grammars: JsonGrammars) -> None:
     for seed in range(6):
@@ -149,19 +184,13 @@ def test_words_are_free_until_they_open_a_call_which_is_held_to_its_schema(
         free.mask(logits, [()])
         assert logits[0, token].isfinite()
         free.advance([token])
-    logits = torch.zeros((1, TOKENIZER.vocab_size))
-    free.mask(logits, [()])
+    free.mask(logits := torch.zeros((1, TOKENIZER.vocab_size)), [()])
     assert logits[0, 0].isfinite()
-    opened = grammar.begin()
-    opened.advance(TOKENIZER.encode(form.tag + form.opening + form.head))
-    opened.mask(logits := torch.zeros((1, TOKENIZER.vocab_size)), [()])
-    allowed = {TOKENIZER.decode([int(token)]) for token in logits[0].isfinite().nonzero()[:, 0]}
-    assert allowed == {"w", "n"}
+    assert next_of(grammars, source, form.tag + form.opening + form.head) == {"w", "n"}
 
 
 def test_a_schema_answers_in_place_of_words(grammars: JsonGrammars) -> None:
-    schema = {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"]}
-    schema["additionalProperties"] = False
+    schema = strict_object(a={"const": 1})
     said = {written(grammars, SMOLLM, seed, must=False, several=False, answer=schema) for seed in range(8)}
     texts = [read(SMOLLM, [text]) for text in said]
     assert any(calls for _, calls, _ in texts)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 from llguidance import LLMatcher, LLTokenizer
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer
 
 from tests.harness.random_model import byte_tokenizer
+from tests.unit.decoding.small_tokenizers import bytes_alone, trained
 from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars, SchemaRefused
 from ttmark.shared.tokenization import TextTokenizer
@@ -27,10 +28,7 @@ SCHEMA = {
 
 def plain_tokenizer() -> Tokenizer:
     """One token per byte; what a grammar forces has one spelling, so that masks are exactly what it takes."""
-    symbols = sorted(pre_tokenizers.ByteLevel.alphabet())
-    backend = Tokenizer(models.BPE(vocab={symbol: index for index, symbol in enumerate(symbols)}, merges=[]))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    backend.decoder = decoders.ByteLevel()
+    backend = bytes_alone()
     backend.add_special_tokens(["</s>", "</turn>"])
     return backend
 
@@ -109,7 +107,7 @@ def test_a_mask_is_what_the_grammar_takes_and_the_tokenizer_reads_back_but_for_d
 
 def test_a_dead_end_gives_its_probability_to_what_spells_the_same_text() -> None:
     """Of `"}` forced after a text that may end, the quote alone is no token that the tokenizer reads back."""
-    backend = joining_tokenizer()
+    backend = trained(['"}'] * 9, 258)  # bytes, and a token for a quote and a brace
     quote, both, letter = (backend.token_to_id(text) for text in ('"', '"}', "x"))
     schema = {
         "type": "object",
@@ -125,21 +123,6 @@ def test_a_dead_end_gives_its_probability_to_what_spells_the_same_text() -> None
     state.mask(logits, [()], own)
     for row in (logits[0], own[0]):
         assert row.softmax(0)[[quote, both, letter]].tolist() == pytest.approx([0.0, 0.6, 0.4], abs=1e-4)
-
-
-def joining_tokenizer() -> Tokenizer:
-    """One token per byte, and one for a quote and a brace."""
-    backend = Tokenizer(models.BPE())
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    backend.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=258,
-        special_tokens=["</s>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    backend.train_from_iterator(['"}'] * 9, trainer)
-    return backend
 
 
 def test_only_an_end_of_text_follows_a_complete_text_and_every_one_may() -> None:
@@ -174,7 +157,6 @@ def test_a_token_that_the_grammar_forbids_is_not_taken_and_what_takes_too_long_f
         state.advance(backend.encode("[").ids)
     with pytest.raises(GrammarFailed, match="too complex"):
         state.mask(torch.zeros((1, 258)), [()])
-    backend = plain_tokenizer()
     state = grammars(backend, {256}).compile(SCHEMA).begin()
     monkeypatch.setattr("ttmark.gen_service.decoding.grammar._SECONDS_PER_ROW", -1.0)
     with pytest.raises(GrammarFailed, match="too long"):

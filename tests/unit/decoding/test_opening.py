@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from itertools import pairwise, product
 from typing import Any
 
@@ -10,18 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from tests.harness.random_model import byte_tokenizer
 from tests.unit.decoding import written
+from tests.unit.decoding.written import TOKENIZER
 from ttmark.gen_service.decoding.block import PlainBlock
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence, opening_bits
-from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 
 VOCAB = 300
-TOKENIZER = TextTokenizer(byte_tokenizer())
 LENGTH = 60
 BITS = 15.0
 TEXTS = 1500
@@ -133,11 +130,13 @@ def test_over_random_keys_texts_with_an_opening_follow_the_model(scheme: str) ->
     """Chi-square at the 0.001 level over 1,500 keys; some texts begin to be marked earlier than others."""
     drawn: Counter[tuple[int, ...]] = Counter()
     openings: Counter[int] = Counter()
-    for made in _small(scheme):
+    after = {last: _small_row(last) for last in range(1, 5)}
+    params, watermark = SamplingParams(8, ignore_eos=True), Watermark(scheme, 2, 1)
+    for made in written.under_keys(TEXTS, watermark, after, params, bits=2.0, branches=4, length=6):
         drawn[tuple(made.completion[2:])] += 1
         openings[made.report().reasons["opening"]] += 1
     assert min(openings[1], openings[2]) > TEXTS / 8
-    after = {last: _small_row(last).double().softmax(0) for last in range(1, 5)}
+    after = {last: row.double().softmax(0) for last, row in after.items()}
     second = Counter[int]()
     for a, b in product(range(1, 5), repeat=2):
         second[b] += float(after[1][a] * after[a][b])
@@ -154,13 +153,3 @@ def _small_row(last: int) -> torch.Tensor:
     row = torch.full((5,), -torch.inf)
     row[1:] = torch.from_numpy(2.0 * np.random.default_rng(last).standard_normal(4)).float()
     return row
-
-
-def _small(scheme: str) -> Iterable[Sequence]:
-    """Texts of six tokens, each under a key of its own; all of them are decided in the same passes."""
-    made = []
-    for key in range(TEXTS):
-        mark = Marking("k", 1, "p", Watermark(scheme, 2, 1), np.random.default_rng(key).bytes(16), 2.0)
-        params = SamplingParams(8, seed=key, ignore_eos=True)
-        made.append(Sequence(GenerationRequest("id", (1,), params, mark), TOKENIZER, (0,)))
-    return written.completed_together(made, {last: _small_row(last) for last in range(1, 5)}, 4, 6)

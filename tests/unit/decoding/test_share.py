@@ -1,7 +1,6 @@
 """Which blocks are marked under a caller's restrictions: those that the model has its part in."""
 
 from collections import Counter
-from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -9,19 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from tests.harness.random_model import byte_tokenizer
 from tests.unit.decoding import written
+from tests.unit.decoding.written import TOKENIZER
 from ttmark.gen_service.decoding import block
 from ttmark.gen_service.decoding.block import LEAST_SHARE, least_share
 from ttmark.gen_service.decoding.filters import FilterParams, filter_rows
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 
 VOCAB = 300
-TOKENIZER = TextTokenizer(byte_tokenizer())
 CHOSEN = (70, 80, 90, 100)  # letters that the caller wants
 WORDS = {"type": "array", "items": {"enum": ["bold", "calm", "dull", "evil"]}, "minItems": 12}
 BIAS = dict.fromkeys(range(2, 9), 5.0)
@@ -126,7 +123,9 @@ def test_over_random_keys_blocks_follow_the_restricted_model_marked_or_not(schem
     assert min(shares) < LEAST_SHARE < max(shares)
     drawn: Counter[tuple[int, ...]] = Counter()
     unmarked = 0
-    for made in _small(scheme):
+    params = SamplingParams(4, ignore_eos=True, logit_bias=BIAS)
+    rows = {last: _small_row(last) for last in after}
+    for made in written.under_keys(TEXTS, Watermark(scheme, 2, 1), rows, params):
         drawn[tuple(made.completion[1:])] += 1
         unmarked += made.report().reasons.get("confined", 0)
     assert TEXTS / 8 < unmarked < TEXTS * 7 / 8
@@ -152,16 +151,6 @@ def _restricted(last: int) -> tuple[torch.Tensor, float]:
     changed[list(BIAS)] += torch.tensor(list(BIAS.values()))
     left = [support for support in filter_rows(changed[None], [FilterParams()]) if support is not None]
     return changed.double().softmax(0), least_share(own[None], changed[None], left)
-
-
-def _small(scheme: str) -> Iterable[Sequence]:
-    """Texts of four tokens, each under a key of its own; all of them are decided in the same passes."""
-    made = []
-    for key in range(TEXTS):
-        mark = Marking("k", 1, "p", Watermark(scheme, 2, 1), np.random.default_rng(key).bytes(16))
-        params = SamplingParams(4, seed=key, ignore_eos=True, logit_bias=BIAS)
-        made.append(Sequence(GenerationRequest("id", (1,), params, mark), TOKENIZER, (0,)))
-    return written.completed_together(made, {last: _small_row(last) for last in range(1, 9)}, 2, 4)
 
 
 @pytest.mark.parametrize("schema", [WORDS, {"type": "string"}])

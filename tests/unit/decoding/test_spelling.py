@@ -4,26 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, models
 
+from tests.unit.decoding.small_tokenizers import trained
 from ttmark.evaluation.bench.workload import _TEXT
 from ttmark.gen_service.decoding.spelling import Spelling
-
-
-def trained(vocab_size: int) -> Tokenizer:
-    """Byte-level BPE without pieces, so that a text's tokens depend on merges alone."""
-    backend = Tokenizer(models.BPE())
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    backend.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=["</s>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        max_token_length=8,
-        show_progress=False,
-    )
-    backend.train_from_iterator([_TEXT, 'aaaa aaa aa banana papapa {"a": ["b", "c"]}' * 9], trainer)
-    return backend
 
 
 def reads_back(backend: Tokenizer, *tokens: int) -> bool:
@@ -36,7 +21,7 @@ def after(spelling: Spelling, token: int | None, vocab: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def backend() -> Tokenizer:
-    return trained(450)
+    return trained([_TEXT, 'aaaa aaa aa banana papapa {"a": ["b", "c"]}' * 9], 450)
 
 
 @pytest.fixture(scope="module")

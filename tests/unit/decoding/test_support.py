@@ -1,9 +1,79 @@
-"""Sampling by inversion."""
+"""Sampling by inversion, and the likeliest tokens by groups against torch's topk on whole rows."""
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ttmark.gen_service.decoding.support import choose
+from ttmark.gen_service.decoding.support import choose, top_k, top_k_of_groups
+
+
+@given(
+    rows=st.integers(1, 4),
+    vocab=st.integers(1, 3000),
+    share=st.floats(0, 1),
+    levels=st.sampled_from([0, 3, 50]),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=200, deadline=None)
+def test_the_values_are_those_of_topk_and_the_ids_point_at_them(
+    rows: int, vocab: int, share: float, levels: int, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn((rows, vocab), generator=generator)
+    if levels:
+        logits = torch.round(logits * levels) / levels
+    width = 1 + int(share * min(vocab - 1, 80))
+    values, ids = top_k(logits, width)
+    expected = torch.topk(logits, width, dim=1).values.double().numpy()
+    np.testing.assert_array_equal(values, expected)
+    np.testing.assert_array_equal(np.take_along_axis(logits.double().numpy(), ids, axis=1), values)
+    assert all(len(set(row)) == width for row in ids.tolist())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_many_long_rows_give_what_each_gives_alone(dtype: torch.dtype) -> None:
+    logits = torch.randn((7, 100_003), generator=torch.Generator().manual_seed(0)).to(dtype)
+    values, ids = top_k(logits, 66)
+    for row in range(len(logits)):
+        own, own_ids = top_k(logits[row][None], 66)
+        np.testing.assert_array_equal(values[row], own[0])
+        np.testing.assert_array_equal(values[row], torch.topk(logits[row].float(), 66).values.numpy())
+        inside = own[0] > own[0, -1]
+        np.testing.assert_array_equal(ids[row][inside], own_ids[0][inside])
+
+
+@given(
+    seed=st.integers(0, 1000),
+    scale=st.sampled_from([0.01, 1.0, 8.0]),
+    temperature=st.sampled_from([1e-300, 0.3, 1.0, 2.0]),
+    finite=st.sampled_from([40, 400, 5003]),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_maxima_of_groups_tell_how_much_can_lie_below_the_window(
+    seed: int, scale: float, temperature: float, finite: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn((3, 5003), generator=generator) * scale
+    logits[:, torch.randperm(5003, generator=generator)[finite:]] = -torch.inf
+    values, _, groups = top_k_of_groups(logits, 65)
+    assert groups is not None
+    most = groups.most_below(np.array([0, 2]), values, np.full(3, temperature))
+    for row, bound in zip((0, 2), most, strict=True):
+        below = np.sort(logits[row].double().numpy())[:-65]
+        with np.errstate(over="ignore"):
+            exact = np.exp((below - values[row, 0]) / temperature).sum()
+        assert exact <= bound <= 5003 * np.exp((values[row, -1] - values[row, 0]) / temperature) * 1.01
+
+
+@pytest.mark.parametrize("vocab", [100, 4000])
+def test_nan_comes_first(vocab: int) -> None:
+    logits = torch.randn((2, vocab), generator=torch.Generator().manual_seed(0))
+    logits[1, vocab // 2] = float("nan")
+    values, _ = top_k(logits, 5)
+    assert np.isnan(values[1, 0])
+    assert np.isfinite(values[0]).all()
 
 
 @pytest.mark.parametrize(

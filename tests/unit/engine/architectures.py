@@ -4,30 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from transformers import (
-    BloomConfig,
-    Cohere2Config,
-    DeepseekV3Config,
-    FalconH1Config,
-    Gemma3TextConfig,
-    Glm4Config,
-    GPT2Config,
-    GPTNeoXConfig,
-    GptOssConfig,
-    GraniteConfig,
-    LlamaConfig,
-    MambaConfig,
-    MistralConfig,
-    MixtralConfig,
-    Olmo2Config,
-    Phi3Config,
-    PreTrainedConfig,
-    Qwen2Config,
-    Qwen3Config,
-    Qwen3MoeConfig,
-    SmolLM3Config,
-    StableLmConfig,
-)
+import transformers
 
 from ttmark.gen_service.engine.loading import ATTENTION_NAME
 from ttmark.gen_service.engine.ragged import Append, Probe
@@ -52,15 +29,15 @@ _WINDOWS: dict[str, Any] = {
 }
 _EXPERTS: dict[str, Any] = {"num_experts_per_tok": 2, "moe_intermediate_size": 48}
 
-SERVED: dict[str, PreTrainedConfig] = {
-    "Llama": LlamaConfig(**_SHAPE),
-    "Mistral": MistralConfig(**_SHAPE, sliding_window=16),
-    "Qwen 2": Qwen2Config(**_SHAPE),
-    "Qwen 3": Qwen3Config(**_HEADS),
-    "Qwen 3 MoE": Qwen3MoeConfig(**_HEADS, **_EXPERTS, num_experts=4),
-    "Gemma 3": Gemma3TextConfig(**_WINDOWS),
-    "gpt-oss": GptOssConfig(**_WINDOWS, num_local_experts=4, num_experts_per_tok=2),
-    "DeepSeek V3": DeepseekV3Config(
+SERVED: dict[str, transformers.PreTrainedConfig] = {
+    "Llama": transformers.LlamaConfig(**_SHAPE),
+    "Mistral": transformers.MistralConfig(**_SHAPE, sliding_window=16),
+    "Qwen 2": transformers.Qwen2Config(**_SHAPE),
+    "Qwen 3": transformers.Qwen3Config(**_HEADS),
+    "Qwen 3 MoE": transformers.Qwen3MoeConfig(**_HEADS, **_EXPERTS, num_experts=4),
+    "Gemma 3": transformers.Gemma3TextConfig(**_WINDOWS),
+    "gpt-oss": transformers.GptOssConfig(**_WINDOWS, num_local_experts=4, num_experts_per_tok=2),
+    "DeepSeek V3": transformers.DeepseekV3Config(
         **_SHAPE | {"num_key_value_heads": 4},
         **_EXPERTS,
         qk_nope_head_dim=16,
@@ -73,23 +50,25 @@ SERVED: dict[str, PreTrainedConfig] = {
         topk_group=2,
         first_k_dense_replace=1,
     ),
-    "Mixtral": MixtralConfig(**_SHAPE, num_local_experts=4, num_experts_per_tok=2),
-    "Phi 3": Phi3Config(**_SHAPE),
-    "SmolLM 3": SmolLM3Config(**_SHAPE),
-    "OLMo 2": Olmo2Config(**_SHAPE),
-    "Granite": GraniteConfig(**_SHAPE),
-    "Cohere 2": Cohere2Config(**_WINDOWS),
-    "GLM 4": Glm4Config(**_HEADS),
-    "GPT-2": GPT2Config(**_TOKENS, n_embd=64, n_layer=2, n_head=4, n_positions=256, initializer_range=0.3),
-    "GPT-NeoX": GPTNeoXConfig(**_SHAPE),
+    "Mixtral": transformers.MixtralConfig(**_SHAPE, num_local_experts=4, num_experts_per_tok=2),
+    "Phi 3": transformers.Phi3Config(**_SHAPE),
+    "SmolLM 3": transformers.SmolLM3Config(**_SHAPE),
+    "OLMo 2": transformers.Olmo2Config(**_SHAPE),
+    "Granite": transformers.GraniteConfig(**_SHAPE),
+    "Cohere 2": transformers.Cohere2Config(**_WINDOWS),
+    "GLM 4": transformers.Glm4Config(**_HEADS),
+    "GPT-2": transformers.GPT2Config(
+        **_TOKENS, n_embd=64, n_layer=2, n_head=4, n_positions=256, initializer_range=0.3
+    ),
+    "GPT-NeoX": transformers.GPTNeoXConfig(**_SHAPE),
 }
-REFUSED: dict[str, PreTrainedConfig] = {
-    "Bloom": BloomConfig(**_TOKENS, hidden_size=64, n_layer=2, n_head=4),
-    "Falcon-H1": FalconH1Config(
+REFUSED: dict[str, transformers.PreTrainedConfig] = {
+    "Bloom": transformers.BloomConfig(**_TOKENS, hidden_size=64, n_layer=2, n_head=4),
+    "Falcon-H1": transformers.FalconH1Config(
         **_HEADS, mamba_d_ssm=64, mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=1, mamba_d_state=8
     ),
-    "Mamba": MambaConfig(**_TOKENS, hidden_size=32, state_size=4, num_hidden_layers=2),
-    "StableLM": StableLmConfig(**_SHAPE),
+    "Mamba": transformers.MambaConfig(**_TOKENS, hidden_size=32, state_size=4, num_hidden_layers=2),
+    "StableLM": transformers.StableLmConfig(**_SHAPE),
 }
 
 

@@ -1,10 +1,20 @@
 """Requests to an engine, and what comes back."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
-from ttmark.gen_service.engine import Delta, Engine, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.engine import (
+    Delta,
+    Engine,
+    EngineSettings,
+    GenerationRequest,
+    Marking,
+    SamplingParams,
+)
+from ttmark.gen_service.engine.cached_sequence import CachedSequence
+from ttmark.gen_service.engine.stream import Mailbox
 from ttmark.shared.watermark import Watermark
 
 KEY = bytes(range(16))
@@ -26,6 +36,11 @@ async def collect(engine: Engine, request: GenerationRequest) -> list[Delta]:
     return [delta async for delta in engine.generate(request)]
 
 
+async def together(engine: Engine, requests: Iterable[GenerationRequest]) -> list[list[Delta]]:
+    """Of requests that are made at once."""
+    return await asyncio.gather(*(collect(engine, request) for request in requests))
+
+
 def tokens(deltas: list[Delta]) -> list[int]:
     return [token for delta in deltas for token in delta.token_ids]
 
@@ -45,3 +60,26 @@ async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
             return
         await asyncio.sleep(0.005)
     raise AssertionError("it did not come to that")
+
+
+class SteppedByHand:
+    """An engine whose steps a test makes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.engine = Engine.load(str(folder), EngineSettings(max_sequences=32, max_branches=8))
+        self.stepper = self.engine._stepper
+
+    def sequence(self, request: GenerationRequest) -> CachedSequence:
+        return CachedSequence(request, self.engine.tokenizer, self.engine.eos_token_ids)
+
+    def submit(self, *sequences: Any) -> None:
+        """Makes a step in which the sequences come in."""
+        self.stepper.step([(each, Mailbox(lambda: None)) for each in sequences])
+
+    def steps_until_the_end_of(self, sequence: CachedSequence) -> int:
+        """How many more steps it takes."""
+        steps = 0
+        while sequence.finish_reason is None:
+            self.stepper.step([])
+            steps += 1
+        return steps

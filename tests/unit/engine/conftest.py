@@ -5,24 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import LlamaConfig
 
-from tests.harness.random_model import save_random_model
+from tests.harness.random_model import save_random_model, small_llama
 from ttmark.gen_service.engine import Engine, EngineSettings
 
-CONFIG = LlamaConfig(
-    vocab_size=300,
-    hidden_size=48,
-    intermediate_size=96,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    max_position_embeddings=256,
-    initializer_range=0.3,
-    bos_token_id=None,
-    eos_token_id=0,
-    pad_token_id=None,
-)
+CONFIG = small_llama(hidden_size=48, intermediate_size=96, initializer_range=0.3)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -54,8 +41,8 @@ def start_engine(tiny_model: Path) -> Iterator[Callable[..., Engine]]:
     """Starts an engine with the given settings; all are stopped at the end of the test."""
     started: list[Engine] = []
 
-    def start(**settings: object) -> Engine:
-        engine = Engine.load(str(tiny_model), EngineSettings(**settings))  # type: ignore[arg-type]
+    def start(folder: Path = tiny_model, **settings: object) -> Engine:
+        engine = Engine.load(str(folder), EngineSettings(**settings))  # type: ignore[arg-type]
         engine.start()
         started.append(engine)
         return engine

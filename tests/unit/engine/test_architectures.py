@@ -1,25 +1,21 @@
 """Which architectures the engine serves, with the tokens of plain transformers, and which it refuses."""
 
-import asyncio
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.harness.random_model import save_random_model
 from tests.unit.engine.architectures import REFUSED, SERVED, SlowRunner
+from tests.unit.engine.asking import StartEngine, marking, together, tokens
 from ttmark.gen_service.engine import (
     Engine,
     EngineSettings,
     GenerationRequest,
-    Marking,
     ModelLoadError,
     SamplingParams,
 )
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.native import find_kernels
-from ttmark.shared.watermark import Watermark
 
 # Qwen 3 MoE has all that Qwen 3 has beyond Llama.
 GENERATED = (
@@ -27,58 +23,38 @@ GENERATED = (
     pytest.param("Qwen 3", marks=pytest.mark.slow),
 )
 PROMPT = tuple(100 + 7 * place % 150 for place in range(30))
-StartEngine = Callable[..., Engine]
 
 
 def request(index: int) -> GenerationRequest:
     """Of block size 1, 2, 3, 1, ...; prompts have a beginning in common."""
-    marking = Marking("key", 1, "profile", Watermark("synthid", 1 + index % 3), bytes(range(16)))
-    sampling = SamplingParams(max_tokens=18, top_k=6, max_branches=6, seed=index, ignore_eos=True)
-    return GenerationRequest(str(index), (*PROMPT[: 24 + index], index), sampling, marking)
+    sampling = SamplingParams(max_tokens=12, top_k=6, max_branches=6, seed=index, ignore_eos=True)
+    return GenerationRequest(str(index), (*PROMPT[: 24 + index], index), sampling, marking(1 + index % 3))
 
 
 async def answers(engine: Engine) -> list[list[int]]:
-    async def one(index: int) -> list[int]:
-        return [token async for delta in engine.generate(request(index)) for token in delta.token_ids]
-
-    return await asyncio.gather(*map(one, range(6)))
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Engine]]:
-    """Starts an engine over a small model of an architecture; all are stopped at the end of the test."""
-    started: list[Engine] = []
-
-    def start_one(name: str, **settings: Any) -> Engine:
-        if not (tmp_path / name).exists():
-            save_random_model(tmp_path / name, SERVED[name])
-        engine = Engine.load(str(tmp_path / name), EngineSettings(**settings))
-        engine.start()
-        started.append(engine)
-        return engine
-
-    yield start_one
-    for engine in started:
-        engine.stop(0)
+    return [tokens(deltas) for deltas in await together(engine, map(request, range(6)))]
 
 
 @pytest.mark.parametrize("name", GENERATED)
-async def test_tokens_equal_those_of_forwards_from_the_first_token(start: StartEngine, name: str) -> None:
+async def test_tokens_equal_those_of_forwards_from_the_first_token(
+    start_engine: StartEngine, tmp_path: Path, name: str
+) -> None:
     """Side by side; from a warm prefix cache; and preempted, with commits that adopt their probes.
 
-    In fp32 two ways of adding up differ by 1e-6: a draw between two tokens is not hit in 6 x 18 draws.
+    In fp32 two ways of adding up differ by 1e-6: a draw between two tokens is not hit in 6 x 12 draws.
     """
-    slow = start(name, prefix_cache=False)
+    save_random_model(tmp_path / name, SERVED[name])
+    slow = start_engine(tmp_path / name, prefix_cache=False)
     runner = SlowRunner(slow._runner.model)
     slow._runner.forward = runner.forward  # type: ignore[method-assign]
     slow._runner.move = runner.move  # type: ignore[method-assign]
     expected = await answers(slow)
-    engine = start(name, prefill_chunk=16)
+    engine = start_engine(tmp_path / name, prefill_chunk=16)
     assert await answers(engine) == expected
     reused = engine.stats.reused_tokens
     assert await answers(engine) == expected
     assert engine.stats.reused_tokens > reused
-    tight = start(name, kv_tokens=100, reproducible=False)
+    tight = start_engine(tmp_path / name, kv_tokens=100, reproducible=False)
     tight._stepper._scheduler._growth_tokens = 4
     assert await answers(tight) == expected
     assert tight.stats.preemptions > 0

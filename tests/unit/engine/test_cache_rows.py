@@ -1,15 +1,21 @@
-"""What stays in the cache for later prompts, and how it yields. Plain numbers: no model, no tensors."""
+"""Rows of the cache: how they are given out, what stays for later prompts, and how it yields. No tensors."""
 
+import time
+from array import array
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.harness.fake_job import FakeJob, run
-from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
+from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator, Prefix, Prefixes, common_tokens
+from ttmark.gen_service.engine.schedulable import Extent
 from ttmark.gen_service.engine.scheduler import Plan, Scheduler
 
 CHUNK = 8
+CAPACITY = 60
 
 
 def scheduler(capacity: int = 1000, *, exact: bool = True, keeps: bool = True) -> Scheduler[FakeJob]:
@@ -242,3 +248,83 @@ def test_nothing_leaks_and_no_row_has_two_owners_over_a_thousand_requests(exact:
     for tenant in "012":
         jobs._rows.forget_prefixes(tenant)
     assert jobs._rows._allocator.free_rows == 300
+
+
+@given(st.lists(st.tuples(st.sampled_from(["take", "extend", "give_back"]), st.integers(1, 25)), max_size=60))
+def test_extents_never_overlap_and_no_row_is_lost(actions: list[tuple[str, int]]) -> None:
+    allocator = ExtentAllocator(CAPACITY)
+    held: list[Extent] = []
+    for action, number in actions:
+        if action == "take" and (extent := allocator.take(number)):
+            held.append(extent)
+        elif held and action == "give_back":
+            allocator.give_back(held.pop(number % len(held)))
+        elif held and action == "extend":
+            index = number % len(held)
+            held[index] = allocator.extend(held[index], held[index].length + number) or held[index]
+        rows = [row for extent in held for row in range(extent.start, extent.stop)]
+        assert len(rows) == len(set(rows))
+        assert set(rows) <= set(range(CAPACITY))
+        assert allocator.free_rows == CAPACITY - len(rows)
+    for extent in held:
+        allocator.give_back(extent)
+    assert allocator.take(CAPACITY) == Extent(0, CAPACITY)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    allocator = ExtentAllocator(10)
+    first = allocator.take(6)
+    assert first is not None
+    assert allocator.take(5) is None
+    assert allocator.extend(first, 11) is None
+    assert allocator.extend(first, 10) == Extent(0, 10)
+
+
+def test_no_mark_of_a_piece_makes_two_tokens_equal() -> None:
+    """Whatever ends at a token: a chunk of the prompt, a group of the completion, both or nothing."""
+    cuts, marked = Cuts(2, exact=True), []
+    for token in range(10):
+        for prompt, group_ends in ((2, []), (1, []), (1, [2]), (2, [2])):
+            asked = FakeJob(prompt, 6, tokens=[0, token])
+            asked.group_ends = group_ends
+            marked.append(array("i", cuts.trace(asked, 2))[1])
+    assert len(set(marked)) == 10 * 4
+
+
+def test_only_as_many_prefixes_are_kept_as_can_be_looked_through() -> None:
+    prefixes = Prefixes(most=2)
+    traces = [Cuts(CHUNK, exact=False).trace(job(numbers(10, start)), 10) for start in (0, 50, 90)]
+    freed = [prefixes.keep(Prefix("acme", trace, Extent(10 * i, 10))) for i, trace in enumerate(traces)]
+    assert freed == [[], [], [Extent(0, 10)]]
+
+
+def test_looking_through_hundreds_of_long_prefixes_takes_less_than_a_millisecond() -> None:
+    prefixes = Prefixes()
+    common = numbers(6000)
+    cuts = Cuts(256, exact=True)
+    for other in range(256):
+        asked = job([*common, *numbers(2000, 10_000 + 3000 * other)])
+        prefixes.keep(Prefix("acme", cuts.trace(asked, 8000), Extent(8000 * other, 8000)))
+    own = cuts.trace(job([*common, 7]), 6001)
+    fastest = 1.0
+    for _ in range(20):
+        started = time.thread_time()
+        _, shared = prefixes.longest("acme", own)
+        fastest = min(fastest, time.thread_time() - started)
+    assert shared == 6000
+    assert fastest < 0.001
+
+
+def test_common_tokens_are_counted_as_one_by_one() -> None:
+    rng = np.random.default_rng(2)
+    cuts = Cuts(CHUNK, exact=False)
+    for _ in range(300):
+        one, other = (rng.integers(0, 3, int(rng.integers(1, 9))).tolist() for _ in range(2))
+        slow = 0
+        while slow < min(len(one), len(other)) and one[slow] == other[slow]:
+            slow += 1
+        traces = [cuts.trace(job(tokens), len(tokens)) for tokens in (one, other)]
+        more_than = int(rng.integers(0, 4))
+        assert common_tokens(*traces) == slow
+        if one[:more_than] == other[:more_than]:
+            assert common_tokens(*traces, more_than) == (slow if slow > more_than else 0)

@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from tests.unit.engine.asking import KEY, StartEngine, ask, collect, marking, only_ascii, text, tokens, until
+from tests.unit.engine.asking import (
+    KEY,
+    StartEngine,
+    ask,
+    collect,
+    marking,
+    only_ascii,
+    text,
+    together,
+    tokens,
+    until,
+)
 from ttmark.gen_service.engine import ContextTooLong, Engine
 from ttmark.shared.watermark import Watermark, detect_direct
 
@@ -33,11 +44,15 @@ async def test_the_report_counts_blocks_and_says_why_some_carry_no_watermark(eng
     assert all(delta.report is None for delta in deltas[:-1])
 
 
-async def test_text_without_a_marking_is_counted_in_the_blocks_that_its_request_names(engine: Engine) -> None:
-    request = replace(ask(engine, max_tokens=5, temperature=0.0), unmarked_reason="greedy")
-    report = (await collect(engine, replace(request, unmarked_block_size=2)))[-1].report
+@pytest.mark.parametrize(("size", "blocks"), [({}, 5), ({"unmarked_block_size": 2}, 3)])
+async def test_text_without_a_marking_says_why_in_the_blocks_that_its_request_names(
+    engine: Engine, size: dict[str, int], blocks: int
+) -> None:
+    request = replace(ask(engine, max_tokens=5), unmarked_reason="not_wanted", **size)
+    report = (await collect(engine, request))[-1].report
     assert report is not None
-    assert (report.blocks, dict(report.reasons)) == (3, {"greedy": 3})
+    expected = (blocks, 0, {"not_wanted": blocks})
+    assert (report.blocks, report.watermarked_blocks, dict(report.reasons)) == expected
 
 
 async def test_a_context_that_comes_again_is_not_watermarked_again(engine: Engine) -> None:
@@ -59,13 +74,6 @@ async def test_temperature_zero_is_greedy_and_says_so(engine: Engine) -> None:
     assert first[-1].report.reasons == {"greedy": 12}
 
 
-async def test_a_request_without_marking_reports_the_reason_that_it_came_with(engine: Engine) -> None:
-    request = replace(ask(engine, max_tokens=5), unmarked_reason="not_wanted")
-    report = (await collect(engine, request))[-1].report
-    assert report is not None
-    assert (report.blocks, report.watermarked_blocks, dict(report.reasons)) == (5, 0, {"not_wanted": 5})
-
-
 @pytest.mark.parametrize("block_size", [1, 2, 3])
 @pytest.mark.parametrize("max_tokens", [1, 2, 3, 10])
 async def test_a_completion_has_exactly_max_tokens_and_ends_with_length(
@@ -73,6 +81,7 @@ async def test_a_completion_has_exactly_max_tokens_and_ends_with_length(
 ) -> None:
     deltas = await collect(engine, ask(engine, mark=marking(block_size), max_tokens=max_tokens))
     assert len(tokens(deltas)) == max_tokens
+    assert text(deltas) == engine.tokenizer.decode(tokens(deltas))
     assert [delta.finish_reason for delta in deltas] == [None] * (len(deltas) - 1) + ["length"]
 
 
@@ -80,10 +89,9 @@ async def test_a_completion_has_exactly_max_tokens_and_ends_with_length(
 async def test_an_end_of_text_token_ends_the_completion_and_has_no_text(
     engine: Engine, block_size: int
 ) -> None:
-    lengths = set()
-    for seed in range(8):
-        request = ask(engine, mark=marking(block_size), ignore_eos=False, seed=seed, logit_bias={0: 6.0})
-        deltas = await collect(engine, request)
+    lengths, mark = set(), marking(block_size)
+    asked = [ask(engine, mark=mark, ignore_eos=False, seed=seed, logit_bias={0: 6.0}) for seed in range(8)]
+    for deltas in await together(engine, asked):
         ids = tokens(deltas)
         lengths.add(len(ids) % block_size)
         assert deltas[-1].finish_reason == "stop"
@@ -92,8 +100,7 @@ async def test_an_end_of_text_token_ends_the_completion_and_has_no_text(
     assert lengths == set(range(block_size))
 
 
-async def test_a_stop_string_cuts_the_text_across_block_boundaries(start_engine: StartEngine) -> None:
-    engine = start_engine()
+async def test_a_stop_string_cuts_the_text_across_block_boundaries(engine: Engine) -> None:
     params = {"mark": marking(2), "max_tokens": 60, "logit_bias": only_ascii(engine)}
     whole = await collect(engine, ask(engine, **params))
     full = text(whole)
@@ -106,11 +113,6 @@ async def test_a_stop_string_cuts_the_text_across_block_boundaries(start_engine:
         assert ids == tokens(whole)[: len(ids)]
         assert stop in engine.tokenizer.decode(ids)
         assert stop not in engine.tokenizer.decode(ids[:-1])
-
-
-async def test_the_pieces_of_text_add_up_to_the_decoded_tokens(engine: Engine) -> None:
-    deltas = await collect(engine, ask(engine, mark=marking(2), max_tokens=40, top_k=0))
-    assert text(deltas) == engine.tokenizer.decode(tokens(deltas))
 
 
 async def test_the_same_seed_gives_the_same_completion_and_another_seed_another(engine: Engine) -> None:
@@ -133,12 +135,15 @@ async def test_logprobs_are_those_of_the_model_whatever_the_filters_are(
     reported = [entry for delta in deltas for entry in delta.logprobs or ()]
     ids = tokens(deltas)
     assert [entry.token_id for entry in reported] == ids
-    for index, entry in enumerate(reported):
-        forced = replace(
-            ask(engine, logprobs=3, max_tokens=1), prompt_ids=(*request.prompt_ids, *ids[:index])
+    forced = [
+        replace(
+            ask(engine, logprobs=3, max_tokens=1, logit_bias={token: 1000.0}),
+            prompt_ids=(*request.prompt_ids, *ids[:index]),
         )
-        forced = replace(forced, sampling=replace(forced.sampling, logit_bias={entry.token_id: 1000.0}))
-        (plain,) = (await collect(engine, forced))[0].logprobs or ()
+        for index, token in enumerate(ids)
+    ]
+    for entry, alone in zip(reported, await together(engine, forced), strict=True):
+        (plain,) = alone[0].logprobs or ()
         assert plain.logprob == pytest.approx(entry.logprob, abs=1e-4)
         assert [token for token, _ in plain.top] == [token for token, _ in entry.top]
 
@@ -196,25 +201,19 @@ def gated(start_engine: StartEngine, monkeypatch: pytest.MonkeyPatch) -> tuple[E
     return engine, Passes(engine, monkeypatch)
 
 
-async def test_closing_the_iterator_frees_the_cache(gated: tuple[Engine, Passes]) -> None:
-    engine, passes = gated
-    stream = engine.generate(ask(engine, max_tokens=200))
-    passes.allow.release(3)
-    await anext(stream)
-    await until(lambda: engine.stats.passes == 3)
-    await stream.aclose()
-    assert await passes.until_nothing_is_in_hand() <= 4
-    assert [delta async for delta in stream] == []
-
-
-@pytest.mark.parametrize("taken", [0, 1])
-async def test_dropping_the_iterator_frees_the_cache(gated: tuple[Engine, Passes], taken: int) -> None:
+@pytest.mark.parametrize(("taken", "closes"), [(1, True), (0, False), (1, False)])
+async def test_closing_or_dropping_the_iterator_frees_the_cache(
+    gated: tuple[Engine, Passes], taken: int, closes: bool
+) -> None:
     engine, passes = gated
     stream = engine.generate(ask(engine, max_tokens=200))
     passes.allow.release(3)
     for _ in range(taken):
         await anext(stream)
     await until(lambda: engine.stats.passes == 3)
+    if closes:
+        await stream.aclose()
+        assert [delta async for delta in stream] == []
     del stream
     assert await passes.until_nothing_is_in_hand() <= 4
 

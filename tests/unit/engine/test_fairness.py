@@ -30,19 +30,6 @@ def crowd(on: Scheduler[FakeJob], count: int, tenant: str = "greedy", **shape: i
     return jobs
 
 
-def test_eight_tokens_behind_sixty_four_long_sequences_come_in_nine_steps() -> None:
-    jobs = scheduler()
-    crowd(jobs, 64)
-    for _ in range(50):
-        step(jobs)
-    newcomer = FakeJob(20, 28, tenant="modest")
-    jobs.add(newcomer)
-    assert newcomer in step(jobs).works
-    for _ in range(7):
-        step(jobs)
-    assert newcomer.token_count == newcomer.token_limit
-
-
 def test_a_paused_sequence_keeps_its_rows_and_others_take_turns() -> None:
     jobs = scheduler(max_sequences=4)
     greedy = crowd(jobs, 4)

@@ -1,37 +1,24 @@
 """Passes without the promise of equal bits: the same tokens up to rounding, in fewer rows."""
 
-import asyncio
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
+from tests.unit.engine.asking import StartEngine, ask, marking, together, tokens
+from ttmark.gen_service.engine import Engine, EngineSettings
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.runner import Runner
-from ttmark.shared.watermark import Watermark
-
-KEY = bytes(range(16))
-StartEngine = Callable[..., Engine]
 
 
-def requests(engine: Engine, block_size: int, count: int) -> list[GenerationRequest]:
-    prompt = tuple(engine.tokenizer.encode("The quick brown fox jumps over the lazy dog"))
-    mark = Marking("key", 1, "profile", Watermark("synthid", block_size), KEY)
-    sampling = SamplingParams(max_tokens=36, temperature=1.0, top_k=12, ignore_eos=True)
-    return [
-        GenerationRequest(str(seed), prompt[: 3 + seed], replace(sampling, seed=seed), mark)
+async def completed(engine: Engine, block_size: int, count: int) -> list[list[int]]:
+    """Tokens of completions that are made together, of prompts of several lengths."""
+    words = "The quick brown fox jumps over the lazy dog"
+    asked = [
+        ask(engine, words[: 20 + seed], marking(block_size), max_tokens=36, top_k=12, seed=seed)
         for seed in range(count)
     ]
-
-
-async def together(engine: Engine, block_size: int, count: int) -> list[list[int]]:
-    async def one(request: GenerationRequest) -> list[int]:
-        return [token async for delta in engine.generate(request) for token in delta.token_ids]
-
-    return await asyncio.gather(*map(one, requests(engine, block_size, count)))
+    return [tokens(deltas) for deltas in await together(engine, asked)]
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3])
@@ -40,8 +27,8 @@ async def test_fast_passes_give_the_tokens_of_reproducible_ones(
 ) -> None:
     """In fp32 two ways of adding up differ by 1e-6: a draw between two tokens is not hit in 36 x 6 draws."""
     fast = start_engine(reproducible=False)
-    expected = await together(engine, block_size, 6)
-    assert await together(fast, block_size, 6) == expected
+    expected = await completed(engine, block_size, 6)
+    assert await completed(fast, block_size, 6) == expected
 
 
 @pytest.mark.parametrize("block_size", [2, 3])
@@ -50,7 +37,7 @@ async def test_a_commit_takes_one_row(engine: Engine, start_engine: StartEngine,
     rows = {}
     for each in (engine, fast):
         before = each.stats.rows
-        await together(each, block_size, 1)
+        await completed(each, block_size, 1)
         rows[each] = each.stats.rows - before
     blocks = 36 // block_size
     saved = rows[engine] - rows[fast]
@@ -61,8 +48,8 @@ async def test_a_commit_takes_one_row(engine: Engine, start_engine: StartEngine,
 async def test_preempted_sequences_come_to_the_same_end(engine: Engine, start_engine: StartEngine) -> None:
     tight = start_engine(reproducible=False, kv_tokens=90)
     tight._stepper._scheduler._growth_tokens = 4
-    expected = await together(engine, 2, 6)
-    assert await together(tight, 2, 6) == expected
+    expected = await completed(engine, 2, 6)
+    assert await completed(tight, 2, 6) == expected
     assert tight.stats.preemptions > 0
 
 

@@ -1,31 +1,20 @@
 """A model's answers with and without rows that earlier requests have left in the cache."""
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
 
+from tests.unit.engine.asking import StartEngine, collect, marking, together, tokens
 from ttmark.gen_service.decoding.request import SequenceFailed
-from ttmark.gen_service.engine import Delta, Engine, GenerationRequest, Marking, SamplingParams
-from ttmark.shared.watermark import Watermark
+from ttmark.gen_service.engine import Delta, Engine, GenerationRequest, SamplingParams
 
 SYSTEM = tuple(100 + 7 * place % 150 for place in range(70))
-MARKING = Marking("key", 1, "profile", Watermark("synthid", 2), bytes(range(16)))
 
 
-def request(prompt: tuple[int, ...], tokens: int = 12, tenant: str = "acme") -> GenerationRequest:
-    sampling = SamplingParams(tokens, top_k=10, seed=len(prompt), ignore_eos=True, logprobs=2)
-    return GenerationRequest("id", prompt, sampling, MARKING, tenant=tenant)
-
-
-async def collect(engine: Engine, asked: GenerationRequest) -> list[Delta]:
-    return [delta async for delta in engine.generate(asked)]
-
-
-def tokens_of(deltas: list[Delta]) -> list[int]:
-    return [token for delta in deltas for token in delta.token_ids]
+def request(prompt: tuple[int, ...], most: int = 12, tenant: str = "acme") -> GenerationRequest:
+    sampling = SamplingParams(most, top_k=10, seed=len(prompt), ignore_eos=True, logprobs=2)
+    return GenerationRequest("id", prompt, sampling, marking(), tenant=tenant)
 
 
 async def conversation(engine: Engine, turns: int) -> tuple[list[list[Delta]], list[int]]:
@@ -35,11 +24,11 @@ async def conversation(engine: Engine, turns: int) -> tuple[list[list[Delta]], l
         prompt = (*history, 20 + turn, 21, 22)
         answers.append(await collect(engine, request(prompt)))
         reused.append(answers[-1][-1].reused_tokens)
-        history = (*prompt, *tokens_of(answers[-1]))
+        history = (*prompt, *tokens(answers[-1]))
     return answers, reused
 
 
-async def test_turns_have_the_same_bits_as_without_reuse(start_engine: Callable[..., Engine]) -> None:
+async def test_turns_have_the_same_bits_as_without_reuse(start_engine: StartEngine) -> None:
     engine, plain = start_engine(prefill_chunk=64), start_engine(prefill_chunk=64, prefix_cache=False)
     answers, reused = await conversation(engine, 6)
     expected, nothing = await conversation(plain, 6)
@@ -51,13 +40,13 @@ async def test_turns_have_the_same_bits_as_without_reuse(start_engine: Callable[
 
 
 async def test_without_equal_bits_a_turn_computes_its_new_tokens_alone(
-    start_engine: Callable[..., Engine],
+    start_engine: StartEngine,
 ) -> None:
     engine = start_engine(reproducible=False, dtype="float32")
     plain = start_engine(reproducible=False, dtype="float32", prefix_cache=False)
     answers, reused = await conversation(engine, 5)
     expected, _ = await conversation(plain, 5)
-    assert list(map(tokens_of, answers)) == list(map(tokens_of, expected))
+    assert list(map(tokens, answers)) == list(map(tokens, expected))
     # All of the last prompt and its answer, but for a last block that was never cached.
     ends = [73 + 15 * turn + 12 for turn in range(4)]
     assert all(end - 2 <= found <= end for end, found in zip(ends, reused[1:], strict=True))
@@ -65,7 +54,7 @@ async def test_without_equal_bits_a_turn_computes_its_new_tokens_alone(
 
 @pytest.mark.parametrize("reproducible", [True, False])
 async def test_a_repeatable_request_goes_on_from_equal_bits_alone(
-    start_engine: Callable[..., Engine], reproducible: bool
+    start_engine: StartEngine, reproducible: bool
 ) -> None:
     engine = start_engine(prefill_chunk=64, reproducible=reproducible)
     asked = replace(request(SYSTEM), repeatable=True)
@@ -75,7 +64,7 @@ async def test_a_repeatable_request_goes_on_from_equal_bits_alone(
     assert (await collect(engine, request(SYSTEM)))[-1].reused_tokens > 0
 
 
-async def test_another_tenants_prompt_is_computed_as_a_whole(start_engine: Callable[..., Engine]) -> None:
+async def test_another_tenants_prompt_is_computed_as_a_whole(start_engine: StartEngine) -> None:
     engine = start_engine(prefill_chunk=64)
     await collect(engine, request(SYSTEM))
     own = await collect(engine, request(SYSTEM))
@@ -85,20 +74,20 @@ async def test_another_tenants_prompt_is_computed_as_a_whole(start_engine: Calla
 
 
 async def test_requests_at_once_in_a_small_cache_get_what_they_get_alone(
-    start_engine: Callable[..., Engine],
+    start_engine: StartEngine,
 ) -> None:
     engine = start_engine(prefill_chunk=64, kv_tokens=300)
     plain = start_engine(prefill_chunk=64, prefix_cache=False)
     asked = [request((*SYSTEM[: 60 + index], index), 20, str(index % 2)) for index in range(12)]
     expected = [await collect(plain, each) for each in asked]
     for _ in range(2):
-        assert await asyncio.gather(*(collect(engine, each) for each in asked)) == expected
+        assert await together(engine, asked) == expected
     assert engine.stats.reused_tokens > 0
 
 
 @pytest.mark.parametrize("reproducible", [True, False])
 async def test_rows_of_a_failed_completion_are_not_used_again(
-    start_engine: Callable[..., Engine], reproducible: bool
+    start_engine: StartEngine, reproducible: bool
 ) -> None:
     engine = start_engine(reproducible=reproducible)
     healthy = await collect(engine, request(SYSTEM))

@@ -1,7 +1,6 @@
 """Texts that the model reads: as the model alone says it, in chunks, beside others, and cancelled."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 import torch
 from transformers import RepetitionPenaltyLogitsProcessor
 
+from tests.unit.engine.asking import StartEngine, collect
 from ttmark.evaluation.language_model import CausalModel
 from ttmark.gen_service.decoding import logprobs as logprobs_module
 from ttmark.gen_service.decoding.filters import filter_rows
@@ -26,7 +26,6 @@ from ttmark.gen_service.engine import (
 )
 from ttmark.shared.watermark.likelihood.rows import load_mixtures
 
-StartEngine = Callable[..., Engine]
 OPEN = FilterParams()
 CHAT = FilterParams(0.7, 50, 0.9)
 
@@ -121,14 +120,12 @@ async def test_readings_and_completions_share_the_passes(engine: Engine, model: 
         params = SamplingParams(max_tokens=40, top_k=30, seed=seed, ignore_eos=True)
         return GenerationRequest("id", ids(20, 9), params, None)
 
-    async def text(seed: int) -> list[int]:
-        return [token async for delta in engine.generate(completion(seed)) for token in delta.token_ids]
-
-    alone = [await text(seed) for seed in range(3)]
+    alone = [await collect(engine, completion(seed)) for seed in range(3)]
     requests = [reading(100 + 10 * i, 30 * i, CHAT) for i in range(4)]
-    *together, a, b, c = await asyncio.gather(*map(engine.read, requests), *map(text, range(3)))
+    written = (collect(engine, completion(seed)) for seed in range(3))
+    *read, a, b, c = await asyncio.gather(*map(engine.read, requests), *written)
     assert [a, b, c] == alone
-    for request, found in zip(requests, together, strict=True):
+    for request, found in zip(requests, read, strict=True):
         np.testing.assert_allclose(found, expected(model, request), rtol=1e-3, atol=1e-4)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.harness.fake_job import FakeJob, run
+from tests.unit.engine.asking import SteppedByHand
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import (
     Engine,
@@ -22,7 +23,6 @@ from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReadin
 from ttmark.gen_service.engine.fair_share import FairShare
 from ttmark.gen_service.engine.kv_cache_manager import ExtentAllocator
 from ttmark.gen_service.engine.scheduler import Scheduler
-from ttmark.gen_service.engine.stream import Mailbox
 
 SHARE = 0.2
 STEP_ROWS, CHUNK = 512, 64
@@ -202,29 +202,16 @@ def test_whatever_comes_while_something_is_written_readings_stay_within_their_sh
     assert jobs.on.reserved_rows == 0
 
 
-OPEN = FilterParams()
+def writer(on: SteppedByHand, seed: int) -> CachedSequence:
+    sampling = SamplingParams(40, top_k=30, seed=seed, ignore_eos=True)
+    return on.sequence(GenerationRequest("id", tuple(range(1, 20)), sampling, None, tenant="acme"))
 
 
-class SteppedByHand:
-    """An engine whose steps a test makes."""
-
-    def __init__(self, folder: Path) -> None:
-        self.engine = Engine.load(str(folder), EngineSettings(max_sequences=32, max_branches=8))
-        self.stepper = self.engine._stepper
-
-    def submit(self, *sequences: CachedSequence) -> None:
-        self.stepper.step([(each, Mailbox(lambda: None)) for each in sequences])
-
-    def writer(self, seed: int, tokens: int = 40) -> CachedSequence:
-        sampling = SamplingParams(tokens, top_k=30, seed=seed, ignore_eos=True)
-        request = GenerationRequest("id", tuple(range(1, 20)), sampling, None, tenant="acme")
-        return CachedSequence(request, self.engine.tokenizer, self.engine.eos_token_ids)
-
-    def readings(self) -> Iterator[TextReading]:
-        for seed in range(80):
-            text = tuple((7 * seed + 3 * place) % 290 + 1 for place in range(150))
-            request = ReadingRequest("id", (), text, OPEN, "acme")
-            yield TextReading(request, self.engine.tokenizer, float("inf"), 32)
+def readings(on: SteppedByHand) -> Iterator[TextReading]:
+    for seed in range(80):
+        text = tuple((7 * seed + 3 * place) % 290 + 1 for place in range(150))
+        request = ReadingRequest("id", (), text, FilterParams(), "acme")
+        yield TextReading(request, on.engine.tokenizer, float("inf"), 32)
 
 
 async def test_an_engine_s_writer_takes_no_more_steps_in_a_flood_and_its_share_of_rows(
@@ -232,16 +219,12 @@ async def test_an_engine_s_writer_takes_no_more_steps_in_a_flood_and_its_share_o
 ) -> None:
     def steps(flood: bool) -> tuple[int, int, int, list[int]]:
         by_hand = SteppedByHand(tiny_model)
-        readings = list(by_hand.readings()) if flood else []
-        if readings:
-            by_hand.submit(*readings)
-        begun, writer = by_hand.engine.stats.rows, by_hand.writer(1)
-        by_hand.submit(writer)
-        count = 1
-        while writer.finish_reason is None:
-            by_hand.stepper.step([])
-            count += 1
-        return count, by_hand.engine.stats.rows - begun, len(by_hand.stepper.mailboxes), writer.tokens
+        if flood:
+            by_hand.submit(*readings(by_hand))
+        begun, written = by_hand.engine.stats.rows, writer(by_hand, 1)
+        by_hand.submit(written)
+        count = 1 + by_hand.steps_until_the_end_of(written)
+        return count, by_hand.engine.stats.rows - begun, len(by_hand.stepper.mailboxes), written.tokens
 
     alone, rows_alone, _, tokens = steps(flood=False)
     beside, rows_beside, left, same_tokens = steps(flood=True)
@@ -258,12 +241,12 @@ async def test_a_queue_full_of_readings_refuses_readings_and_nothing_that_is_wri
     by_hand = SteppedByHand(tiny_model)
     engine._worker._accepting = True
     engine._worker._thread.is_alive = lambda: True  # type: ignore[method-assign]
-    first, second, third, *_ = by_hand.readings()
+    first, second, third, *_ = readings(by_hand)
     for reading in (first, second):
         engine._submit(reading)
     with pytest.raises(Overloaded):
         engine._submit(third)
     for seed in range(10):
-        engine._submit(by_hand.writer(seed))
+        engine._submit(writer(by_hand, seed))
     with pytest.raises(Overloaded):
         engine.check_queue("acme")

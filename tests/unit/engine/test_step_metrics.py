@@ -6,17 +6,16 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from tests.unit.engine.asking import collect, marking
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import (
     Engine,
     EngineSettings,
     GenerationRequest,
-    Marking,
     ReadingRequest,
     SamplingParams,
 )
 from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
-from ttmark.shared.watermark import Watermark
 
 PROMPT = (5, 6, 7, 8, 9)
 TOKENS, COMPLETIONS = 20, 3
@@ -24,9 +23,7 @@ TOKENS, COMPLETIONS = 20, 3
 
 async def complete(engine: Engine, seed: int) -> None:
     sampling = SamplingParams(max_tokens=TOKENS, top_k=10, seed=seed, ignore_eos=True)
-    marking = Marking("key", 1, "profile", Watermark("synthid", 2), bytes(range(16)))
-    async for _ in engine.generate(GenerationRequest("id", PROMPT, sampling, marking)):
-        pass
+    await collect(engine, GenerationRequest("id", PROMPT, sampling, marking()))
 
 
 async def test_rows_candidates_and_times_add_up(tiny_model: Path) -> None:

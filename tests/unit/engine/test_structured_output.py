@@ -3,31 +3,22 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
 import pytest
 import torch
-from scipy.stats import chisquare
 
+from tests.unit.decoding.written import follow
+from tests.unit.engine.asking import KEY, StartEngine, collect, marking, text, together, tokens
 from ttmark.gen_service.decoding import block
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
-from ttmark.gen_service.engine import (
-    Delta,
-    Engine,
-    EngineSettings,
-    GenerationRequest,
-    Marking,
-    SamplingParams,
-    SequenceFailed,
-)
+from ttmark.gen_service.engine import Engine, GenerationRequest, SamplingParams, SequenceFailed
+from ttmark.gen_service.engine.ragged import Append
 from ttmark.shared.watermark import Watermark, detect_direct
 
-KEY = bytes(range(16))
 TEXTS = 300
 SIZES = [1, 2, pytest.param(3, marks=pytest.mark.slow)]
 SCHEMAS: list[dict[str, Any]] = [
@@ -51,35 +42,13 @@ def grammars(engine: Engine) -> JsonGrammars:
     return JsonGrammars(engine.tokenizer, engine.eos_token_ids)
 
 
-@pytest.fixture
-def cramped(tiny_model: Path) -> Iterator[Engine]:
-    """An engine whose cache is too small for what it has in hand, so that it preempts."""
-    engine = Engine.load(str(tiny_model), EngineSettings(kv_tokens=128))
-    engine._stepper._scheduler._growth_tokens = 8
-    engine.start()
-    yield engine
-    engine.stop(0)
-
-
 def ask(
     engine: Engine, grammars: JsonGrammars, schema: dict[str, Any], block_size: int | None, **params: Any
 ) -> GenerationRequest:
     values = {"max_tokens": 200, "top_k": 30, "seed": 1, **params}
-    mark = Marking("key", 1, "profile", Watermark("synthid", block_size), KEY) if block_size else None
+    mark = marking(block_size) if block_size else None
     prompt = tuple(engine.tokenizer.encode("The quick brown fox"))
     return GenerationRequest("id", prompt, SamplingParams(**values), mark, grammar=grammars.compile(schema))
-
-
-async def collect(engine: Engine, request: GenerationRequest) -> list[Delta]:
-    return [delta async for delta in engine.generate(request)]
-
-
-def tokens(deltas: list[Delta]) -> tuple[int, ...]:
-    return tuple(token for delta in deltas for token in delta.token_ids)
-
-
-def text(deltas: list[Delta]) -> str:
-    return "".join(delta.text for delta in deltas)
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=["values", "list", "object"])
@@ -87,25 +56,29 @@ def text(deltas: list[Delta]) -> str:
 async def test_every_completion_is_valid_and_ends_by_itself(
     engine: Engine, grammars: JsonGrammars, schema: dict[str, Any], block_size: int | None
 ) -> None:
-    for options in ({}, {"temperature": 2.0, "top_k": 0}, {"temperature": 0.0}, {"presence_penalty": 2.0}):
-        requests = [ask(engine, grammars, schema, block_size, seed=seed, **options) for seed in range(2)]
-        for deltas in await asyncio.gather(*(collect(engine, request) for request in requests)):
-            assert deltas[-1].finish_reason == "stop"
-            assert tokens(deltas)[-1] == 0
-            jsonschema.validate(json.loads(text(deltas)), schema)
+    asked = [
+        ask(engine, grammars, schema, block_size, seed=seed, **options)
+        for options in ({}, {"temperature": 2.0, "top_k": 0}, {"temperature": 0.0}, {"presence_penalty": 2.0})
+        for seed in range(2)
+    ]
+    for deltas in await together(engine, asked):
+        assert deltas[-1].finish_reason == "stop"
+        assert tokens(deltas)[-1] == 0
+        jsonschema.validate(json.loads(text(deltas)), schema)
 
 
-@pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("block_size", [2, 3])
 async def test_preemption_changes_nothing(
-    engine: Engine, cramped: Engine, grammars: JsonGrammars, block_size: int
+    engine: Engine, start_engine: StartEngine, grammars: JsonGrammars, block_size: int
 ) -> None:
+    cramped = start_engine(kv_tokens=128)
+    cramped._stepper._scheduler._growth_tokens = 8
     integer = {"type": "integer", "minimum": 0, "maximum": 999}
     schema = {"type": "array", "items": integer, "minItems": 10, "maxItems": 12}
     requests = [ask(engine, grammars, schema, block_size, seed=seed, max_tokens=80) for seed in range(6)]
-    alone = [tokens(await collect(engine, request)) for request in requests]
-    together = await asyncio.gather(*(collect(cramped, request) for request in requests))
-    assert cramped.stats.preemptions > 0
-    assert [tokens(deltas) for deltas in together] == alone
+    roomy, tight = [await together(each, requests) for each in (engine, cramped)]
+    assert engine.stats.preemptions == 0 < cramped.stats.preemptions
+    assert list(map(tokens, tight)) == list(map(tokens, roomy))
 
 
 @pytest.mark.parametrize("block_size", SIZES)
@@ -137,25 +110,17 @@ async def test_over_random_keys_the_text_follows_the_constrained_model(
     base = ask(engine, grammars, schema, block_size, top_k=0, seed=None)
     watermark = Watermark("synthid", block_size, context_width=1)
     for _ in range(10):
-        marks = [Marking("key", 1, "profile", watermark, random.bytes(16)) for _ in range(30)]
-        answers = await asyncio.gather(*(collect(engine, replace(base, marking=mark)) for mark in marks))
-        drawn.update(map(tokens, answers))
+        marks = [replace(marking(watermark=watermark), prf_key=random.bytes(16)) for _ in range(30)]
+        answers = await together(engine, (replace(base, marking=mark) for mark in marks))
+        drawn.update(tuple(tokens(deltas)) for deltas in answers)
     assert set(drawn) <= set(expected)
-    likely = [path for path, mass in expected.items() if mass * TEXTS >= 5]
-    counts = [drawn[path] for path in likely]
-    masses = [expected[path] * TEXTS for path in likely]
-    rest = TEXTS - sum(counts), TEXTS - sum(masses)
-    if rest[1] > 1.0:
-        counts, masses = [*counts, rest[0]], [*masses, rest[1]]
-    assert chisquare(counts, np.array(masses) * sum(counts) / sum(masses)).pvalue > 0.001
+    assert follow(drawn, expected, TEXTS)
 
 
 def _constrained(
     engine: Engine, grammars: JsonGrammars, schema: dict[str, Any], prompt: tuple[int, ...]
 ) -> dict[tuple[int, ...], float]:
     """Every text that the schema allows, with its probability under the model held to it, token by token."""
-    from ttmark.gen_service.engine.ragged import Append
-
     whole: dict[tuple[int, ...], float] = {}
     open_paths: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
     while open_paths:

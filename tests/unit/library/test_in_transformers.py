@@ -9,6 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import ttmark
+from ttmark.gen_service.decoding.request import GenerationRequest
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.library.generation_requests import generation_request, sampling_params
 
@@ -22,15 +23,9 @@ def theirs() -> tuple[Any, Any]:
     return AutoModelForCausalLM.from_pretrained(DEMO_MODEL_PATH, dtype=torch.float32), tokenizer
 
 
-@pytest.mark.parametrize("block_size", [1, 2, 3])
-@pytest.mark.parametrize("penalty", [1.0, 1.3])
-def test_many_completions_are_those_of_the_engine(
-    model: ttmark.Model, theirs: tuple[Any, Any], block_size: int, penalty: float
-) -> None:
-    key = ttmark.Key.new(block_size=block_size, scheme="gumbel")
-    # Longer blocks cost far more: their texts are shorter.
-    options = {**OPTIONS, "repetition_penalty": penalty, "max_new_tokens": 40 // block_size}
-    requests = [
+def requests(model: ttmark.Model, key: ttmark.Key, options: dict[str, Any]) -> list[GenerationRequest]:
+    """One for each prompt, with the seeds that follow from 1."""
+    return [
         generation_request(
             number,
             tuple(model.tokenizer.encode(prompt)),
@@ -41,7 +36,18 @@ def test_many_completions_are_those_of_the_engine(
         )
         for number, prompt in enumerate(PROMPTS)
     ]
-    assert ttmark.load(theirs).generate_ids(requests) == model.generate_ids(requests)
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("penalty", [1.0, 1.3])
+def test_many_completions_are_those_of_the_engine(
+    model: ttmark.Model, theirs: tuple[Any, Any], block_size: int, penalty: float
+) -> None:
+    key = ttmark.Key.new(block_size=block_size, scheme="gumbel")
+    # Longer blocks cost far more: their texts are shorter.
+    options = {**OPTIONS, "repetition_penalty": penalty, "max_new_tokens": 40 // block_size}
+    asked = requests(model, key, options)
+    assert ttmark.load(theirs).generate_ids(asked) == model.generate_ids(asked)
 
 
 def test_custom_generate_writes_what_the_library_does_with_a_padded_batch(
@@ -91,18 +97,7 @@ def test_custom_generate_writes_the_tokens_of_the_engine_with_smollm2(
     options = {**OPTIONS, "repetition_penalty": 1.0}
     written = own.generate(**inputs, do_sample=True, custom_generate=ttmark.tandem(key, seed=1), **options)
     with ttmark.load(smollm2_folder, dtype="float32") as engine:
-        requests = [
-            generation_request(
-                number,
-                tuple(tokenizer(prompt)["input_ids"]),
-                sampling_params({**options, "seed": 1}, {}, number),
-                key,
-                engine.tokenizer,
-                str(smollm2_folder),
-            )
-            for number, prompt in enumerate(PROMPTS)
-        ]
-        expected = engine.generate_ids(requests)
+        expected = engine.generate_ids(requests(engine, key, options))
     new = written[:, inputs["input_ids"].shape[1] :].tolist()
     same = sum(own_ids[: len(ids)] == ids for own_ids, ids in zip(new, expected, strict=True))
     texts = f"{same} of {len(PROMPTS)} texts of SmolLM2 in float32"

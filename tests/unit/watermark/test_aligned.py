@@ -30,12 +30,6 @@ def test_unedited_text_scores_as_direct_detection_does(generate):
     assert aligned.z * math.sqrt(50) == pytest.approx(direct.z * math.sqrt(direct.scored_blocks))
 
 
-@pytest.mark.parametrize("tokens", [[], [1], [1, 2, 3, 4, 5]])
-def test_text_without_a_scored_position_is_too_short_to_tell(tokens):
-    evidence = detect_aligned(Watermark("synthid", 2), KEY, tokens)
-    assert (evidence.log10_p, evidence.z, evidence.scored_blocks) == (0.0, 0.0, 0)
-
-
 def test_a_distribution_without_a_table_falls_back_to_decoys_alike_on_every_replica(generate):
     tokens = generate(WITHOUT_TABLE, KEY, 200, seed=3)
     evidence = detect_aligned(WITHOUT_TABLE, KEY, tokens)

@@ -39,13 +39,6 @@ def test_cut_text_is_found_by_trying_all_phases_and_pays_for_it(generate):
     assert best.log10_p == pytest.approx(shifted.log10_p + math.log10(2))
 
 
-@pytest.mark.parametrize("tokens", [[], [1], [1, 2, 3], [1, 2, 3, 4, 5]])
-def test_text_within_the_warm_up_is_no_evidence(tokens):
-    evidence = detect_direct(Watermark("synthid", 2), KEY, tokens, phase="any")
-    assert evidence.log10_p == evidence.z == 0.0
-    assert evidence.scored_blocks == 0
-
-
 @pytest.mark.parametrize("tokens", [[-1] * 9, [2**32 - 1] * 9, [2**70] * 9, [[1, 2], [3, 4]]])
 def test_what_cannot_be_a_token_is_refused(tokens):
     with pytest.raises(ValueError, match="tokens must be"):

@@ -80,7 +80,7 @@ def test_mcmarks_closed_law_is_what_many_rivals_come_near_and_few_stay_below(p: 
     assert few < 0.97 * closed
 
 
-@pytest.mark.parametrize("p", [0.03, 0.1, 0.3])
+@pytest.mark.parametrize("p", [0.03, 0.3])
 def test_the_simulated_law_is_what_mcmark_does_beside_as_many_rivals(p: float) -> None:
     scheme = MCMark(layers=2, channels=8)
     exact, found = by_enumeration(scheme, p, 32, 200), simulated_law(scheme, np.array([p]))[0]
