@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 
 from ttmark.services.cli.demonstration import PROMPT, human_text
 from ttmark.services.model_folder import default_model, model_id
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.canary import CanarySettings
+from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.detection import DetectionResult, DirectRequest, Document

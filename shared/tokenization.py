@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 from tokenizers.models import BPE
 
-from ttmark.shared.watermark.pauses import STEPS, aside, pause, paused_ranges
+from ttmark.shared.watermark.interruption import STEPS, aside, pause, paused_ranges
 
 # Of GPT-2, of Llama 3, of Qwen 2 and 3, and ours. In none of them has a piece a space behind a character that
 # is not white space, nor looks one backwards, or forwards from anything but white space.

@@ -12,8 +12,8 @@ from ttmark.services.cli.files import new_closed_file, pem_text, public_key, rea
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, run
 from ttmark.services.cli.options import DetectUrl, JsonOutput, Token, access_token, one_line_errors
 from ttmark.services.cli.terminal import Yes, confirm
-from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError, no_start_after, one_clear_line
 from ttmark.shared.cases.signed_file import Case, CaseKey, CaseRefused, NotACaseKey, verified_case
 from ttmark.shared.client import Client
 from ttmark.shared.vault.audit_events import AuditEvent
@@ -92,7 +92,7 @@ async def _forgotten(keys: KeyStore, tenant: str, case_id: str) -> bool:
 
 
 def _open() -> "CaseStore":
-    from ttmark.services.stores_beside_keys import (
+    from ttmark.services.detection_stores import (
         open_case_store,  # has the service, which other commands start without
     )
 

@@ -123,7 +123,7 @@ def detect(
         if files.count("-") > 1:
             raise typer.BadParameter("standard input (-) can be read once")
     if mark is not None and secret_file is not None:
-        from ttmark.services.cli.portable import detect_mark  # reads texts, which takes settings
+        from ttmark.services.cli.portable_marks import detect_mark  # reads texts, which takes settings
 
         with one_line_errors():
             options.request([Document(text="")])  # names an option that is out of range

@@ -15,7 +15,7 @@ from ttmark.detect_service.failures import duration
 from ttmark.services.cli.files import shown
 from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
 from ttmark.services.cli.terminal import print_named
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client, ClientError, ServiceRefused
 from ttmark.shared.schemas.detection import MAX_DOCUMENTS, CombinedRequest, DetectionResult, Document
 from ttmark.shared.schemas.detection_combined import CombinedResult, ConversationMessage

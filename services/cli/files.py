@@ -13,7 +13,7 @@ from typing import BinaryIO
 import httpx
 import typer
 
-from ttmark.services.runtime import StartupError, in_one_line
+from ttmark.services.startup import StartupError, in_one_line
 from ttmark.shared.cases.signed_file import CasePublicKey, NotACaseKey
 from ttmark.shared.whole_file import NotWritten, whole_file
 

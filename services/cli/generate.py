@@ -8,7 +8,7 @@ import typer
 
 from ttmark.services.cli.files import STANDARD_INPUT, read_bytes
 from ttmark.services.cli.options import GenUrl, JsonOutput, Token, access_token, one_line_errors
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.chat import ChatResponse
 from ttmark.shared.schemas.completions import CompletionChoice, CompletionResponse

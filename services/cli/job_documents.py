@@ -7,7 +7,7 @@ from pathlib import Path
 from ttmark.services.cli.detect_files import CULPRIT
 from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
 from ttmark.services.extras import require
-from ttmark.services.runtime import no_start_after
+from ttmark.services.startup import no_start_after
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobStatus

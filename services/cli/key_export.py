@@ -13,7 +13,7 @@ import typer
 from ttmark.services.cli.audit_store import trail_segments, verified
 from ttmark.services.cli.files import new_closed_file
 from ttmark.services.cli.key_store import KeyStore, run
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 from ttmark.shared.audit.chain_check import Problem
 from ttmark.shared.audit.export import verify_export
 from ttmark.shared.audit.record import read_record

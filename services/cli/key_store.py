@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ttmark.services.runtime import StartupError, no_start_after, one_clear_line, warn
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError, no_start_after, one_clear_line, warn
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.keys.keyring import KeyRing

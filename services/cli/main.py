@@ -26,7 +26,7 @@ from ttmark.services.cli import (
     verify,
 )
 from ttmark.services.extras import needs
-from ttmark.services.runtime import StartupError, in_one_line, one_clear_line
+from ttmark.services.startup import StartupError, in_one_line, one_clear_line
 
 _PREFIX = "TTMARK_"
 
@@ -39,7 +39,7 @@ class Commands(TyperGroup):
         ours = any(name.upper().startswith(_PREFIX) for name in os.environ)
         if ours and not set(ctx.args).intersection(ctx.help_option_names):
             # The settings take a second to import, which most calls on a person's machine need not wait for.
-            from ttmark.services.settings.names import check_names
+            from ttmark.services.settings.unknown_variables import check_names
 
             check_names(os.environ)
         return super().invoke(ctx)

@@ -13,7 +13,7 @@ from ttmark.services.cli.key_store import print_json, print_table
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.local.smollm2 import get_smollm2, is_whole, smollm2_folder
 from ttmark.services.model_folder import BY_NAME, DEMO, resolve_model
-from ttmark.services.runtime import StartupError, one_clear_line
+from ttmark.services.startup import StartupError, one_clear_line
 from ttmark.services.state_folder import STATE_FOLDER
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import typer
 from pydantic import ValidationError
 
-from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
 from ttmark.services.settings.values import web_address
+from ttmark.services.startup import StartupError, no_start_after, one_clear_line
 from ttmark.shared.client import ClientError
 
 TOKEN_FILE = Path(".ttmark/token")

@@ -65,7 +65,7 @@ def verify(
     if revealed is not None:
         if chat or key or any(one is not None for one in (prompt, temperature, top_p, top_k, model)):
             raise typer.BadParameter("--revealed takes --dated, --tokenizer, --fpr and --json alone")
-        from ttmark.services.cli.portable import verify_revealed  # reads texts, which takes settings
+        from ttmark.services.cli.portable_marks import verify_revealed  # reads texts, which takes settings
 
         verify_revealed(file, revealed, dated, tokenizer, fpr, as_json=as_json)
         return

@@ -10,7 +10,7 @@ from typing import Self
 
 from ttmark.services.healthcheck import answers
 from ttmark.services.local.provision import LocalSetup
-from ttmark.services.runtime import StartupError, listen
+from ttmark.services.startup import StartupError, listen
 
 HOST = "127.0.0.1"
 START_SECONDS = 300.0

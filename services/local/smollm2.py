@@ -32,7 +32,7 @@ from ttmark.gen_service.smollm2 import (
     WHEEL_SHA256,
     write_generation_config,
 )
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import models_folder
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 

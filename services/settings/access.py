@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Amount, ReadableFile, Separated, WebAddress
+from ttmark.services.startup import StartupError
 from ttmark.shared.access.oidc import OidcRules
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import parse_token

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.values import (
     Amount,
     Folder,
@@ -19,6 +18,7 @@ from ttmark.services.settings.values import (
     Seconds,
     WebAddress,
 )
+from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
 
 PREFIX = "TTMARK_"

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Amount, ReadableFile, Seconds, Separated, is_host
+from ttmark.services.startup import StartupError
 from ttmark.shared.cases.signed_file import CaseKey, NotACaseKey
 from ttmark.shared.schemas.jobs import MOST_DOCUMENTS
 

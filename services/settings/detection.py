@@ -11,7 +11,6 @@ from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_settings import NoDecode
 
 from ttmark.services.model_folder import model_id
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.access import OidcSettings, PublicSettings
 from ttmark.services.settings.base import ServiceSettings, Settings
 from ttmark.services.settings.cases_and_jobs import CaseSettings, JobSettings, QueueSettings
@@ -25,6 +24,7 @@ from ttmark.services.settings.values import (
     TokenizerFolder,
     WebAddress,
 )
+from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import known_tokenizers
 
 if TYPE_CHECKING:

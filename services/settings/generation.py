@@ -9,7 +9,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import NoDecode
 
 from ttmark.services.model_folder import check_model, is_folder
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import ServiceSettings, Settings
 from ttmark.services.settings.provenance import AigcSettings, SigningSettings
 from ttmark.services.settings.values import (
@@ -21,6 +20,7 @@ from ttmark.services.settings.values import (
     Separated,
     WebAddress,
 )
+from ttmark.services.startup import StartupError
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.vault.names import Name
 

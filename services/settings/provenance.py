@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, field_validator
 
 from ttmark.services.extras import require
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import ReadableFile
+from ttmark.services.startup import StartupError
 from ttmark.shared.labels import TEMPLATES, Label, LabelPlace
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 

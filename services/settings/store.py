@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from ttmark.services.runtime import StartupError, warn
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Days, Folder, ReadableFile, WritableFile, have_folder
+from ttmark.services.startup import StartupError, warn
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.trail import AuditTrail, Heads

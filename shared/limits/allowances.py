@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from ttmark.shared.access.scopes import Principal, TokenLimits, Usage
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.limits.row_space import REASONS, Reason
+from ttmark.shared.limits.counting_filter import REASONS, Reason
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from ttmark.shared.limits.row_space import Inquiry, LocalSpaces, Reply
+from ttmark.shared.limits.counting_filter import Inquiry, LocalSpaces, Reply
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from ttmark.shared.limits.row_space import (
+from ttmark.shared.limits.counting_filter import (
     CAPACITY,
     CELLS,
     LEAST_ROWS,

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.positions import check_tokens, position_scores
-from ttmark.shared.watermark.pauses import STEPS, pause, paused_ranges
+from ttmark.shared.watermark.detectors.block_scores import check_tokens, position_scores
+from ttmark.shared.watermark.interruption import STEPS, pause, paused_ranges
 from ttmark.shared.watermark.watermark import Watermark
 
 # Sequences from which on a step of all of them in numpy costs less than a step of each in Python.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.alignment import DECOYS, decoy_log10_p, decoy_scores
-from ttmark.shared.watermark.detectors.positions import check_tokens, position_scores
+from ttmark.shared.watermark.detectors.block_scores import check_tokens, position_scores
 from ttmark.shared.watermark.detectors.scan import best_scores, scan_parameters, scan_peaks
 from ttmark.shared.watermark.detectors.segments import Peak, Segment, disjoint, log10_expected, log10_family
 from ttmark.shared.watermark.detectors.waterseeker import (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.segments import Peak
-from ttmark.shared.watermark.pauses import paused_ranges
+from ttmark.shared.watermark.interruption import paused_ranges
 
 DRIFT_PER_TOKEN = 0.15
 SKIP = 5.0

@@ -6,9 +6,9 @@ All rows and priors take a step together; a step is one token.
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.shared.watermark.interruption import paused_ranges
+from ttmark.shared.watermark.likelihood.hidden_markov_model import NEUTRAL, Chain
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
-from ttmark.shared.watermark.likelihood.rows import NEUTRAL, Chain
-from ttmark.shared.watermark.pauses import paused_ranges
 
 Words = NDArray[np.uint64]
 

@@ -21,7 +21,7 @@ typedef int64_t ints __attribute__((vector_size(8 * LANES)));
 
 struct model {
     const double *ratios;  /* [strengths, classes, cells] */
-    const double *paths;   /* [paths, 7], see rows.py */
+    const double *paths;   /* [paths, 7], see hidden_markov_model.py */
     const uint8_t *kinds;  /* [positions] class of each block */
     const double *surprise; /* [positions] 0 to 1 */
     int64_t classes, cells, path_count, positions, tokens;

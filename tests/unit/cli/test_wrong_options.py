@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli import up
 from ttmark.services.cli.main import app
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 from ttmark.shared.client import client
 
 HANDED_ON = ("eval", "bench")  # have a command line of their own

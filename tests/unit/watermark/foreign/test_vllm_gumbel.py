@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark.foreign import VllmGumbel
-from ttmark.shared.watermark.foreign.gumbel_text import log_weighted_gamma_tail
+from ttmark.shared.watermark.foreign.sglang_gumbel import log_weighted_gamma_tail
 from ttmark.shared.watermark.nulls import log_gamma_tail
 
 TEXTS: list[dict[str, Any]] = json.loads(

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.foreign.evidence import ForeignEvidence, ForeignMark, Tokens, smallest_count
+from ttmark.shared.watermark.foreign.foreign_mark import ForeignEvidence, ForeignMark, Tokens, smallest_count
+from ttmark.shared.watermark.interruption import STEPS, pause
 from ttmark.shared.watermark.nulls import LN10, log_gamma_tail
-from ttmark.shared.watermark.pauses import STEPS, pause
 from ttmark.shared.watermark.prf import first_occurrences
 
 _NOTHING = 45.0

@@ -18,9 +18,9 @@ from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.bulk.source import open_source
 from ttmark.detect_service.options import DetectionOptions, Mode
 from ttmark.detect_service.questions import select_keys
-from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError, no_start_after
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion

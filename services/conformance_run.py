@@ -28,13 +28,13 @@ from ttmark.evaluation.run import Run
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.engine import EngineError, SequenceFailed
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
-from ttmark.services.bulk import read_keys
+from ttmark.services.bulk_detection import read_keys
 from ttmark.services.model_folder import model_id, resolve_model
-from ttmark.services.models import Models
-from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.services.served_models import Models
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError, no_start_after
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.service_errors import ServiceError

@@ -12,9 +12,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.positions import check_tokens
+from ttmark.shared.watermark.detectors.block_scores import check_tokens
 from ttmark.shared.watermark.detectors.segments import disjoint
-from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.interruption import pause
 
 Tokens = NDArray[np.int64]
 

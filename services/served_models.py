@@ -25,8 +25,8 @@ from ttmark.services.model_folder import (
     read_sampling_defaults,
     resolve_model,
 )
-from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.startup import StartupError, no_start_after
 from ttmark.services.state_folder import choices_file
 from ttmark.shared.schemas.sampling import SamplingDefaults
 

@@ -20,10 +20,10 @@ from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
+from ttmark.services.detection_stores import open_jobs, open_kept_cases, open_queue
 from ttmark.services.key_access import KeyAccess
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.detection import DetectionSettings
-from ttmark.services.stores_beside_keys import open_jobs, open_kept_cases, open_queue
+from ttmark.services.startup import StartupError
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.oidc import Authenticate, OidcTokens
 from ttmark.shared.access.scopes import TokenLimits
@@ -31,11 +31,11 @@ from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.http.json_body import HttpLimits
-from ttmark.shared.keys.cache import watch_keys, watch_ledger
+from ttmark.shared.http.request_body import HttpLimits
+from ttmark.shared.keys.key_cache import watch_keys, watch_ledger
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics, WorkBudget
+from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
-from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.tokenization import TokenizerMissing

@@ -15,10 +15,10 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.shared.watermark.interruption import STEPS, pause
+from ttmark.shared.watermark.null_replacement import Redrawn, RowKeys
 from ttmark.shared.watermark.nulls import corrected
-from ttmark.shared.watermark.pauses import STEPS, pause
 from ttmark.shared.watermark.prf import TOKEN_MASK, key_lanes, occurrence_numbers, scored_positions, windows
-from ttmark.shared.watermark.redrawn import Redrawn, RowKeys
 from ttmark.shared.watermark.watermark import Watermark
 
 

@@ -22,7 +22,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.positions import check_tokens, context_and_block, scores_under_each
+from ttmark.shared.watermark.detectors.block_scores import check_tokens, context_and_block, scores_under_each
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.prf import first_occurrences

@@ -11,9 +11,9 @@ from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.queue.desk import KeptQueue
 from ttmark.detect_service.queue.queue_store import QueueStore
 from ttmark.services.key_access import KeyAccess
-from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.settings.cases_and_jobs import CaseSettings, JobSettings, QueueSettings
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError, no_start_after
 
 if TYPE_CHECKING:
     from ttmark.shared.vault.redis_client import RedisClient
