@@ -31,11 +31,12 @@ from ttmark.shared.limits.counting_filter import Refusal
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,
+    CombinedResult,
     DetectionRequest,
     DetectionResult,
     DocumentError,
+    ReaderState,
 )
-from ttmark.shared.schemas.detection_combined import CombinedResult, ReaderState
 from ttmark.shared.watermark.detectors.alignment import BETA
 from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.reading import Reading

@@ -17,9 +17,9 @@ from ttmark.shared.schemas.detection import (
     DetectionResponse,
     DetectionResult,
     NormalizationReport,
+    ReaderState,
     Segment,
 )
-from ttmark.shared.schemas.detection_combined import ReaderState
 from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.reading import Reading
 

@@ -1,7 +1,4 @@
-"""Composition root of bulk runs: opens keys and tokenizers in each worker process.
-
-Also here, the detection modes of a bulk run as `ttmark bench detect` measures them.
-"""
+"""Composition root of detection over files: keys and tokenizers in each worker process, and its benchmark."""
 
 import asyncio
 import json

@@ -1,7 +1,4 @@
-"""Composition root of the detection service. Imports neither torch nor transformers.
-
-Also here, composition root of the public tier.
-"""
+"""Composition root of the detection service and its public tier. Imports neither torch nor transformers."""
 
 import gc
 import math

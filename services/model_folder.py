@@ -1,7 +1,4 @@
-"""From what the user calls a model to its folder and to the name that requests use.
-
-Also here, what the files of a model's folder say: its chat template, and the sampling that it asks for.
-"""
+"""The folder of a model: found by what the user calls it; its chat template and the sampling it asks for."""
 
 import re
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""The models of a generation service: loaded, with engines that share the memory.
-
-Also here, the engine of each model: the embedded one, or vLLM's.
-"""
+"""The models of a generation service, each with an engine, embedded or vLLM's; engines share the memory."""
 
 import asyncio
 import os

@@ -35,6 +35,7 @@ from ttmark.shared.schemas.detection import (
     MAX_DOCUMENTS,
     AlignedRequest,
     CombinedRequest,
+    CombinedResponse,
     DetectionKey,
     DetectionKeys,
     DetectionKeyVersion,
@@ -45,7 +46,6 @@ from ttmark.shared.schemas.detection import (
     DirectRequest,
     LocalizedRequest,
 )
-from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.vault.audit_events import AuditSink
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT))]

@@ -161,7 +161,7 @@ def _conversation(
 ) -> tuple[bool, bool]:
     """Whether the mark was found, and whether there is no verdict."""
     with one_line_errors(), Client(url, access_token(token)) as client:
-        from ttmark.services.cli.detect_files import detect_conversation, show_conversation
+        from ttmark.services.cli.detect_conversation import detect_conversation, show_conversation
 
         result = detect_conversation(files, options, client)
     show_conversation(result, as_json=as_json)

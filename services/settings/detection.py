@@ -1,7 +1,4 @@
-"""Settings of the detection service.
-
-Also here, settings of the language model that reads texts along for the detection service.
-"""
+"""Settings of the detection service, of its extraction of texts, and of the model that reads along."""
 
 import ssl
 from pathlib import Path

@@ -1,8 +1,6 @@
-"""Access tokens: issue, authenticate, revoke.
+"""Access tokens: issued, stored, authenticated, revoked.
 
-Also here, tokens seen lately, so that a request costs no store round trip and an outage locks nobody out.
-
-Also here, access tokens as they are stored and as they are shown.
+Tokens seen lately are remembered, so that a request costs no store round trip and an outage locks nobody out.
 """
 
 import asyncio

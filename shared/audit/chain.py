@@ -1,10 +1,7 @@
-"""A chain as one writer continues it: records appended to segments of a folder, old segments removed.
+"""A chain of audit records as its writer continues it, in segments of a folder; removal of its beginning.
 
-Also here, old records that an operator removes: whole segments at the beginning of chains, whoever wrote
-them.
-
-A writer removes its own old segments as it goes on. This is for those of writers that are gone, and for times
-that an operator chooses.
+A writer removes its own old segments as it goes on. `removal` is for those of writers that are gone, and for
+times that an operator chooses: whole segments at the beginning of chains, whoever wrote them.
 """
 
 import errno

@@ -24,11 +24,11 @@ from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
+    CombinedResponse,
     DetectionKeys,
     DetectionRequest,
     DetectionResponse,
 )
-from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResult, JobResults, JobStatus
 from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance

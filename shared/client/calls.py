@@ -27,8 +27,7 @@ from ttmark.shared.schemas import detection
 from ttmark.shared.schemas.cases import CaseText, StoredCase
 from ttmark.shared.schemas.chat import ChatChunk, ChatResponse
 from ttmark.shared.schemas.completions import CompletionResponse
-from ttmark.shared.schemas.detection import DetectionKeys
-from ttmark.shared.schemas.detection_combined import CombinedResponse
+from ttmark.shared.schemas.detection import CombinedResponse, DetectionKeys
 from ttmark.shared.schemas.jobs import JobRequest, JobResults, JobStatus
 from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.public import PublicAnswer, TextProvenance

@@ -1,8 +1,4 @@
-"""What an access token may use of each service; a service without limits has no allowance.
-
-Also here, limits on what one caller or tenant may do in a while, across all replicas that share the
-counters.
-"""
+"""What an access token or a tenant may use of each service, in a while, across all replicas."""
 
 import asyncio
 import time

@@ -9,6 +9,7 @@ from ttmark.shared.schemas.detection import (
     DEFAULT_FPR,
     AlignedRequest,
     CombinedRequest,
+    CombinedResult,
     DetectionRequest,
     DetectionResult,
     DirectRequest,
@@ -18,7 +19,6 @@ from ttmark.shared.schemas.detection import (
     LocalizedRequest,
     Phase,
 )
-from ttmark.shared.schemas.detection_combined import CombinedResult
 from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, StrictModel
 
 MOST_DOCUMENTS = 100_000

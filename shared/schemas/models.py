@@ -1,7 +1,4 @@
-"""`GET /v1/models`: the models, and the watermarks that the caller's keys give them.
-
-Also here, `POST /tokenize` and `POST /detokenize`, as vLLM has them.
-"""
+"""Models, their watermarks and their tokenizers: `/v1/models`, and `/tokenize`, `/detokenize` as in vLLM."""
 
 from typing import Annotated, Literal, Self
 

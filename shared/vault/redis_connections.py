@@ -1,9 +1,7 @@
-"""A small pool of Redis connections that are used for one conversation at a time.
+"""Connections to Redis: where it is, from a URL, and a small pool used for one conversation at a time.
 
 redis-py's own pool is not used: a connection whose conversation did not end in order (cancelled, timed
 out, cut) must never serve another caller, who would read the reply to somebody else's command.
-
-Also here, where a Redis is and how to log in, read from a URL.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""The embedded store: one SQLite file, used when there is a single machine.
-
-Also here, one SQLite file and the thread that owns its connection.
-"""
+"""The embedded store: one SQLite file and the thread that owns its connection, for a single machine."""
 
 import asyncio
 import os

@@ -1,11 +1,8 @@
-"""The penalised alignment of Algorithm 2 for blocks of any size.
+"""Aligned detection: finds the watermark again after edits, by a penalised alignment (paper, Algorithm 2).
 
-Also here, decoys: what a statistic would have been under other keys.
-
-The scores of a text under a random key are independent draws from the scheme's null, so decoys are
-drawn instead of hashed. The generator is keyed by text and PRF key: every replica gives the same answer.
-
-Also here, aligned detection: finds the watermark again after edits (paper, Algorithm 2).
+A p-value comes from a null table or from decoys: what the statistic would have been under other keys. The
+scores of a text under a random key are independent draws from the scheme's null, so decoys are drawn instead
+of hashed. The generator is keyed by text and PRF key: every replica gives the same answer.
 """
 
 import hashlib

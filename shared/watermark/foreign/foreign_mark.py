@@ -1,7 +1,4 @@
-"""What is asked of another system's watermark, and what it answers.
-
-Also here, passages that carry a foreign mark: windows of a fixed grid, each with its exact p-value.
-"""
+"""What is asked of another system's watermark, and what it answers of a text and of its passages."""
 
 import math
 from abc import ABC, abstractmethod

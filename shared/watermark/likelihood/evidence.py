@@ -1,6 +1,6 @@
-"""How strongly a text carries the mark of some keys: E, and a p-value as sharp as the question needs.
+"""How strongly texts carry the mark of some keys: E, and a p-value as sharp as the question needs.
 
-Also here, several messages as one question: E multiplies, message by message, and one may stop at any time.
+Of a conversation E multiplies, message by message, and one may stop at any time.
 """
 
 import math

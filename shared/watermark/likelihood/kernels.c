@@ -1,7 +1,7 @@
 /* The forward and backward algorithm over edit paths, and draws of texts that carry the mark along such paths.
  *
- * Every number is computed by the same operations in the same order as in forward.py, draws.py and posterior.py:
- * the same bits, whatever the processor. So nothing is contracted or reordered, and rows do not mix.
+ * Every number is computed by the same operations in the same order as in forward_backward_numpy.py: the same
+ * bits, whatever the processor. So nothing is contracted or reordered, and rows do not mix.
  */
 #include <math.h>
 #include <stdint.h>

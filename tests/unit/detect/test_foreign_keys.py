@@ -11,7 +11,7 @@ import pytest
 from tests.unit.detect.conftest import LETTERS, Service
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.schemas.detection import CombinedResult
 from ttmark.shared.schemas.profile import ForeignProfile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
