@@ -59,10 +59,7 @@ class KeyAccess:
         trail = stored.open_trail(replica_id, store, kek)
         audit = log_audit if trail is None else _to_both(log_audit, trail.hear)
         reporter = ReplicaReporter(
-            store,
-            replica_id,
-            max_age_seconds=max_age_seconds,
-            every_seconds=settings.key_refresh_seconds,
+            store, replica_id, max_age_seconds=max_age_seconds, every_seconds=settings.key_refresh_seconds
         )
         cache = KeyCache(
             KeyRing(store, kek, ledger=ledger),

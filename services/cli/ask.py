@@ -42,8 +42,7 @@ class _Reply:
 def ask(
     file: Annotated[str, typer.Argument(help="A text file, or - for standard input.")],
     addresses: Annotated[
-        list[str],
-        typer.Argument(help="Detection services, as https://detect.example.org."),
+        list[str], typer.Argument(help="Detection services, as https://detect.example.org.")
     ],
     token: Annotated[
         list[str] | None,

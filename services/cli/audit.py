@@ -64,10 +64,7 @@ app.command()(prune)
 @app.command()
 def verify(
     sources: Annotated[
-        list[str],
-        typer.Argument(
-            help="Exported files, the older first, and `store`: the folder.",
-        ),
+        list[str], typer.Argument(help="Exported files, the older first, and `store`: the folder.")
     ],
     key: Annotated[
         Path | None, typer.Option(help="Public key, in PEM, that has to have signed the exports.")

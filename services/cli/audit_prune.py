@@ -36,14 +36,12 @@ class _Found:
 
 def prune(
     keep: Annotated[
-        str | None,
-        typer.Option(help="Keep so many days: 400d. Default: TTMARK_AUDIT_KEEP_DAYS."),
+        str | None, typer.Option(help="Keep so many days: 400d. Default: TTMARK_AUDIT_KEEP_DAYS.")
     ] = None,
     before: Annotated[
         datetime | None,
         typer.Option(
-            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"],
-            help="Or keep those from this time on (UTC).",
+            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="Or keep those from this time on (UTC)."
         ),
     ] = None,
     dry_run: Annotated[

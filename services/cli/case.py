@@ -54,8 +54,7 @@ def show(name: Name, url: DetectUrl = "http://127.0.0.1:8001", token: Token = No
 def delete(
     name: Name,
     tenant: Annotated[
-        str | None,
-        typer.Option(help="As the operator, without a service: whose case it is."),
+        str | None, typer.Option(help="As the operator, without a service: whose case it is.")
     ] = None,
     yes: Yes = False,
     url: DetectUrl = "http://127.0.0.1:8001",

@@ -79,8 +79,7 @@ def detect(
     ] = None,
     secret_file: Annotated[Path | None, typer.Option(help="With --mark: the key.")] = None,
     tokenizer: Annotated[
-        Path | None,
-        typer.Option(help="With --mark: the model's tokenizer.json, or its folder."),
+        Path | None, typer.Option(help="With --mark: the model's tokenizer.json, or its folder.")
     ] = None,
     fail_on_found: Annotated[
         bool, typer.Option("--fail-on-found", help="Exit code 3 where a watermark is found.")

@@ -56,15 +56,11 @@ def submit(
     normalize: Normalize = True,
     webhook: Annotated[str | None, typer.Option(help="Address to be told of the end.")] = None,
     wait: Annotated[
-        float,
-        typer.Option(min=0, metavar="SECONDS", help="Longest time to wait for a busy service."),
+        float, typer.Option(min=0, metavar="SECONDS", help="Longest time to wait for a busy service.")
     ] = 300,
     idempotency_key: Annotated[
         str | None,
-        typer.Option(
-            metavar="KEY",
-            help="The same command with the same key makes one job in 24 hours.",
-        ),
+        typer.Option(metavar="KEY", help="The same command with the same key makes one job in 24 hours."),
     ] = None,
     url: DetectUrl = "http://127.0.0.1:8001",
     token: Token = None,

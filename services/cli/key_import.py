@@ -80,8 +80,7 @@ _MOST_BYTES = 65_536
 def import_key(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
     file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="JSON with the key and the parameters; - for input."),
+        str, typer.Argument(metavar="FILE", help="JSON with the key and the parameters; - for input.")
     ],
     tokenizer: TokenizerOption,
     scheme: Annotated[

@@ -79,12 +79,7 @@ def _usage(error: typer.TyperException) -> str:
     return in_one_line(" ".join(error.format_message().split())) + help_
 
 
-app = typer.Typer(
-    name="ttmark",
-    cls=Commands,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(name="ttmark", cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def _show_version(wanted: bool) -> None:

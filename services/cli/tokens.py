@@ -37,8 +37,7 @@ def create(
         ),
     ] = None,
     use: Annotated[
-        list[TokenUse] | None,
-        typer.Option(help="For the marking policy; may be repeated."),
+        list[TokenUse] | None, typer.Option(help="For the marking policy; may be repeated.")
     ] = None,
     as_json: JsonOutput = False,
 ) -> None:

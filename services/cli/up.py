@@ -23,8 +23,7 @@ from ttmark.services.state_folder import STATE_FOLDER
 
 def up(
     model: Annotated[
-        str | None,
-        typer.Option(help="`smollm2`, `demo`, a hub id or a folder; default: smollm2, else demo."),
+        str | None, typer.Option(help="`smollm2`, `demo`, a hub id or a folder; default: smollm2, else demo.")
     ] = None,
     store_url: Annotated[
         str | None,

@@ -33,21 +33,17 @@ class ReaderSettings(Settings):
     """Where texts are read along, and how."""
 
     reader_url: WebAddress | None = Field(
-        default=None,
-        description="Address of the language model that reads texts along; left out: none.",
+        default=None, description="Address of the language model that reads texts along; left out: none."
     )
     reader_kind: Literal["ttmark", "vllm"] = Field(
         default="ttmark",
         description="What the reader is: `ttmark`, a generation service; `vllm`, a vLLM server.",
     )
     reader_model: str = Field(
-        default="",
-        max_length=512,
-        description="The reader's model, by its name there; of several the first.",
+        default="", max_length=512, description="The reader's model, by its name there; of several the first."
     )
     reader_token: SecretStr | None = Field(
-        default=None,
-        description="Access token for the reader; a generation service asks for the scope read.",
+        default=None, description="Access token for the reader; a generation service asks for the scope read."
     )
     reader_token_file: Path | None = Field(
         default=None,
@@ -70,8 +66,7 @@ class ReaderSettings(Settings):
         default=None, description="PEM file with the certificates that the reader's is held against."
     )
     reader_anywhere: bool = Field(
-        default=False,
-        description="Send texts to readers at public addresses, too.",
+        default=False, description="Send texts to readers at public addresses, too."
     )
 
     def open_reader(self) -> "ReaderClient | None":
@@ -200,12 +195,10 @@ class DetectionSettings(
         "under `models` in the state folder.",
     )
     key_max_age_seconds: Seconds = Field(
-        default=86_400.0,
-        description="How long known keys are used while the store is away.",
+        default=86_400.0, description="How long known keys are used while the store is away."
     )
     requests_per_minute: Amount = Field(
-        default=60_000,
-        description="Requests of an access token in a minute, over all replicas; 0: any.",
+        default=60_000, description="Requests of an access token in a minute, over all replicas; 0: any."
     )
     documents_per_minute: Amount = Field(
         default=600_000, description="Documents of an access token in a minute, over all replicas; 0: any."
@@ -240,9 +233,7 @@ class DetectionSettings(
         description="Work of a tenant in a minute over all replicas, in hashed blocks; 0: any.",
     )
     max_queue: Amount = Field(
-        default=64,
-        ge=1,
-        description="Requests of a tenant at a time before 429 is answered.",
+        default=64, ge=1, description="Requests of a tenant at a time before 429 is answered."
     )
     workers: AtOnce | None = Field(
         default=None, description="Threads for detection; empty: a core is left for the rest."

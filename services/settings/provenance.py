@@ -66,8 +66,7 @@ class SigningSettings(Settings):
         "left out: no manifests. Needs the extra `provenance`.",
     )
     c2pa_key_file: ReadableFile | None = Field(
-        default=None,
-        description="PEM file with the first certificate's private key, without a password.",
+        default=None, description="PEM file with the first certificate's private key, without a password."
     )
     c2pa_manifests: Literal["on_request", "always"] = Field(
         default="on_request", description="Which texts end in a manifest."

@@ -79,11 +79,7 @@ def load_token(envelope: Envelope) -> TokenRecord:
 
 def dump_token(record: TokenRecord) -> dict[str, object]:
     """The body of the envelope."""
-    body = {
-        **record.model_dump(mode="json"),
-        "scopes": sorted(record.scopes),
-        "uses": sorted(record.uses),
-    }
+    body = {**record.model_dump(mode="json"), "scopes": sorted(record.scopes), "uses": sorted(record.uses)}
     if record.rates == DEFAULT_RATES:
         del body["rates"]  # a replica of the version before, which knows no rates, reads such a token too
     if not record.uses:

@@ -25,9 +25,7 @@ class ReadinessReport(BaseModel):
     status: Literal["ready", "not_ready"]
     checks: dict[str, bool] = Field(description="Each condition of readiness and whether it holds.")
     reasons: dict[str, str] | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="Why conditions do not hold, and what to do.",
+        default=None, exclude_if=is_none, description="Why conditions do not hold, and what to do."
     )
 
 

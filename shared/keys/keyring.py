@@ -247,11 +247,7 @@ class KeyRing:
         mark, secret = mark_of(envelope, record, found)
         self._audit(
             AuditEvent(
-                "key.reveal",
-                key_id=key_id,
-                version=version,
-                tenant=record.tenant,
-                commitment=mark.commitment,
+                "key.reveal", key_id=key_id, version=version, tenant=record.tenant, commitment=mark.commitment
             )
         )
         return mark, secret, found.revealed_at or self._now()
@@ -292,11 +288,7 @@ class KeyRing:
         return _existing(key_id, await self._vault.read(KIND, key_id))
 
     async def _transition(
-        self,
-        action: Action,
-        key_id: str,
-        version: int,
-        step: Callable[[KeyRecord, int, datetime], KeyRecord],
+        self, action: Action, key_id: str, version: int, step: Callable[[KeyRecord, int, datetime], KeyRecord]
     ) -> KeyInfo:
         def change(record: KeyRecord, _: Envelope) -> KeyRecord:
             return step(record, version, self._now())

@@ -128,9 +128,7 @@ class PortableMark(MarkFile):
                 {**self.parameters, "tokenizer_fingerprint": self.tokenizer_fingerprint}
             )
         return ForeignProfile(
-            scheme=self.scheme,
-            parameters=self.parameters,
-            tokenizer_fingerprint=self.tokenizer_fingerprint,
+            scheme=self.scheme, parameters=self.parameters, tokenizer_fingerprint=self.tokenizer_fingerprint
         )
 
     def check(self, secret: MarkSecret) -> None:

@@ -156,10 +156,7 @@ class RedisCounters:
         commands: list[Command] = []
         for name, amount in amounts.items():
             counter = f"{HASH_TAG}:count:{name}"
-            commands += [
-                ("INCRBY", counter, amount),
-                ("PEXPIRE", counter, int(1000 * lifetime_seconds)),
-            ]
+            commands += [("INCRBY", counter, amount), ("PEXPIRE", counter, int(1000 * lifetime_seconds))]
 
         async def add(redis: Conversation) -> dict[str, int]:
             replies = await redis.ask(*commands)

@@ -75,9 +75,7 @@ class JobOptions(StrictModel):
         kind = _REQUESTS[self.mode]
         named = (self.model_fields_set & kind.model_fields.keys()) - {"inputs"}
         return kind.model_construct(
-            _fields_set=named | {"inputs"},
-            inputs=documents,
-            **{name: getattr(self, name) for name in named},
+            _fields_set=named | {"inputs"}, inputs=documents, **{name: getattr(self, name) for name in named}
         )
 
 

@@ -46,8 +46,7 @@ class VerificationRequest(StrictModel):
         default=None, description="Key ids to try; left out: all for this model's tokenizer."
     )
     fpr: Annotated[float, Field(ge=1e-100, le=0.1)] = Field(
-        default=DEFAULT_FPR,
-        description="False positive rate, all hypotheses counted.",
+        default=DEFAULT_FPR, description="False positive rate, all hypotheses counted."
     )
 
     @model_validator(mode="after")

@@ -137,11 +137,7 @@ class AlignedEvidence:
 
 
 def detect_aligned(
-    watermark: Watermark,
-    prf_key: bytes,
-    tokens: Sequence[int] | NDArray[np.int64],
-    *,
-    beta: float = BETA,
+    watermark: Watermark, prf_key: bytes, tokens: Sequence[int] | NDArray[np.int64], *, beta: float = BETA
 ) -> AlignedEvidence:
     """Test a text whose block boundaries may have moved; `beta` is the price of a skipped token.
 

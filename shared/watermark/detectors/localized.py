@@ -96,10 +96,7 @@ def localized_evidence(
 
 
 def find_peaks(
-    watermark: Watermark,
-    method: Method,
-    scores: NDArray[np.float64],
-    is_reported: Callable[[float], bool],
+    watermark: Watermark, method: Method, scores: NDArray[np.float64], is_reported: Callable[[float], bool]
 ) -> list[Peak]:
     """The candidate segments of `method`, best first; tokens counted from the first block's."""
     if method == "scan":

@@ -6,12 +6,4 @@ from ttmark.shared.watermark.foreign.sglang_gumbel import SglangGumbel
 from ttmark.shared.watermark.foreign.synthid_text import SynthIdText
 from ttmark.shared.watermark.foreign.vllm_gumbel import VllmGumbel
 
-__all__ = [
-    "ForeignEvidence",
-    "ForeignMark",
-    "Kgw",
-    "ScoredText",
-    "SglangGumbel",
-    "SynthIdText",
-    "VllmGumbel",
-]
+__all__ = ["ForeignEvidence", "ForeignMark", "Kgw", "ScoredText", "SglangGumbel", "SynthIdText", "VllmGumbel"]
