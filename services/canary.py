@@ -51,7 +51,6 @@ class CanaryMetrics:
         self._last_run.set(time.time())  # the time of silence begins with the process
 
     def ended(self, outcome: CanaryOutcome) -> None:
-        """A run ended now."""
         self._runs.labels(outcome).inc()
         self._last_run.set_to_current_time()
         if outcome == "ok":

@@ -200,7 +200,6 @@ class Models:
         return cls(served, tuple(engines))
 
     def start(self) -> None:
-        """Starts every engine."""
         for engine in self.engines:
             engine.start()
 

@@ -99,7 +99,6 @@ class ProgressLine:
         return time.monotonic() - self.started
 
     def update(self, progress: BulkProgress) -> None:
-        """Shows where the run is."""
         rate = f"{progress.new_rows / self.seconds:.0f}"
         self._bar.update(self._task, completed=progress.share, rows=progress.rows, rate=rate)
         if self._bar.disable and self.seconds - self._spoke >= 10:

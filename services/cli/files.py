@@ -84,7 +84,6 @@ def public_key(path: Path | None, url: str) -> CasePublicKey:
 
 
 def pem_text(path: Path) -> str:
-    """The text of a file that should hold a key."""
     return read_bytes(str(path)).decode(errors="replace")
 
 

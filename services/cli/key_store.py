@@ -46,12 +46,10 @@ class KeyStore:
 
     @property
     def ring(self) -> KeyRing:
-        """The keys."""
         return KeyRing(self.records, self.kek, ledger=self.ledger, audit=self.audit)
 
     @property
     def registry(self) -> TokenRegistry:
-        """The access tokens."""
         return TokenRegistry(self.records, self.kek, ledger=self.ledger, audit=self.audit)
 
 
@@ -117,7 +115,6 @@ class _Trail:
 
 
 def print_json(document: object) -> None:
-    """JSON on standard output, in one line."""
     typer.echo(orjson.dumps(document).decode())
 
 

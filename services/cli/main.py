@@ -45,7 +45,6 @@ class Commands(TyperGroup):
         return super().invoke(ctx)
 
     def main(self, args: Sequence[str] | None = None, **options: Any) -> Any:  # type: ignore[override]
-        """Runs the command line and ends the process."""
         typed = sys.argv[1:] if args is None else list(args)
         try:
             "".join(typed).encode()

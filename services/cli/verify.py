@@ -86,7 +86,6 @@ def verify(
 
 
 def summary(answer: VerificationResponse) -> str:
-    """The answer in lines for people."""
     made_with = "" if answer.key is None else f", key {answer.key.key_id} version {answer.key.version}"
     line = (
         f"{answer.verdict}{made_with}: p-value {answer.p_value:.2g}, log10 E {answer.log10_e:.1f}, "

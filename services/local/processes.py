@@ -69,7 +69,6 @@ class LocalServices:
         self._stop()
 
     def log_file(self, name: str) -> Path:
-        """Where the service `name` writes its log."""
         return self.setup.state / f"{name}.log"
 
     def wait_until_ready(self) -> None:

@@ -48,7 +48,6 @@ class LocalSetup:
 
     @property
     def kek_file(self) -> Path:
-        """The key-encryption key."""
         return self.state / "kek"
 
     @property

@@ -190,7 +190,6 @@ class ModelUnavailable(StartupError):
 
 
 def smollm2_folder(state: Path) -> Path:
-    """Where the converted model lies."""
     return models_folder(state) / SMOLLM2
 
 

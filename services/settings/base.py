@@ -76,7 +76,6 @@ class Settings(BaseSettings):
 
 
 def variable(field: str) -> str:
-    """The variable of a field."""
     return PREFIX + field.upper()
 
 

@@ -109,7 +109,6 @@ class JobSettings(Settings):
     )
 
     def job_limits(self) -> "JobLimits":
-        """The same for the service."""
         from ttmark.detect_service.jobs.job_store import StoreLimits  # commands start without the service
         from ttmark.detect_service.jobs.jobs import JobLimits
 

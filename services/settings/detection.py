@@ -157,7 +157,6 @@ class ExtractionSettings(Settings):
     )
 
     def extraction_limits(self) -> "ExtractionLimits":
-        """The same for the workers."""
         from ttmark.detect_service.extraction import ExtractionLimits  # commands start without the service
 
         return ExtractionLimits(

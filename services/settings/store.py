@@ -101,7 +101,6 @@ class KeyStoreSettings(Settings):
         return AuditTrail(chain, Heads(store, kek), keep=keep)
 
     def open_counters(self) -> Counters:
-        """Counters for rate limits, beside the store."""
         return open_counters(self.url())
 
     def open_store(self, *, make: bool = False) -> RecordStore:

@@ -49,7 +49,6 @@ _SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
 
 
 def known_names() -> frozenset[str]:
-    """Every variable that somebody reads."""
     return OF_OTHERS | {variable(field) for settings in ALL for field in settings.model_fields}
 
 

@@ -110,7 +110,6 @@ def parse_token(plain: str) -> tuple[str, str]:
 
 
 def hash_secret(secret: str) -> str:
-    """SHA-256 of the secret, in hex."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

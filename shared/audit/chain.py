@@ -227,7 +227,6 @@ class Removal:
 
     @property
     def records(self) -> int:
-        """How many."""
         return self.last.sequence - self.first.sequence + 1
 
     def said(self) -> dict[str, str | int]:

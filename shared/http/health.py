@@ -69,12 +69,10 @@ class Readiness:
 
     @property
     def ready(self) -> bool:
-        """Whether every condition holds."""
         return all(self.checks.values())
 
 
 def health_router(readiness: Callable[[], Readiness], registry: CollectorRegistry) -> APIRouter:
-    """The three operational routes."""
     router = APIRouter(tags=["operations"])
 
     @router.get("/healthz", responses={503: {"model": Liveness, "description": "Only a restart helps"}})

@@ -60,7 +60,6 @@ class HttpLimits:
     of_path: Mapping[str, "HttpLimits"] = field(default_factory=dict)
 
     def of(self, path: str) -> "HttpLimits":
-        """The limits of a path."""
         return self.of_path.get(path, self)
 
 
@@ -265,7 +264,6 @@ def _refuse_lone_surrogates(value: Any) -> None:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Names and values."""
     waiting = [value]
     while waiting:
         one = waiting.pop()

@@ -148,7 +148,6 @@ class RedisCounters:
 
     @property
     def shared(self) -> bool:
-        """Always."""
         return True
 
     async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
@@ -188,5 +187,4 @@ class RedisCounters:
         return await self._client.run(get)
 
     async def close(self) -> None:
-        """Closes idle connections."""
         await self._client.close()

@@ -172,7 +172,6 @@ class SqliteStore:
         return await self._file.change(write) if amounts else {}
 
     async def counts(self) -> dict[str, int]:
-        """The lasting counters."""
         return await self._file.run(
             lambda connection: dict(connection.execute("SELECT name, value FROM counts").fetchall())
         )
