@@ -1,6 +1,5 @@
 """Composition root of conformance runs: a deployed key, its model as served, detection as asked."""
 
-import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.engine import EngineError, SequenceFailed
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.bulk_detection import read_keys
+from ttmark.services.local.smollm2 import sha256
 from ttmark.services.model_folder import model_id, resolve_model
 from ttmark.services.served_models import Models
 from ttmark.services.settings.detection import DetectionSettings
@@ -130,12 +130,7 @@ class ModelFiles:
         """
         folder = resolve_model(name, settings.state)
         files = [path for path in sorted(folder.iterdir()) if path.is_file()]
-        return cls(model_id(name), folder, {path.name: _sha256(path) for path in files})
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return cls(model_id(name), folder, {path.name: sha256(path) for path in files})
 
 
 def how_served(settings: GenerationSettings) -> dict[str, Any]:

@@ -20,18 +20,22 @@ MOST_BYTES = 256 * 2**20
 _BLOCK_BYTES = 2**20
 
 
-def bytes_of(name: str) -> bytes:
+class TooLong(OSError):
+    """The file has more bytes than are read of it."""
+
+
+def bytes_of(name: str, most: int = MOST_BYTES) -> bytes:
     """The content of a file, or of standard input for `-`.
 
     Raises:
-        OSError: the file cannot be read, or has more than MOST_BYTES.
+        OSError: the file cannot be read, or is `TooLong`.
     """
     content = bytearray()
     with nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else Path(name).open("rb") as file:
         while block := file.read(_BLOCK_BYTES):
             content += block
-            if len(content) > MOST_BYTES:
-                raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES // 2**20} MiB")
+            if len(content) > most:
+                raise TooLong(errno.EFBIG, f"it has more than {most // 2**20} MiB")
     return bytes(content)
 
 
