@@ -16,6 +16,9 @@ from ttmark.services.startup import StartupError, no_start_after
 from ttmark.services.state_folder import STATE_FOLDER
 from ttmark.shared.schemas.sampling import SamplingDefaults
 
+if TYPE_CHECKING:
+    from ttmark.gen_service.api.chat_template import ChatTemplate
+
 DEMO = "demo"
 BY_NAME = (DEMO, SMOLLM2)
 _HUB_ID = re.compile(r"[\w-][\w.-]{0,95}/[\w.-]{1,96}")
@@ -83,10 +86,6 @@ def _made_smollm2(state: Path) -> Path:
     if not is_whole(folder, whatever_sampling=True):
         raise StartupError(f"model {SMOLLM2} is not in {folder}; `ttmark models get {SMOLLM2}` puts it there")
     return get_smollm2(state)  # an earlier release's folder has other sampling
-
-
-if TYPE_CHECKING:
-    from ttmark.gen_service.api.chat_template import ChatTemplate
 
 
 def read_chat_template(folder: Path) -> "ChatTemplate | None":

@@ -25,6 +25,7 @@ from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import known_tokenizers
 
 if TYPE_CHECKING:
+    from ttmark.detect_service.extraction import ExtractionLimits
     from ttmark.detect_service.model_reader.client import ReaderClient
     from ttmark.detect_service.model_reader.dialect import Dialect
 
@@ -128,10 +129,6 @@ class ReaderSettings(Settings):
             return ssl.create_default_context(cafile=str(self.reader_ca_file))
         except (OSError, ssl.SSLError):
             raise StartupError("TTMARK_READER_CA_FILE: the file holds no certificates in PEM") from None
-
-
-if TYPE_CHECKING:
-    from ttmark.detect_service.extraction import ExtractionLimits
 
 
 class ExtractionSettings(Settings):

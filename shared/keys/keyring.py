@@ -294,7 +294,7 @@ class KeyRing:
             return step(record, version, self._now())
 
         info = describe(await self._change(key_id, change))
-        self._audited(action, info, version)
+        self._audit(AuditEvent(action, key_id=key_id, version=version, tenant=info.tenant))
         return info
 
     def _audited_export(self, key: HeldKey) -> None:
@@ -315,9 +315,6 @@ class KeyRing:
                 commitment=mark_of(envelope, record, version)[0].commitment if own else None,
             )
         )
-
-    def _audited(self, action: Action, info: KeyInfo, version: int) -> None:
-        self._audit(AuditEvent(action, key_id=info.key_id, version=version, tenant=info.tenant))
 
     async def _change(self, key_id: str, change: Callable[[KeyRecord, Envelope], KeyRecord]) -> Envelope:
         def new_body(envelope: Envelope) -> Mapping[str, object] | None:

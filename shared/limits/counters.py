@@ -124,7 +124,6 @@ class FallbackCounters:
         return self._retry_at == 0.0
 
     async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
-        """Adds to the shared counters, or to the local ones."""
         return await self._run(lambda counters: counters.add(amounts, lifetime_seconds=lifetime_seconds))
 
     async def ask(self, inquiry: Inquiry) -> list[Reply]:
@@ -134,7 +133,6 @@ class FallbackCounters:
         await self._run(lambda counters: counters.put(name, values, lifetime_seconds=lifetime_seconds))
 
     async def get(self, name: str, fields: Sequence[bytes]) -> list[bytes | None]:
-        """Looks into the shared store, or into the local one."""
         return await self._run(lambda counters: counters.get(name, fields))
 
     async def _run(self, work: Callable[[Counters], Awaitable[T]]) -> T:

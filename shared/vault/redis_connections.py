@@ -148,7 +148,7 @@ class Conversation:
         try:
             async with asyncio.timeout(limit):
                 await self.connection.send_packed_command(self.connection.pack_commands(commands))
-                return [await self._read() for _ in commands]
+                return [await self.connection.read_response(timeout=math.inf) for _ in commands]
         except TimeoutError as error:
             raise RedisTimeoutError(f"no reply within {limit:g} s") from error
 
@@ -160,9 +160,6 @@ class Conversation:
                 return await self.connection.read_response(timeout=math.inf, disconnect_on_error=False)
         except TimeoutError:
             return None
-
-    async def _read(self) -> Any:
-        return await self.connection.read_response(timeout=math.inf)
 
 
 HASH_TAG = "{ttmark}"
