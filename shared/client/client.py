@@ -63,9 +63,9 @@ def _described_as(call: Callable[..., Call[Any]]) -> Callable[[Method], Method]:
     def described(method: Method) -> Method:
         own = inspect.signature(method).parameters["self"]
         signature = inspect.signature(call)
-        wraps(call)(method)
         (answer,) = get_args(signature.return_annotation)
-        method.__signature__ = signature.replace(
+        like_the_call: Any = wraps(call)(method)
+        like_the_call.__signature__ = signature.replace(
             parameters=[own, *signature.parameters.values()], return_annotation=answer
         )
         return method

@@ -137,13 +137,13 @@ class RedisCounters:
     The budget is short: a limit that cannot be looked up must not hold a request up.
     """
 
-    def __init__(self, address: RedisAddress, *, budget_seconds: float = 0.25, connections: int = 16) -> None:
+    def __init__(self, address: RedisAddress, *, budget_seconds: float = 0.25) -> None:
         self._client = RedisClient(
             address,
             connect_seconds=budget_seconds,
             reply_seconds=budget_seconds,
             budget_seconds=budget_seconds,
-            connections=connections,
+            connections=16,
         )
 
     @property
