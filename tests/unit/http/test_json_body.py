@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttmark.shared.http import HttpLimits, request_body
-from ttmark.shared.http.request_body import parse_json
+from ttmark.shared.http import request_body
+from ttmark.shared.http.request_body import HttpLimits, parse_json
 from ttmark.shared.http.service_errors import MalformedJson
 
 Code = Callable[[httpx.Response], str]
