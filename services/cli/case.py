@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ttmark.services.cli.files import new_closed_file, pem_text, public_key, read_bytes
-from ttmark.services.cli.key_store import KeyStore, moment, print_json, run
+from ttmark.services.cli.key_store import KeyStore, moment, print_json, run, tell
 from ttmark.services.cli.options import DetectUrl, JsonOutput, Token, access_token, one_line_errors
 from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.services.settings.store import KeyStoreSettings
@@ -38,10 +38,8 @@ def store(
     with one_line_errors(), no_start_after(UnicodeDecodeError), Client(url, access_token(token)) as client:
         kept = client.store_case(read_bytes(file).decode())
     link = f"{url.rstrip('/')}/#case={kept.id}"
-    if as_json:
-        print_json({**kept.model_dump(), "link": link})
-        return
-    typer.echo(f"{link}\nkept until {moment(datetime.fromtimestamp(kept.expires_at, UTC))} UTC")
+    text = f"{link}\nkept until {moment(datetime.fromtimestamp(kept.expires_at, UTC))} UTC"
+    tell({**kept.model_dump(), "link": link}, text, as_json=as_json)
 
 
 def show(name: Name, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None) -> None:

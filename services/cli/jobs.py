@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import orjson
 import typer
 
-from ttmark.services.cli.key_store import print_json
+from ttmark.services.cli.key_store import tell
 from ttmark.services.cli.options import (
     AskedKeys,
     AskedMode,
@@ -106,10 +106,7 @@ def status(
     """Say how many documents of a job are answered."""
     with one_line_errors(), _client(url, token) as client:
         now = client.job(job)
-    if as_json:
-        print_json(now.model_dump())
-    else:
-        typer.echo(_said(now))
+    tell(now.model_dump(), _said(now), as_json=as_json)
 
 
 @app.command()

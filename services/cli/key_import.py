@@ -8,7 +8,7 @@ import typer
 from pydantic import ValidationError
 
 from ttmark.services.cli.files import TooLong, bytes_of
-from ttmark.services.cli.key_store import moment, print_json, run
+from ttmark.services.cli.key_store import moment, run, tell
 from ttmark.services.cli.options import JsonOutput, TokenizerOption
 from ttmark.shared.keys.key_files import LibraryKeyFile, NotAKeyFile
 from ttmark.shared.keys.records import KeyInfo
@@ -151,10 +151,8 @@ def _import_library_key(key_id: str, file: str, tokenizer: Path, tenant: str, *,
 
 def _tell(key: KeyInfo, meaning: str, *, as_json: bool) -> None:
     profile_id = key.profile.profile_id
-    if as_json:
-        print_json({**key.model_dump(mode="json"), "profile_id": profile_id})
-    else:
-        typer.echo(f"imported {key.key_id} at {moment(key.created_at)} UTC ({profile_id}): {meaning}")
+    text = f"imported {key.key_id} at {moment(key.created_at)} UTC ({profile_id}): {meaning}"
+    tell({**key.model_dump(mode="json"), "profile_id": profile_id}, text, as_json=as_json)
 
 
 def _read(file: str) -> dict[str, Any]:

@@ -118,6 +118,14 @@ def print_json(document: object) -> None:
     typer.echo(orjson.dumps(document).decode())
 
 
+def tell(document: object, text: str, *, as_json: bool) -> None:
+    """The document as JSON, or what it says to people."""
+    if as_json:
+        print_json(document)
+    else:
+        typer.echo(text)
+
+
 def print_table(rows: list[dict[str, str]], *, empty: str) -> None:
     """Rows by column on standard output, or the line `empty` where there is nothing to show."""
     if not rows:

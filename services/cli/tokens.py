@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli.key_store import moment, print_json, print_table, run
+from ttmark.services.cli.key_store import moment, print_json, print_table, run, tell
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.shared.access.scopes import DEFAULT_RATES, MOST_RATES, Scope, TokenLimits, TokenUse, checked_rates
@@ -65,10 +65,7 @@ def create(
         ),
         make=True,
     )
-    if as_json:
-        print_json({"token": plain, **_document(token)})
-    else:
-        typer.echo(plain)
+    tell({"token": plain, **_document(token)}, plain, as_json=as_json)
 
 
 @app.command("list")
