@@ -37,6 +37,13 @@ from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.tokenization import TokenizerMissing
 
+# How long a worker may hold the interpreter while the event loop waits for it: at each of its system calls.
+_SWITCH_SECONDS = 0.0001
+# Collections of the young before one of everything: that one holds the interpreter for as long as there are
+# objects to look through, and answers with the scores of all blocks are many objects in no cycle.
+_FULL_COLLECTIONS = 500
+_PROVIDER_SECONDS = 3.0
+
 
 def open_public_tier(
     settings: DetectionSettings, access: KeyAccess, metrics: LimitMetrics
@@ -73,16 +80,6 @@ def open_public_tier(
         return tier, None
     addresses = access.kek.derive(b"ttmark public addresses")
     return tier, Guests(PUBLIC_PATH, token, addresses, allowance.admit_guest)
-
-
-# How long a worker may hold the interpreter while the event loop waits for it: at each of its system calls.
-_SWITCH_SECONDS = 0.0001
-# Collections of the young before one of everything: that one holds the interpreter for as long as there are
-# objects to look through, and answers with the scores of all blocks are many objects in no cycle.
-_FULL_COLLECTIONS = 500
-
-
-_PROVIDER_SECONDS = 3.0
 
 
 def build_detection_service(settings: DetectionSettings) -> FastAPI:

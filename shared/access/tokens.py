@@ -197,8 +197,6 @@ class RecentTokens:
         return record
 
 
-__all__ = ["Principal", "Scope", "TokenRegistry"]
-
 _NO_SECRET = "0" * 64
 
 
