@@ -103,8 +103,8 @@ class PolicyDenied(Forbidden):
 
     code = "policy_denied"
 
-    def __init__(self, message: str, *, rule: str, reason: str) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, rule: str, reason: str, param: str | None = None) -> None:
+        super().__init__(message, param=param)
         self.rule = rule
         self.reason = reason
 
