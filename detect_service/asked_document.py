@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from ttmark.detect_service.pipeline import Finding, typical_tokens
 from ttmark.detect_service.rows import MOST_ROWS, DocumentRows, Memory
 from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.limits.row_space import SPENT, TURNING, WARM, AnswerRule, Names, Reason, Refusal
+from ttmark.shared.limits.counting_filter import SPENT, TURNING, WARM, AnswerRule, Names, Reason, Refusal
 from ttmark.shared.limits.spent_evidence import Standing, short
 from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, DocumentError
-from ttmark.shared.watermark.detectors.positions import position_scores
+from ttmark.shared.watermark.detectors.block_scores import position_scores
+from ttmark.shared.watermark.null_replacement import Redrawn
 from ttmark.shared.watermark.prf import key_lanes
-from ttmark.shared.watermark.redrawn import Redrawn
 
 # A document that holds so much of a passage that was found is found.
 _HELD = 0.9

@@ -23,9 +23,14 @@ from ttmark.detect_service.reader import read_document
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import Unprocessable
 from ttmark.shared.languages.words import ENGLISH, Words
-from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, DocumentError
-from ttmark.shared.schemas.detection_combined import CombinedResult, ReaderState
-from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.schemas.detection import (
+    CombinedRequest,
+    CombinedResult,
+    DetectionResult,
+    DocumentError,
+    ReaderState,
+)
+from ttmark.shared.watermark.interruption import pause
 
 
 @dataclass(slots=True)

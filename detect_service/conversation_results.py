@@ -24,9 +24,15 @@ from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import conversation_message
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.languages.words import Words
-from ttmark.shared.limits.row_space import Reason, Refusal
-from ttmark.shared.schemas.detection import CombinedRequest, DetectedKey, DetectionResult
-from ttmark.shared.schemas.detection_combined import CombinedResult, ConversationMessage, ReaderState
+from ttmark.shared.limits.counting_filter import Reason, Refusal
+from ttmark.shared.schemas.detection import (
+    CombinedRequest,
+    CombinedResult,
+    ConversationMessage,
+    DetectedKey,
+    DetectionResult,
+    ReaderState,
+)
 from ttmark.shared.watermark.likelihood.evidence import ConversationEvidence, detect_conversation
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 from ttmark.shared.watermark.likelihood.reading import Reading

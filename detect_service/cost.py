@@ -26,7 +26,7 @@ from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.detectors import alignment, localized
 from ttmark.shared.watermark.detectors.alignment import DECOYS
 from ttmark.shared.watermark.foreign import ForeignMark, Kgw, SynthIdText, VllmGumbel
-from ttmark.shared.watermark.foreign.evidence import window_count
+from ttmark.shared.watermark.foreign.foreign_mark import window_count
 from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.schemes.synthid import WeightedNull
 

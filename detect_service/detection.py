@@ -15,11 +15,12 @@ from ttmark.shared.http.auth import check_scope
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
+    CombinedResponse,
+    CombinedResult,
     DetectionRequest,
     DetectionResponse,
     DetectionResult,
 )
-from ttmark.shared.schemas.detection_combined import CombinedResponse, CombinedResult
 
 T = TypeVar("T")
 

@@ -17,10 +17,10 @@ from ttmark.shared.schemas.detection import (
     LocalizedRequest,
 )
 from ttmark.shared.watermark import corrected, detect_direct
+from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.pauses import pause
-from ttmark.shared.watermark.redrawn import Redrawn
+from ttmark.shared.watermark.null_replacement import Redrawn
 
 
 def detector_for(

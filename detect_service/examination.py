@@ -27,19 +27,20 @@ from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import message
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.languages.words import ENGLISH, Words
-from ttmark.shared.limits.row_space import Refusal
+from ttmark.shared.limits.counting_filter import Refusal
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,
+    CombinedResult,
     DetectionRequest,
     DetectionResult,
     DocumentError,
+    ReaderState,
 )
-from ttmark.shared.schemas.detection_combined import CombinedResult, ReaderState
 from ttmark.shared.watermark.detectors.alignment import BETA
+from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.pauses import pause
-from ttmark.shared.watermark.redrawn import Redrawn
+from ttmark.shared.watermark.null_replacement import Redrawn
 
 T = TypeVar("T")
 Outcome = tuple[DetectionResult, Finding | None]

@@ -11,7 +11,7 @@ import structlog
 from ttmark.shared.detection_words import no_verdict_message, not_examined_message
 from ttmark.shared.http.service_errors import InternalError, ServiceError
 from ttmark.shared.languages.words import Words, counted
-from ttmark.shared.limits.row_space import AnswerRule, Reason, Refusal
+from ttmark.shared.limits.counting_filter import AnswerRule, Reason, Refusal
 from ttmark.shared.schemas.detection import DetectionResult, DocumentError
 
 _EXEMPT = "Access tokens with the scope detect:evidence are exempt."

@@ -23,8 +23,14 @@ from ttmark.shared.schemas.detection import (
     Segment,
 )
 from ttmark.shared.watermark.foreign import ForeignEvidence
-from ttmark.shared.watermark.foreign.evidence import NOTHING_SCORED, Passage, passages, reported, window_count
-from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.foreign.foreign_mark import (
+    NOTHING_SCORED,
+    Passage,
+    passages,
+    reported,
+    window_count,
+)
+from ttmark.shared.watermark.interruption import pause
 
 How = Literal["direct", "localized"]
 

@@ -18,11 +18,11 @@ from ttmark.shared.watermark.detectors.alignment import (
     aligned_score_of_each,
     check_beta,
 )
+from ttmark.shared.watermark.detectors.block_scores import PositionRows, context_and_block, scores_under_each
 from ttmark.shared.watermark.detectors.localized import Method, localized_evidence, segment_null
-from ttmark.shared.watermark.detectors.positions import PositionRows, context_and_block, scores_under_each
 from ttmark.shared.watermark.detectors.segments import disjoint
-from ttmark.shared.watermark.pauses import pause
-from ttmark.shared.watermark.redrawn import Redrawn, RowKeys
+from ttmark.shared.watermark.interruption import pause
+from ttmark.shared.watermark.null_replacement import Redrawn, RowKeys
 
 # Scores of positions that are made at once.
 _ROWS = 65536

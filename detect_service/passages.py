@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ttmark.detect_service.pipeline import Finding, FoundSegment, Tokens
 from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.schemas.detection_combined import MarkedShare
+from ttmark.shared.schemas.detection import MarkedShare
 from ttmark.shared.watermark import DirectEvidence, Watermark
 from ttmark.shared.watermark.detectors.alignment import alignment_path
-from ttmark.shared.watermark.detectors.positions import position_scores
+from ttmark.shared.watermark.detectors.block_scores import position_scores
 from ttmark.shared.watermark.detectors.segments import disjoint
 from ttmark.shared.watermark.likelihood.marked_passages import find_carried
 from ttmark.shared.watermark.likelihood.reading import Reading

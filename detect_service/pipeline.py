@@ -17,7 +17,7 @@ from ttmark.shared.schemas.detection import Verdict
 from ttmark.shared.watermark import AlignedEvidence, DirectEvidence, LocalizedEvidence, Watermark, corrected
 from ttmark.shared.watermark.detectors.segments import disjoint
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
-from ttmark.shared.watermark.redrawn import Redrawn
+from ttmark.shared.watermark.null_replacement import Redrawn
 
 Tokens = NDArray[np.int64]
 

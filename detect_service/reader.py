@@ -19,8 +19,8 @@ from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.detection import DetectionRequest, Document, DocumentError, NormalizationReport
 from ttmark.shared.tokenization import BYTES_OF_A_TOKEN, TextTokenizer, TooManyTokens, byte_spans
+from ttmark.shared.watermark.interruption import MadeOnce, aside
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.pauses import MadeOnce, aside
 
 Span = tuple[int, int]
 

@@ -17,11 +17,11 @@ from ttmark.shared.schemas.detection import (
     DetectionResponse,
     DetectionResult,
     NormalizationReport,
+    ReaderState,
     Segment,
 )
-from ttmark.shared.schemas.detection_combined import ReaderState
+from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.pauses import pause
 
 # Answered blocks between two pauses.
 _BLOCKS = 512

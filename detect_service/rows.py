@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.keys.records import ForeignKey, HeldKey, UnlockedKey
-from ttmark.shared.limits.row_space import SPENT, Names, States
+from ttmark.shared.limits.counting_filter import SPENT, Names, States
 from ttmark.shared.limits.spent_evidence import Keepsake, mixed, short
 from ttmark.shared.watermark.foreign import ForeignMark
-from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.interruption import pause
+from ttmark.shared.watermark.null_replacement import Redrawn
 from ttmark.shared.watermark.prf import key_lanes
-from ttmark.shared.watermark.redrawn import Redrawn
 
 _FACTOR = np.uint64(0xD6E8FEB86659FD93)
 

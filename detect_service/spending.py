@@ -28,7 +28,7 @@ from ttmark.detect_service.rows import DocumentRows, Memory
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.limits.allowances import DocumentAllowance
-from ttmark.shared.limits.row_space import Reason, Refusal
+from ttmark.shared.limits.counting_filter import Reason, Refusal
 from ttmark.shared.limits.spent_evidence import AnswerLedger, AskedRows, Standing
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
@@ -37,7 +37,7 @@ from ttmark.shared.schemas.detection import (
     DocumentError,
 )
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.interruption import pause
 
 # Reading less than this takes less time than handing it to another thread and back.
 _INLINE_ITEMS = 8192

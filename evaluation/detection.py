@@ -12,7 +12,7 @@ from ttmark.evaluation.intervals import Interval, Sample, bootstrap, clopper_pea
 from ttmark.evaluation.run import Completion, Run
 from ttmark.shared.watermark import DirectEvidence, Watermark, detect_direct
 from ttmark.shared.watermark.detectors.alignment import aligned_scores
-from ttmark.shared.watermark.detectors.positions import position_scores
+from ttmark.shared.watermark.detectors.block_scores import position_scores
 
 FPRS = (1e-3, 1e-4, 1e-5)
 """Theoretical false positive rates at which the paper states the true positive rate."""

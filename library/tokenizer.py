@@ -7,7 +7,7 @@ from tokenizers import Tokenizer
 
 from ttmark.library.key import Key
 from ttmark.services.model_folder import is_folder, resolve_model
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import STATE_FOLDER, known_tokenizers
 from ttmark.shared.tokenization import TOKENIZER_FILE, TextTokenizer, TokenizerMissing
 

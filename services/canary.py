@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 
 from ttmark.services.cli.demonstration import PROMPT, human_text
 from ttmark.services.model_folder import default_model, model_id
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.canary import CanarySettings
+from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.detection import DetectionResult, DirectRequest, Document
@@ -51,7 +51,6 @@ class CanaryMetrics:
         self._last_run.set(time.time())  # the time of silence begins with the process
 
     def ended(self, outcome: CanaryOutcome) -> None:
-        """A run ended now."""
         self._runs.labels(outcome).inc()
         self._last_run.set_to_current_time()
         if outcome == "ok":

@@ -39,7 +39,7 @@ from ttmark.evaluation.edits import Material
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError, Usage
 from ttmark.evaluation.manifest import folder_hash
 from ttmark.evaluation.synonyms import Synonyms
-from ttmark.services.runtime import no_start_after
+from ttmark.services.startup import no_start_after
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.tokenization import TokenizerMissing

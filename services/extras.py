@@ -5,7 +5,7 @@ from functools import wraps
 from importlib.util import find_spec
 from typing import ParamSpec, TypeVar
 
-from ttmark.services.runtime import StartupError, one_clear_line
+from ttmark.services.startup import StartupError, one_clear_line
 
 P = ParamSpec("P")
 R = TypeVar("R")

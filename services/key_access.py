@@ -12,7 +12,7 @@ from ttmark.services.settings.base import ServiceSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.trail import AuditTrail
-from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replicas import ReplicaReporter
 from ttmark.shared.keys.volume import VolumeCounter
@@ -59,10 +59,7 @@ class KeyAccess:
         trail = stored.open_trail(replica_id, store, kek)
         audit = log_audit if trail is None else _to_both(log_audit, trail.hear)
         reporter = ReplicaReporter(
-            store,
-            replica_id,
-            max_age_seconds=max_age_seconds,
-            every_seconds=settings.key_refresh_seconds,
+            store, replica_id, max_age_seconds=max_age_seconds, every_seconds=settings.key_refresh_seconds
         )
         cache = KeyCache(
             KeyRing(store, kek, ledger=ledger),

@@ -1,7 +1,4 @@
-"""From what the user calls a model to its folder and to the name that requests use.
-
-Also here, what the files of a model's folder say: its chat template, and the sampling that it asks for.
-"""
+"""The folder of a model: found by what the user calls it; its chat template and the sampling it asks for."""
 
 import re
 from collections.abc import Iterator
@@ -15,9 +12,12 @@ from pydantic import ValidationError
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.services.local.smollm2 import get_smollm2, is_whole, smollm2_folder
-from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.services.startup import StartupError, no_start_after
 from ttmark.services.state_folder import STATE_FOLDER
 from ttmark.shared.schemas.sampling import SamplingDefaults
+
+if TYPE_CHECKING:
+    from ttmark.gen_service.api.chat_template import ChatTemplate
 
 DEMO = "demo"
 BY_NAME = (DEMO, SMOLLM2)
@@ -86,10 +86,6 @@ def _made_smollm2(state: Path) -> Path:
     if not is_whole(folder, whatever_sampling=True):
         raise StartupError(f"model {SMOLLM2} is not in {folder}; `ttmark models get {SMOLLM2}` puts it there")
     return get_smollm2(state)  # an earlier release's folder has other sampling
-
-
-if TYPE_CHECKING:
-    from ttmark.gen_service.api.chat_template import ChatTemplate
 
 
 def read_chat_template(folder: Path) -> "ChatTemplate | None":

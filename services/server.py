@@ -100,12 +100,10 @@ def server_config(
 
 
 def connection_limits(settings: ServiceSettings) -> ConnectionLimits:
-    """What a service's settings say of its connections."""
     return ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.max_connections)
 
 
 def stop_times(settings: ServiceSettings) -> StopTimes:
-    """What a service's settings say of its end."""
     return StopTimes(settings.drain_delay_seconds, settings.drain_seconds)
 
 

@@ -4,8 +4,8 @@ from importlib.metadata import version
 
 from opentelemetry.trace import TracerProvider
 
-from ttmark.services.runtime import no_start_after
 from ttmark.services.settings.base import ServiceSettings
+from ttmark.services.startup import no_start_after
 from ttmark.shared.observability.tracing import TracingUnavailable, otlp_tracer_provider
 
 

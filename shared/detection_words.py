@@ -8,12 +8,13 @@ from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.schemas.detection import (
     AskedBefore,
     Basis,
+    CombinedResult,
     DetectedKey,
     DetectionResult,
     ForeignMarkFound,
+    MarkedShare,
     Message,
 )
-from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
 from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 

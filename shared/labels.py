@@ -21,7 +21,6 @@ class Label:
 
     @property
     def characters(self) -> str:
-        """What is added to a text."""
         return self.words + _GAP if self.place == "start" else _GAP + self.words
 
     def unlabelled(self, text: str) -> tuple[int, int]:
@@ -41,6 +40,5 @@ class Label:
         return 0, len(text)
 
     def removed(self, text: str) -> str:
-        """The text without it."""
         start, end = self.unlabelled(text)
         return text[start:end]

@@ -1,13 +1,9 @@
 """Text to token ids and back, from a model folder's `tokenizer.json`; the same code in both services.
 
-Also here, token ids of a text from those of its chunks, which are remembered: most words come again and
-again.
-
-Exact with byte-level BPE whose pre-tokenizer ends a piece before every space that follows something else:
-then tokens on the two sides of such a place do not depend on each other. Which tokenizers do so is read off
-their parts; all others are asked for the whole text.
-
-Also here, where tokens stand in the bytes of their text, and in which windows a long text is read.
+Most words come again and again, so ids of chunks are remembered. That is exact with byte-level BPE whose
+pre-tokenizer ends a piece before every space that follows something else: then tokens on the two sides of
+such a place do not depend on each other. Which tokenizers do so is read off their parts; all others are asked
+for the whole text. Of each token its place in the bytes of the text is known.
 """
 
 import hashlib
@@ -28,7 +24,7 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 from tokenizers.models import BPE
 
-from ttmark.shared.watermark.pauses import STEPS, aside, pause, paused_ranges
+from ttmark.shared.watermark.interruption import STEPS, aside, pause, paused_ranges
 
 # Of GPT-2, of Llama 3, of Qwen 2 and 3, and ours. In none of them has a piece a space behind a character that
 # is not white space, nor looks one backwards, or forwards from anything but white space.

@@ -32,7 +32,7 @@ from ttmark.detect_service.spending import spending_of
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.app import AppOptions, beside, create_app
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.http.json_body import HttpLimits
+from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.limits.allowances import DocumentAllowance, WorkBudget
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.http.auth import caller_with_scope
-from ttmark.shared.http.json_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_JSON, RunLong
+from ttmark.shared.http.request_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_JSON, RunLong
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.unknown_fields import unknown_fields
 

@@ -13,7 +13,7 @@ from ttmark.detect_service.cases.desk import CaseDesk
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.signed_file import CASE_START, Case, CaseKey, CaseRefused, case_page, verified_case
 from ttmark.shared.http.auth import require
-from ttmark.shared.http.json_body import RunLong
+from ttmark.shared.http.request_body import RunLong
 from ttmark.shared.http.service_errors import NotFound, TooLarge, Unprocessable
 from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.cases import CasePage, CasePageRequest, CaseStoreRequest, CaseText, StoredCase

@@ -21,7 +21,7 @@ from ttmark.detect_service.extraction import (
 from ttmark.detect_service.extraction.extraction import FORMATS, Reason, format_of
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
-from ttmark.shared.http.json_body import RunLong, unless_disconnected
+from ttmark.shared.http.request_body import RunLong, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.schemas.extraction import ExtractedPart, ExtractionRequest, ExtractionResponse
 

@@ -11,7 +11,7 @@ from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.jobs.desk import JobDesk
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
-from ttmark.shared.http.json_body import RunLong
+from ttmark.shared.http.request_body import RunLong
 from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
 

@@ -23,7 +23,7 @@ from ttmark.detect_service.spending import Spending, leave_evenly, step_seconds
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message, with_manifests
 from ttmark.shared.http.auth import GUEST, require
-from ttmark.shared.http.json_body import HttpLimits
+from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.http.service_errors import (
     KeyNotFound,
     NoUsableKey,

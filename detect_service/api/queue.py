@@ -11,10 +11,10 @@ from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.queue.desk import ChangedMeanwhile, QueueDesk
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
-from ttmark.shared.http.json_body import RunLong
+from ttmark.shared.http.request_body import RunLong
 from ttmark.shared.http.service_errors import INSTANCE_PREFIX, PROBLEM_MEDIA_TYPE, NotFound, problem_document
 from ttmark.shared.observability.tracing import request_id
-from ttmark.shared.schemas.cases import (
+from ttmark.shared.schemas.review_queue import (
     MOST_ITEMS,
     QueueChange,
     QueueConflict,

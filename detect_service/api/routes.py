@@ -26,7 +26,7 @@ from ttmark.detect_service.spending import leave_evenly, spending_of, step_secon
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.auth import require
-from ttmark.shared.http.json_body import HttpLimits
+from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.keys.records import ForeignKey, HeldKey
 from ttmark.shared.languages.words import preferred_words
 from ttmark.shared.limits.allowances import DocumentAllowance
@@ -35,6 +35,7 @@ from ttmark.shared.schemas.detection import (
     MAX_DOCUMENTS,
     AlignedRequest,
     CombinedRequest,
+    CombinedResponse,
     DetectionKey,
     DetectionKeys,
     DetectionKeyVersion,
@@ -45,7 +46,6 @@ from ttmark.shared.schemas.detection import (
     DirectRequest,
     LocalizedRequest,
 )
-from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.vault.audit_events import AuditSink
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT))]

@@ -15,7 +15,7 @@ from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull, Wor
 from ttmark.detect_service.questions import KeySelection, select_keys
 from ttmark.detect_service.reader import RefusedDocument, check_text, shorten, size_of, sized
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.json_body import LONG_BODY_BYTES
+from ttmark.shared.http.request_body import LONG_BODY_BYTES
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, TooMuchWork
 from ttmark.shared.limits.allowances import Grant, WorkBudget
 from ttmark.shared.schemas.detection import DetectionRequest

@@ -6,8 +6,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from ttmark.shared.schemas.detection import DetectionResult, Document, Segment
-from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.schemas.detection import CombinedResult, DetectionResult, Document, Segment
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ttmark.detect_service.options import route_of
 from ttmark.shared.cases.signed_file import CASE_FORMAT, Case, CaseKey, case_file
 from ttmark.shared.detection_words import about_words
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
-from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.interruption import pause
 
 # Not signed: the scores of all blocks, which are long, and what is none of the result.
 _LEFT_OUT = {"evidence", "case"}

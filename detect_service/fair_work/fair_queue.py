@@ -21,7 +21,7 @@ from itertools import count
 from typing import NamedTuple, Protocol, TypeVar
 
 from ttmark.shared.processor import usable_cores
-from ttmark.shared.watermark.pauses import interruptible
+from ttmark.shared.watermark.interruption import interruptible
 
 
 class Abandoned(BaseException):

@@ -30,7 +30,7 @@ from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobStatus
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 from ttmark.shared.vault.key_store_errors import KeyStoreError
-from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.interruption import pause
 
 Run = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Does long work off the event loop."""

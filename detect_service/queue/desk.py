@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from ttmark.detect_service.queue.queue_store import KeptItem, QueueFull, QueueStore
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import Conflict, Forbidden, NotFound, StoreDown, TooManyRequests
-from ttmark.shared.schemas.cases import (
+from ttmark.shared.schemas.review_queue import (
     QueueChange,
     QueueEntry,
     QueueItem,

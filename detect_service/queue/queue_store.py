@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ttmark.shared.schemas.cases import QueueState
+from ttmark.shared.schemas.review_queue import QueueState
 from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
 from ttmark.shared.vault.redis_connections import HASH_TAG
 from ttmark.shared.vault.sqlite_store import SqliteFile

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ttmark.evaluation.core.rates import Count
 from ttmark.evaluation.core.texts import token_ids, unwatermarked
 from ttmark.shared.watermark.foreign import ForeignMark, Kgw, SglangGumbel, SynthIdText, VllmGumbel
-from ttmark.shared.watermark.foreign.evidence import passages
+from ttmark.shared.watermark.foreign.foreign_mark import passages
 
 TOKENS = 200
 LEVELS = (1e-2, 1e-3, 1e-4, 1e-5)

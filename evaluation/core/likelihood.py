@@ -14,10 +14,16 @@ from ttmark.evaluation.report.result import Table, table_of
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence
 from ttmark.shared.watermark.likelihood.forward_backward import find_passes
+from ttmark.shared.watermark.likelihood.hidden_markov_model import (
+    PLAIN,
+    Chain,
+    Ratios,
+    as_table,
+    evidence_paths,
+)
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, gate
 from ttmark.shared.watermark.likelihood.laws import Cells
 from ttmark.shared.watermark.likelihood.marked_passages import interval_of, posterior
-from ttmark.shared.watermark.likelihood.rows import PLAIN, Chain, Ratios, as_table, evidence_paths
 
 LEVELS = (1e-2, 1e-3, 1e-4, 1e-5)
 LENGTHS = (50, 200, 1_000)

@@ -19,7 +19,7 @@ from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.watermark_report import stream_headers, whole_headers
 from ttmark.gen_service.engine import Delta
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.json_body import unless_disconnected
+from ttmark.shared.http.request_body import unless_disconnected
 from ttmark.shared.http.service_errors import InternalError, PolicyDenied, ServiceError
 from ttmark.shared.schemas.sampling import SamplingFields
 

@@ -17,7 +17,7 @@ from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.byte_reading import LEAST_LOGPROB, ByteReading
-from ttmark.shared.http.json_body import unless_disconnected
+from ttmark.shared.http.request_body import unless_disconnected
 from ttmark.shared.http.service_errors import BadRequest, NotReady, ServiceError, TooMuchWork
 from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.observability.tracing import request_id

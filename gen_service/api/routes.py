@@ -27,7 +27,7 @@ from ttmark.gen_service.api.verifier import Verifier
 from ttmark.gen_service.api.watermark_report import WARNING, described_headers
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
-from ttmark.shared.http.json_body import PARSED_JSON
+from ttmark.shared.http.request_body import PARSED_JSON
 from ttmark.shared.http.service_errors import BadRequest, ModelNotFound
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse

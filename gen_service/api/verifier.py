@@ -16,7 +16,7 @@ from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limi
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.json_body import unless_disconnected
+from ttmark.shared.http.request_body import unless_disconnected
 from ttmark.shared.http.service_errors import (
     BadRequest,
     ContextLengthExceeded,
@@ -34,10 +34,10 @@ from ttmark.shared.schemas.detection import DetectedKey
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 from ttmark.shared.watermark import corrected
+from ttmark.shared.watermark.interruption import interruptible
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.pauses import interruptible
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from ttmark.services.cli.detect import FOUND_CODE
 from ttmark.services.cli.files import read_bytes
 from ttmark.services.cli.options import JsonOutput, bad_usage, one_line_errors
 from ttmark.services.cli.terminal import print_named
-from ttmark.services.runtime import StartupError, in_one_line
 from ttmark.services.settings.values import web_address
+from ttmark.services.startup import StartupError, in_one_line
 from ttmark.shared.client import Client, ClientError
 
 _AT_ONCE, _MOST_ADDRESSES = 8, 64
@@ -42,8 +42,7 @@ class _Reply:
 def ask(
     file: Annotated[str, typer.Argument(help="A text file, or - for standard input.")],
     addresses: Annotated[
-        list[str],
-        typer.Argument(help="Detection services, as https://detect.example.org."),
+        list[str], typer.Argument(help="Detection services, as https://detect.example.org.")
     ],
     token: Annotated[
         list[str] | None,

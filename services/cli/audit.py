@@ -14,8 +14,8 @@ from ttmark.services.cli.audit_store import trail_segments, verified
 from ttmark.services.cli.files import new_closed_file
 from ttmark.services.cli.key_store import print_json, run
 from ttmark.services.cli.options import JsonOutput
-from ttmark.services.runtime import StartupError, one_clear_line
 from ttmark.services.settings.cases_and_jobs import CaseSettings
+from ttmark.services.startup import StartupError, one_clear_line
 from ttmark.shared.audit.chain_check import Problem, Seam, Verification
 from ttmark.shared.audit.export import export_lines, verify_export
 from ttmark.shared.audit.record import Damaged
@@ -64,10 +64,7 @@ app.command()(prune)
 @app.command()
 def verify(
     sources: Annotated[
-        list[str],
-        typer.Argument(
-            help="Exported files, the older first, and `store`: the folder.",
-        ),
+        list[str], typer.Argument(help="Exported files, the older first, and `store`: the folder.")
     ],
     key: Annotated[
         Path | None, typer.Option(help="Public key, in PEM, that has to have signed the exports.")

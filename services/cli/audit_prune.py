@@ -13,9 +13,9 @@ from ttmark.services.cli.audit_store import trail_folder, verified
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_table, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.cli.terminal import Yes, confirm
-from ttmark.services.runtime import StartupError, one_clear_line
 from ttmark.services.settings.store import KeyStoreSettings
-from ttmark.shared.audit.chain import Removal, one_removal_at_a_time, removal, remove_removal
+from ttmark.services.startup import StartupError, one_clear_line
+from ttmark.shared.audit.chain import Removal, one_removal_at_a_time, removal, remove_removal, written
 from ttmark.shared.audit.chain_check import Verification
 from ttmark.shared.audit.trail import Heads
 from ttmark.shared.languages.words import counted
@@ -36,14 +36,12 @@ class _Found:
 
 def prune(
     keep: Annotated[
-        str | None,
-        typer.Option(help="Keep so many days: 400d. Default: TTMARK_AUDIT_KEEP_DAYS."),
+        str | None, typer.Option(help="Keep so many days: 400d. Default: TTMARK_AUDIT_KEEP_DAYS.")
     ] = None,
     before: Annotated[
         datetime | None,
         typer.Option(
-            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"],
-            help="Or keep those from this time on (UTC).",
+            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="Or keep those from this time on (UTC)."
         ),
     ] = None,
     dry_run: Annotated[
@@ -119,7 +117,7 @@ def _found(checked: Verification, refused: Mapping[str, KeyStoreError], limit: d
     for chain, head in checked.chains.items():
         if chain in suspect:
             continue
-        with removal(trail_folder(), chain, _written(limit), head) as (gone, kept):
+        with removal(trail_folder(), chain, written(limit), head) as (gone, kept):
             if gone is not None:
                 found.removals[chain] = gone
             if kept:
@@ -132,10 +130,10 @@ async def _remove(store: KeyStore, limit: datetime, found: _Found) -> dict[str, 
     folder, heads, removed = trail_folder(), Heads(store.records, store.kek), dict[str, Removal]()
     with _alone():
         # Also makes this command's own chain begin a segment of today.
-        store.audit(AuditEvent("audit.prune", before=_written(limit)))
+        store.audit(AuditEvent("audit.prune", before=written(limit)))
         for chain, planned in found.removals.items():
             try:
-                with removal(folder, chain, _written(limit), planned.last.head) as (gone, _):
+                with removal(folder, chain, written(limit), planned.last.head) as (gone, _):
                     if gone is None:
                         continue
                     store.audit(AuditEvent("audit.remove", removed=gone.said()))
@@ -154,7 +152,7 @@ def _tell(found: _Found, limit: datetime, *, dry_run: bool, as_json: bool) -> No
     if as_json:
         print_json(
             {
-                "before": _written(limit),
+                "before": written(limit),
                 "dry_run": dry_run,
                 "removed": [one.said() for one in gone],
                 "kept": found.kept,
@@ -181,7 +179,3 @@ def _tell(found: _Found, limit: datetime, *, dry_run: bool, as_json: bool) -> No
         typer.echo(f"ttmark: {problem}; nothing of it is removed", err=True)
     if found.problems:
         raise typer.Exit(1)
-
-
-def _written(time: datetime) -> str:
-    return time.isoformat(timespec="microseconds")

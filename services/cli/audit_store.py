@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from ttmark.services.cli.key_store import KeyStore
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError
 from ttmark.shared.audit.chain_check import Seam, Verification, verify_folder
 from ttmark.shared.audit.segments import Segment, segments
 from ttmark.shared.audit.trail import Heads

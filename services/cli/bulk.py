@@ -13,8 +13,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from ttmark.detect_service.bulk import BulkError, BulkJob, Workers, run_bulk
 from ttmark.detect_service.bulk import Progress as BulkProgress
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.services.bulk import OpenExaminer, check_keys, only_tenant, open_backend, read_keys
-from ttmark.services.runtime import no_start_after
+from ttmark.services.bulk_detection import OpenExaminer, check_keys, only_tenant, open_backend, read_keys
+from ttmark.services.startup import no_start_after
 from ttmark.shared.languages.words import counted
 from ttmark.shared.processor import usable_cores
 
@@ -99,7 +99,6 @@ class ProgressLine:
         return time.monotonic() - self.started
 
     def update(self, progress: BulkProgress) -> None:
-        """Shows where the run is."""
         rate = f"{progress.new_rows / self.seconds:.0f}"
         self._bar.update(self._task, completed=progress.share, rows=progress.rows, rate=rate)
         if self._bar.disable and self.seconds - self._spoke >= 10:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ttmark.services.cli.files import new_closed_file, pem_text, public_key, read_bytes
-from ttmark.services.cli.key_store import KeyStore, moment, print_json, run
+from ttmark.services.cli.key_store import KeyStore, moment, print_json, run, tell
 from ttmark.services.cli.options import DetectUrl, JsonOutput, Token, access_token, one_line_errors
 from ttmark.services.cli.terminal import Yes, confirm
-from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError, no_start_after, one_clear_line
 from ttmark.shared.cases.signed_file import Case, CaseKey, CaseRefused, NotACaseKey, verified_case
 from ttmark.shared.client import Client
 from ttmark.shared.vault.audit_events import AuditEvent
@@ -38,10 +38,8 @@ def store(
     with one_line_errors(), no_start_after(UnicodeDecodeError), Client(url, access_token(token)) as client:
         kept = client.store_case(read_bytes(file).decode())
     link = f"{url.rstrip('/')}/#case={kept.id}"
-    if as_json:
-        print_json({**kept.model_dump(), "link": link})
-        return
-    typer.echo(f"{link}\nkept until {moment(datetime.fromtimestamp(kept.expires_at, UTC))} UTC")
+    text = f"{link}\nkept until {moment(datetime.fromtimestamp(kept.expires_at, UTC))} UTC"
+    tell({**kept.model_dump(), "link": link}, text, as_json=as_json)
 
 
 def show(name: Name, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None) -> None:
@@ -54,8 +52,7 @@ def show(name: Name, url: DetectUrl = "http://127.0.0.1:8001", token: Token = No
 def delete(
     name: Name,
     tenant: Annotated[
-        str | None,
-        typer.Option(help="As the operator, without a service: whose case it is."),
+        str | None, typer.Option(help="As the operator, without a service: whose case it is.")
     ] = None,
     yes: Yes = False,
     url: DetectUrl = "http://127.0.0.1:8001",
@@ -92,7 +89,7 @@ async def _forgotten(keys: KeyStore, tenant: str, case_id: str) -> bool:
 
 
 def _open() -> "CaseStore":
-    from ttmark.services.stores_beside_keys import (
+    from ttmark.services.detection_stores import (
         open_case_store,  # has the service, which other commands start without
     )
 

@@ -12,7 +12,7 @@ from ttmark.services.cli.key_store import print_json
 from ttmark.services.cli.options import AskedKeys, DetectUrl, JsonOutput, Token, access_token
 from ttmark.services.cli.options import store_url as checked_url
 from ttmark.services.extras import needs
-from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
+from ttmark.services.startup import StartupError, no_start_after, one_clear_line
 from ttmark.shared.cases.signed_file import (
     ATTACKS_FORMAT,
     JSON_NAME,
@@ -68,7 +68,7 @@ def run_conformance(
     signing_key: SigningKey = None,
 ) -> None:
     """Measure false positives and detection of a deployed key, and write report.html and report.json."""
-    from ttmark.services.conformance import run
+    from ttmark.services.conformance_run import run
 
     with one_clear_line():
         signer = _signer_of_new(out, signing_key)

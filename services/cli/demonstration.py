@@ -15,7 +15,7 @@ from rich.text import Text
 from ttmark.services.cli.next_steps import next_steps
 from ttmark.services.local.processes import LocalServices
 from ttmark.services.model_folder import DEMO, has_chat_template
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client, ClientError, ServiceUnreachable
 from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, DirectRequest, Document
 

@@ -79,8 +79,7 @@ def detect(
     ] = None,
     secret_file: Annotated[Path | None, typer.Option(help="With --mark: the key.")] = None,
     tokenizer: Annotated[
-        Path | None,
-        typer.Option(help="With --mark: the model's tokenizer.json, or its folder."),
+        Path | None, typer.Option(help="With --mark: the model's tokenizer.json, or its folder.")
     ] = None,
     fail_on_found: Annotated[
         bool, typer.Option("--fail-on-found", help="Exit code 3 where a watermark is found.")
@@ -123,7 +122,7 @@ def detect(
         if files.count("-") > 1:
             raise typer.BadParameter("standard input (-) can be read once")
     if mark is not None and secret_file is not None:
-        from ttmark.services.cli.portable import detect_mark  # reads texts, which takes settings
+        from ttmark.services.cli.portable_marks import detect_mark  # reads texts, which takes settings
 
         with one_line_errors():
             options.request([Document(text="")])  # names an option that is out of range
@@ -161,7 +160,7 @@ def _conversation(
 ) -> tuple[bool, bool]:
     """Whether the mark was found, and whether there is no verdict."""
     with one_line_errors(), Client(url, access_token(token)) as client:
-        from ttmark.services.cli.detect_files import detect_conversation, show_conversation
+        from ttmark.services.cli.detect_conversation import detect_conversation, show_conversation
 
         result = detect_conversation(files, options, client)
     show_conversation(result, as_json=as_json)

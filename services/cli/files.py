@@ -1,7 +1,4 @@
-"""Files that commands read, or standard input in their place, and new ones for the eyes of their owner.
-
-Also here, the public key that signed files are verified with: from a file, or from the service that signed.
-"""
+"""Files that commands read and write: standard input, new files for their owner alone, public keys."""
 
 import errno
 import sys
@@ -13,7 +10,7 @@ from typing import BinaryIO
 import httpx
 import typer
 
-from ttmark.services.runtime import StartupError, in_one_line
+from ttmark.services.startup import StartupError, in_one_line
 from ttmark.shared.cases.signed_file import CasePublicKey, NotACaseKey
 from ttmark.shared.whole_file import NotWritten, whole_file
 
@@ -23,18 +20,22 @@ MOST_BYTES = 256 * 2**20
 _BLOCK_BYTES = 2**20
 
 
-def bytes_of(name: str) -> bytes:
+class TooLong(OSError):
+    """The file has more bytes than are read of it."""
+
+
+def bytes_of(name: str, most: int = MOST_BYTES) -> bytes:
     """The content of a file, or of standard input for `-`.
 
     Raises:
-        OSError: the file cannot be read, or has more than MOST_BYTES.
+        OSError: the file cannot be read, or is `TooLong`.
     """
     content = bytearray()
     with nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else Path(name).open("rb") as file:
         while block := file.read(_BLOCK_BYTES):
             content += block
-            if len(content) > MOST_BYTES:
-                raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES // 2**20} MiB")
+            if len(content) > most:
+                raise TooLong(errno.EFBIG, f"it has more than {most // 2**20} MiB")
     return bytes(content)
 
 
@@ -87,7 +88,6 @@ def public_key(path: Path | None, url: str) -> CasePublicKey:
 
 
 def pem_text(path: Path) -> str:
-    """The text of a file that should hold a key."""
     return read_bytes(str(path)).decode(errors="replace")
 
 

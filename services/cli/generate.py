@@ -8,7 +8,7 @@ import typer
 
 from ttmark.services.cli.files import STANDARD_INPUT, read_bytes
 from ttmark.services.cli.options import GenUrl, JsonOutput, Token, access_token, one_line_errors
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.chat import ChatResponse
 from ttmark.shared.schemas.completions import CompletionChoice, CompletionResponse
@@ -17,21 +17,15 @@ from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
 def generate(
     prompt: Annotated[
-        str | None,
-        typer.Argument(help="Beginning of the text; left out or -: standard input."),
+        str | None, typer.Argument(help="Beginning of the text; left out or -: standard input.")
     ] = None,
     chat: Annotated[
-        bool,
-        typer.Option(
-            "--chat",
-            help="Send the text as a user's message and print the answer.",
-        ),
+        bool, typer.Option("--chat", help="Send the text as a user's message and print the answer.")
     ] = False,
     echo: Annotated[bool, typer.Option("--echo", help="Print the prompt too.")] = False,
     max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to generate.")] = 200,
     temperature: Annotated[
-        float | None,
-        typer.Option(min=0, help="0 leaves nothing to watermark. Default: the model's own."),
+        float | None, typer.Option(min=0, help="0 leaves nothing to watermark. Default: the model's own.")
     ] = None,
     top_p: Annotated[
         float | None, typer.Option(min=0, max=1, help="1 is off. Default: the model's own.")
@@ -41,15 +35,11 @@ def generate(
         float | None, typer.Option(min=1, max=2, help="1 is off. Default: the model's own.")
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(help="The same seed gives the same text, on an idle service."),
+        int | None, typer.Option(help="The same seed gives the same text, on an idle service.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="Model id; default: the only one.")] = None,
     key: Annotated[str | None, typer.Option(help="Key id to watermark with; default: the service's.")] = None,
-    payload: Annotated[
-        int | None,
-        typer.Option(min=0, help="Number that detection reads back."),
-    ] = None,
+    payload: Annotated[int | None, typer.Option(min=0, help="Number that detection reads back.")] = None,
     url: GenUrl = "http://127.0.0.1:8000",
     token: Token = None,
     as_json: JsonOutput = False,

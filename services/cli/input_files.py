@@ -10,8 +10,8 @@ from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.detect_service.extraction.extraction import FORMAT_OF_ENDING, OF_SEVERAL
 from ttmark.services.cli.files import STANDARD_INPUT, bytes_of, shown
 from ttmark.services.extras import require
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.detection import ExtractionSettings
+from ttmark.services.startup import StartupError
 from ttmark.shared.schemas.extraction import FILE_KINDS
 
 _ENDINGS = {ending for ending, kind in FORMAT_OF_ENDING.items() if kind not in OF_SEVERAL}
@@ -20,6 +20,8 @@ _SEVERAL = {
     "mbox": "it holds several mails: the console reads them, or save each as an eml file",
 }
 _BYTE_ORDER_MARK = "\ufeff"
+LONGEST_ID = 256
+"""Of a document: of a longer name the end is sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ttmark.services.cli.detect_files import CULPRIT
-from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
+from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files, read_texts
 from ttmark.services.extras import require
-from ttmark.services.runtime import no_start_after
+from ttmark.services.startup import no_start_after
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobStatus
 
 _OF_ROWS = (".jsonl", ".ndjson", ".csv", ".parquet")
-_LONGEST_ID = 256
 # All documents are sent again for each that the service refuses.
 _MOST_REFUSED = 20
 
@@ -47,9 +46,9 @@ def job_documents(sources: Sequence[str]) -> JobDocuments:
             case NotExamined():
                 documents.unreadable.append(content)
             case str():
-                documents.readable.append(Document(id=name[-_LONGEST_ID:], text=content))
+                documents.readable.append(Document(id=name[-LONGEST_ID:], text=content))
             case Document():
-                documents.readable.append(content.model_copy(update={"id": name[-_LONGEST_ID:]}))
+                documents.readable.append(content.model_copy(update={"id": name[-LONGEST_ID:]}))
     return documents
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import orjson
 import typer
 
-from ttmark.services.cli.key_store import print_json
+from ttmark.services.cli.key_store import tell
 from ttmark.services.cli.options import (
     AskedKeys,
     AskedMode,
@@ -21,7 +21,7 @@ from ttmark.services.cli.options import (
 )
 from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.services.extras import require
-from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.services.startup import StartupError, no_start_after
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.detection import DEFAULT_FPR
@@ -56,15 +56,11 @@ def submit(
     normalize: Normalize = True,
     webhook: Annotated[str | None, typer.Option(help="Address to be told of the end.")] = None,
     wait: Annotated[
-        float,
-        typer.Option(min=0, metavar="SECONDS", help="Longest time to wait for a busy service."),
+        float, typer.Option(min=0, metavar="SECONDS", help="Longest time to wait for a busy service.")
     ] = 300,
     idempotency_key: Annotated[
         str | None,
-        typer.Option(
-            metavar="KEY",
-            help="The same command with the same key makes one job in 24 hours.",
-        ),
+        typer.Option(metavar="KEY", help="The same command with the same key makes one job in 24 hours."),
     ] = None,
     url: DetectUrl = "http://127.0.0.1:8001",
     token: Token = None,
@@ -110,10 +106,7 @@ def status(
     """Say how many documents of a job are answered."""
     with one_line_errors(), _client(url, token) as client:
         now = client.job(job)
-    if as_json:
-        print_json(now.model_dump())
-    else:
-        typer.echo(_said(now))
+    tell(now.model_dump(), _said(now), as_json=as_json)
 
 
 @app.command()

@@ -13,7 +13,7 @@ import typer
 from ttmark.services.cli.audit_store import trail_segments, verified
 from ttmark.services.cli.files import new_closed_file
 from ttmark.services.cli.key_store import KeyStore, run
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 from ttmark.shared.audit.chain_check import Problem
 from ttmark.shared.audit.export import verify_export
 from ttmark.shared.audit.record import read_record
@@ -34,8 +34,7 @@ def describe(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="A new file; default: standard output.")] = None,
     secret_out: Annotated[
-        Path | None,
-        typer.Option(help="Of another system's key: a new file with the key."),
+        Path | None, typer.Option(help="Of another system's key: a new file with the key.")
     ] = None,
     i_understand: Annotated[
         str | None,
@@ -84,11 +83,7 @@ def export(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
     file: Annotated[str, typer.Argument(metavar="FILE", help="A new file, or - for standard output.")],
     i_understand: Annotated[
-        str,
-        typer.Option(
-            metavar="KEY",
-            help="The key id once more: who reads the file can forge the mark.",
-        ),
+        str, typer.Option(metavar="KEY", help="The key id once more: who reads the file can forge the mark.")
     ],
     to_terminal: Annotated[
         bool, typer.Option("--to-terminal", help="Write to standard output even if it is a terminal.")

@@ -1,6 +1,5 @@
 """`ttmark keys import`: a key of the library, or of another system to look for its texts."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,9 +7,11 @@ import orjson
 import typer
 from pydantic import ValidationError
 
-from ttmark.services.cli.key_store import moment, print_json, run
+from ttmark.services.cli.files import TooLong, bytes_of
+from ttmark.services.cli.key_store import moment, run, tell
 from ttmark.services.cli.options import JsonOutput, TokenizerOption
 from ttmark.shared.keys.key_files import LibraryKeyFile, NotAKeyFile
+from ttmark.shared.keys.records import KeyInfo
 from ttmark.shared.schemas.profile import ForeignProfile, Profile, Purpose, profile_fields
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
@@ -73,15 +74,13 @@ def parameter(text: str) -> tuple[str, int | float | bool]:
     raise typer.BadParameter(f"{text!r} is not NAME=NUMBER or NAME=true|false", param_hint="--param")
 
 
-STANDARD_INPUT = "-"
 _MOST_BYTES = 65_536
 
 
 def import_key(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
     file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="JSON with the key and the parameters; - for input."),
+        str, typer.Argument(metavar="FILE", help="JSON with the key and the parameters; - for input.")
     ],
     tokenizer: TokenizerOption,
     scheme: Annotated[
@@ -129,13 +128,7 @@ def import_key(
     key = run(
         lambda store: store.ring.create(key_id, tenant=tenant, profile=profile, secrets=secrets), make=True
     )
-    if as_json:
-        print_json({**key.model_dump(mode="json"), "profile_id": profile.profile_id})
-    else:
-        typer.echo(
-            f"imported {key_id} at {moment(key.created_at)} UTC ({profile.profile_id}): texts with the mark "
-            f"of {profile.title} are looked for"
-        )
+    _tell(key, f"texts with the mark of {profile.title} are looked for", as_json=as_json)
 
 
 def _import_library_key(key_id: str, file: str, tokenizer: Path, tenant: str, *, as_json: bool) -> None:
@@ -150,28 +143,25 @@ def _import_library_key(key_id: str, file: str, tokenizer: Path, tenant: str, *,
     key = run(
         lambda store: store.ring.create(key_id, tenant=tenant, profile=profile, secret=secret), make=True
     )
-    if as_json:
-        print_json({**key.model_dump(mode="json"), "profile_id": profile.profile_id})
-    else:
-        typer.echo(
-            f"imported {key_id} at {moment(key.created_at)} UTC ({profile.profile_id}): it marks texts, and "
-            "those that the library marked are found. Whoever has the file can forge the mark"
-        )
+    meaning = (
+        "it marks texts, and those that the library marked are found. Whoever has the file can forge the mark"
+    )
+    _tell(key, meaning, as_json=as_json)
+
+
+def _tell(key: KeyInfo, meaning: str, *, as_json: bool) -> None:
+    profile_id = key.profile.profile_id
+    text = f"imported {key.key_id} at {moment(key.created_at)} UTC ({profile_id}): {meaning}"
+    tell({**key.model_dump(mode="json"), "profile_id": profile_id}, text, as_json=as_json)
 
 
 def _read(file: str) -> dict[str, Any]:
     try:
-        if file == STANDARD_INPUT:
-            content = sys.stdin.buffer.read(_MOST_BYTES + 1)
-        else:
-            with Path(file).open("rb") as handle:
-                content = handle.read(_MOST_BYTES + 1)
+        given = orjson.loads(bytes_of(file, _MOST_BYTES))
+    except (TooLong, orjson.JSONDecodeError):
+        given = None
     except OSError as error:
         raise typer.BadParameter(f"cannot read {file}: {error.strerror}") from error
-    try:
-        given = orjson.loads(content) if len(content) <= _MOST_BYTES else None
-    except orjson.JSONDecodeError:
-        given = None
     if not isinstance(given, dict):
         raise typer.BadParameter(f"{file} must hold a JSON object of at most {_MOST_BYTES} bytes")
     return given

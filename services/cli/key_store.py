@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ttmark.services.runtime import StartupError, no_start_after, one_clear_line, warn
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError, no_start_after, one_clear_line, warn
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.keys.keyring import KeyRing
@@ -46,12 +46,10 @@ class KeyStore:
 
     @property
     def ring(self) -> KeyRing:
-        """The keys."""
         return KeyRing(self.records, self.kek, ledger=self.ledger, audit=self.audit)
 
     @property
     def registry(self) -> TokenRegistry:
-        """The access tokens."""
         return TokenRegistry(self.records, self.kek, ledger=self.ledger, audit=self.audit)
 
 
@@ -117,8 +115,15 @@ class _Trail:
 
 
 def print_json(document: object) -> None:
-    """JSON on standard output, in one line."""
     typer.echo(orjson.dumps(document).decode())
+
+
+def tell(document: object, text: str, *, as_json: bool) -> None:
+    """The document as JSON, or what it says to people."""
+    if as_json:
+        print_json(document)
+    else:
+        typer.echo(text)
 
 
 def print_table(rows: list[dict[str, str]], *, empty: str) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ttmark.services.cli.files import bytes_of, new_closed_file, shown
-from ttmark.services.cli.key_store import KeyStore, print_json, run
+from ttmark.services.cli.key_store import KeyStore, print_json, run, tell
 from ttmark.services.cli.options import JsonOutput
 from ttmark.shared.audit.trail import Heads
 from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup, verify_store
@@ -68,7 +67,7 @@ def rewrap(as_json: JsonOutput = False) -> None:
         return changed
 
     keys, tokens = run(command)
-    _tell(
+    tell(
         {"keys": keys, "tokens": tokens},
         f"rewrapped {counted(keys, 'key')} and {counted(tokens, 'token')}",
         as_json=as_json,
@@ -92,7 +91,7 @@ def backup(
     with new_closed_file(Path(file)) as handle:
         content = run(command)
         handle.write(content)
-    _tell({"file": file, "bytes": len(content)}, f"wrote {file}", as_json=as_json)
+    tell({"file": file, "bytes": len(content)}, f"wrote {file}", as_json=as_json)
 
 
 def restore(
@@ -111,7 +110,7 @@ def restore(
         return result
 
     counts = asdict(run(command, make=True))
-    _tell(counts, ", ".join(f"{count} {what}" for what, count in counts.items()), as_json=as_json)
+    tell(counts, ", ".join(f"{count} {what}" for what, count in counts.items()), as_json=as_json)
 
 
 def verify(as_json: JsonOutput = False) -> None:
@@ -119,15 +118,8 @@ def verify(as_json: JsonOutput = False) -> None:
     result = run(lambda store: verify_store(store.records, store.kek, store.ledger))
     keys, versions = counted(result.keys, "key"), counted(result.versions, "version")
     text = f"{keys} with {versions} and {counted(result.tokens, 'token')} open"
-    _tell(asdict(result), text, as_json=as_json)
+    tell(asdict(result), text, as_json=as_json)
     if result.problems:
         for name, problem in result.problems.items():
             typer.echo(f"ttmark: {name}: {problem}", err=True)
         raise typer.Exit(1)
-
-
-def _tell(document: Mapping[str, object], text: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(document)
-    else:
-        typer.echo(text)

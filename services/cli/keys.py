@@ -49,17 +49,13 @@ def create(
     pool: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            max=MAX_POOL,
-            metavar="KEYS",
-            help="Keys of each version; one marks a completion.",
+            min=1, max=MAX_POOL, metavar="KEYS", help="Keys of each version; one marks a completion."
         ),
     ] = None,
     payloads: Annotated[
         bool,
         typer.Option(
-            "--payloads",
-            help="Requests choose the pool's key, and detection reads its number back.",
+            "--payloads", help="Requests choose the pool's key, and detection reads its number back."
         ),
     ] = False,
     as_json: JsonOutput = False,
@@ -92,9 +88,7 @@ def rotate(
     after_tokens: Annotated[
         int | None,
         typer.Option(
-            min=0,
-            metavar="TOKENS",
-            help="Rotate by `keys upkeep` after so many marked tokens; 0: never.",
+            min=0, metavar="TOKENS", help="Rotate by `keys upkeep` after so many marked tokens; 0: never."
         ),
     ] = None,
     as_json: JsonOutput = False,

@@ -26,7 +26,7 @@ from ttmark.services.cli import (
     verify,
 )
 from ttmark.services.extras import needs
-from ttmark.services.runtime import StartupError, in_one_line, one_clear_line
+from ttmark.services.startup import StartupError, in_one_line, one_clear_line
 
 _PREFIX = "TTMARK_"
 
@@ -39,13 +39,12 @@ class Commands(TyperGroup):
         ours = any(name.upper().startswith(_PREFIX) for name in os.environ)
         if ours and not set(ctx.args).intersection(ctx.help_option_names):
             # The settings take a second to import, which most calls on a person's machine need not wait for.
-            from ttmark.services.settings.names import check_names
+            from ttmark.services.settings.unknown_variables import check_names
 
             check_names(os.environ)
         return super().invoke(ctx)
 
     def main(self, args: Sequence[str] | None = None, **options: Any) -> Any:  # type: ignore[override]
-        """Runs the command line and ends the process."""
         typed = sys.argv[1:] if args is None else list(args)
         try:
             "".join(typed).encode()
@@ -79,12 +78,7 @@ def _usage(error: typer.TyperException) -> str:
     return in_one_line(" ".join(error.format_message().split())) + help_
 
 
-app = typer.Typer(
-    name="ttmark",
-    cls=Commands,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(name="ttmark", cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def _show_version(wanted: bool) -> None:

@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from ttmark.gen_service.smollm2 import SMOLLM2
-from ttmark.services.cli.key_store import print_json, print_table
+from ttmark.services.cli.key_store import print_json, print_table, tell
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.local.smollm2 import get_smollm2, is_whole, smollm2_folder
 from ttmark.services.model_folder import BY_NAME, DEMO, resolve_model
-from ttmark.services.runtime import StartupError, one_clear_line
+from ttmark.services.startup import StartupError, one_clear_line
 from ttmark.services.state_folder import STATE_FOLDER
 
 
@@ -85,10 +85,7 @@ def get(
                 except KeyboardInterrupt as error:
                     raise StartupError("stopped; the same command goes on from here") from error
         known = KnownModel(model, "ready", str(resolve_model(model, state)))
-    if as_json:
-        print_json(asdict(known))
-    else:
-        typer.echo(known.folder)
+    tell(asdict(known), known.folder, as_json=as_json)
 
 
 @app.command("list")

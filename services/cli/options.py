@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import typer
 from pydantic import ValidationError
 
-from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
 from ttmark.services.settings.values import web_address
+from ttmark.services.startup import StartupError, no_start_after, one_clear_line
 from ttmark.shared.client import ClientError
 
 TOKEN_FILE = Path(".ttmark/token")
@@ -71,17 +71,13 @@ Token = Annotated[
 ]
 Mode = Literal["combined", "direct", "aligned", "localized"]
 AskedMode = Annotated[
-    Mode,
-    typer.Option(help="combined: all; direct: unedited; aligned: edited; localized: passages."),
+    Mode, typer.Option(help="combined: all; direct: unedited; aligned: edited; localized: passages.")
 ]
 AskedKeys = Annotated[
     list[str] | None, typer.Option("--key", help="Key id to try; may be repeated; default: all.")
 ]
 AskedRate = Annotated[float, typer.Option("--fpr", help="False positive rate per document.")]
-Normalize = Annotated[
-    bool,
-    typer.Option(help="Read texts also without what hides a mark."),
-]
+Normalize = Annotated[bool, typer.Option(help="Read texts also without what hides a mark.")]
 TokenizerOption = Annotated[
     Path,
     typer.Option(

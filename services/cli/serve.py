@@ -6,11 +6,11 @@ import sys
 import typer
 
 from ttmark.services.extras import needs
-from ttmark.services.runtime import listen
 from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import listen
 
 # Of glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
@@ -47,7 +47,7 @@ def gen() -> None:
     KeyStoreSettings().check()
     listener = listen(settings.host, settings.gen_port, "TTMARK_HOST and TTMARK_GEN_PORT")
     # Imported here: the rest of the command line, and what is wrong with the settings, takes no torch.
-    from ttmark.services.gen import build_generation_service
+    from ttmark.services.generation_service import build_generation_service
     from ttmark.services.server import connection_limits, serve, stop_times
 
     service = build_generation_service(settings)
@@ -62,7 +62,7 @@ def detect() -> None:
     KeyStoreSettings().check()
     listener = listen(settings.host, settings.detect_port, "TTMARK_HOST and TTMARK_DETECT_PORT")
     bound_arenas()
-    from ttmark.services.detect import build_detection_service
+    from ttmark.services.detection_service import build_detection_service
     from ttmark.services.server import connection_limits, serve, stop_times
 
     service = build_detection_service(settings)

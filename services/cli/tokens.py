@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli.key_store import moment, print_json, print_table, run
+from ttmark.services.cli.key_store import moment, print_json, print_table, run, tell
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.shared.access.scopes import DEFAULT_RATES, MOST_RATES, Scope, TokenLimits, TokenUse, checked_rates
@@ -37,8 +37,7 @@ def create(
         ),
     ] = None,
     use: Annotated[
-        list[TokenUse] | None,
-        typer.Option(help="For the marking policy; may be repeated."),
+        list[TokenUse] | None, typer.Option(help="For the marking policy; may be repeated.")
     ] = None,
     as_json: JsonOutput = False,
 ) -> None:
@@ -66,10 +65,7 @@ def create(
         ),
         make=True,
     )
-    if as_json:
-        print_json({"token": plain, **_document(token)})
-    else:
-        typer.echo(plain)
+    tell({"token": plain, **_document(token)}, plain, as_json=as_json)
 
 
 @app.command("list")

@@ -17,14 +17,13 @@ from ttmark.services.local.processes import GIVEN, LocalServices
 from ttmark.services.local.provision import provision
 from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
 from ttmark.services.model_folder import DEMO
-from ttmark.services.settings.names import check_settings
+from ttmark.services.settings.unknown_variables import check_settings
 from ttmark.services.state_folder import STATE_FOLDER
 
 
 def up(
     model: Annotated[
-        str | None,
-        typer.Option(help="`smollm2`, `demo`, a hub id or a folder; default: smollm2, else demo."),
+        str | None, typer.Option(help="`smollm2`, `demo`, a hub id or a folder; default: smollm2, else demo.")
     ] = None,
     store_url: Annotated[
         str | None,

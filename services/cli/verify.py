@@ -22,8 +22,7 @@ def verify(
     ] = None,
     chat: Annotated[bool, typer.Option("--chat", help="The prompt was a user's message.")] = False,
     temperature: Annotated[
-        float | None,
-        typer.Option(help="Of the sampling; wrong values cost power. Default: the model's own."),
+        float | None, typer.Option(help="Of the sampling; wrong values cost power. Default: the model's own.")
     ] = None,
     top_p: Annotated[
         float | None, typer.Option(help="Of the sampling; 1 is off. Default: the model's own.")
@@ -43,12 +42,10 @@ def verify(
         typer.Option(help="A file of `ttmark keys reveal`: look for its mark here. Needs --dated."),
     ] = None,
     dated: Annotated[
-        str | None,
-        typer.Option(help="With --revealed: since when the text is documented, in UTC."),
+        str | None, typer.Option(help="With --revealed: since when the text is documented, in UTC.")
     ] = None,
     tokenizer: Annotated[
-        Path | None,
-        typer.Option(help="With --revealed: the model's tokenizer.json, or its folder."),
+        Path | None, typer.Option(help="With --revealed: the model's tokenizer.json, or its folder.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="Model id; default: the only one.")] = None,
     url: GenUrl = "http://127.0.0.1:8000",
@@ -65,7 +62,7 @@ def verify(
     if revealed is not None:
         if chat or key or any(one is not None for one in (prompt, temperature, top_p, top_k, model)):
             raise typer.BadParameter("--revealed takes --dated, --tokenizer, --fpr and --json alone")
-        from ttmark.services.cli.portable import verify_revealed  # reads texts, which takes settings
+        from ttmark.services.cli.portable_marks import verify_revealed  # reads texts, which takes settings
 
         verify_revealed(file, revealed, dated, tokenizer, fpr, as_json=as_json)
         return
@@ -89,7 +86,6 @@ def verify(
 
 
 def summary(answer: VerificationResponse) -> str:
-    """The answer in lines for people."""
     made_with = "" if answer.key is None else f", key {answer.key.key_id} version {answer.key.version}"
     line = (
         f"{answer.verdict}{made_with}: p-value {answer.p_value:.2g}, log10 E {answer.log10_e:.1f}, "

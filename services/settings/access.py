@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Amount, ReadableFile, Separated, WebAddress
+from ttmark.services.startup import StartupError
 from ttmark.shared.access.oidc import OidcRules
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import parse_token
@@ -105,10 +105,7 @@ class PublicSettings(Settings):
         "`/.well-known/text-provenance.json`.",
     )
     public_fpr: float = Field(
-        default=DEFAULT_FPR,
-        ge=1e-100,
-        le=1e-2,
-        description="False positive rate of all public answers.",
+        default=DEFAULT_FPR, ge=1e-100, le=1e-2, description="False positive rate of all public answers."
     )
     public_contact: str | None = Field(
         default=None,
@@ -130,16 +127,13 @@ class PublicSettings(Settings):
         "least 50 a question); 0: any.",
     )
     public_tenant_words_per_day: Amount = Field(
-        default=300_000,
-        description="Words that a tenant's tokens may ask about publicly in a day; 0: any.",
+        default=300_000, description="Words that a tenant's tokens may ask about publicly in a day; 0: any."
     )
     public_address_words_per_day: Amount = Field(
-        default=10_000,
-        description="Words that an address without a token may ask about in a day; 0: any.",
+        default=10_000, description="Words that an address without a token may ask about in a day; 0: any."
     )
     public_address_requests_per_minute: Amount = Field(
-        default=20,
-        description="Public requests of an address without a token in a minute; 0: any.",
+        default=20, description="Public requests of an address without a token in a minute; 0: any."
     )
     public_answers_per_asker: int = Field(
         default=4,

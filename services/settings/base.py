@@ -1,7 +1,4 @@
-"""How settings are read from the environment, and one clear line where a value is none.
-
-Also here, what the settings of both services share.
-"""
+"""How settings are read from the environment, with one clear line for errors; what both services share."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,15 +7,8 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-from ttmark.services.runtime import StartupError
-from ttmark.services.settings.values import (
-    Amount,
-    Folder,
-    Host,
-    Origins,
-    Seconds,
-    WebAddress,
-)
+from ttmark.services.settings.values import Amount, Folder, Host, Origins, Seconds, WebAddress
+from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
 
 PREFIX = "TTMARK_"
@@ -86,7 +76,6 @@ class Settings(BaseSettings):
 
 
 def variable(field: str) -> str:
-    """The variable of a field."""
     return PREFIX + field.upper()
 
 
@@ -111,8 +100,7 @@ class ServiceSettings(Settings):
         default=15.0, description="How often keys are read again from the store."
     )
     token_refresh_seconds: Seconds = Field(
-        default=2.0,
-        description="How soon the revocation of an access token counts.",
+        default=2.0, description="How soon the revocation of an access token counts."
     )
     replica_id: str | None = Field(
         default=None,
@@ -127,9 +115,7 @@ class ServiceSettings(Settings):
         default=30.0, description="Time from a request's headers to the end of its body."
     )
     max_connections: Amount = Field(
-        default=4096,
-        ge=1,
-        description="Open connections; a further one replaces one that waits.",
+        default=4096, ge=1, description="Open connections; a further one replaces one that waits."
     )
     max_body_bytes: Amount = Field(default=8 * 2**20, ge=1, description="Largest request body.")
     cors_origins: Origins = Field(
@@ -148,6 +134,5 @@ class ServiceSettings(Settings):
         default=30.0, description="Time for running requests after SIGTERM and that delay."
     )
     traces_endpoint: WebAddress | None = Field(
-        default=None,
-        description="OTLP collector's address; left out: no tracing.",
+        default=None, description="OTLP collector's address; left out: no tracing."
     )

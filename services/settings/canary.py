@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Folder, Host, Port, ReadableFile, Seconds, WebAddress
+from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import STATE_FOLDER
 from ttmark.shared.access.tokens import parse_token
 from ttmark.shared.vault.key_store_errors import InvalidToken

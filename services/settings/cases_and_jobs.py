@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Amount, ReadableFile, Seconds, Separated, is_host
+from ttmark.services.startup import StartupError
 from ttmark.shared.cases.signed_file import CaseKey, NotACaseKey
 from ttmark.shared.schemas.jobs import MOST_DOCUMENTS
 
@@ -24,20 +24,13 @@ class CaseSettings(Settings):
         description="Secret key from `ttmark case new-key`, which signs cases; left out: none are signed.",
     )
     cases_keep_days: float = Field(
-        default=0.0,
-        ge=0,
-        le=3_650,
-        description="Days for which stored cases are kept; 0: none are.",
+        default=0.0, ge=0, le=3_650, description="Days for which stored cases are kept; 0: none are."
     )
     case_bytes: int = Field(default=256 * 2**10, ge=1, le=2**20, description="Largest case that is kept.")
     cases_tenant_bytes: Amount = Field(
-        default=8 * 2**20,
-        description="What a tenant's cases may take in the store; one takes some 3 kB.",
+        default=8 * 2**20, description="What a tenant's cases may take in the store; one takes some 3 kB."
     )
-    cases_bytes: Amount = Field(
-        default=32 * 2**20,
-        description="What all cases may take in the store.",
-    )
+    cases_bytes: Amount = Field(default=32 * 2**20, description="What all cases may take in the store.")
 
     def load_case_key(self) -> CaseKey | None:
         """The key, if there is to be one.
@@ -62,10 +55,7 @@ class QueueSettings(Settings):
         le=3_650,
         description="Days for which an unchanged item of the moderators' queue is kept; 0: no queue.",
     )
-    queue_items: Amount = Field(
-        default=10_000,
-        description="Most items of a tenant; one takes some 1.5 kB.",
-    )
+    queue_items: Amount = Field(default=10_000, description="Most items of a tenant; one takes some 1.5 kB.")
 
 
 def _is_secret(value: SecretStr) -> SecretStr:
@@ -95,13 +85,9 @@ class JobSettings(Settings):
         default=32 * 2**20,
         description="What a tenant's jobs may take in the store; at most half of TTMARK_JOBS_BYTES.",
     )
-    jobs_bytes: Amount = Field(
-        default=64 * 2**20,
-        description="What all jobs may take in the store.",
-    )
+    jobs_bytes: Amount = Field(default=64 * 2**20, description="What all jobs may take in the store.")
     job_keep_seconds: Seconds = Field(
-        default=86_400.0,
-        description="How long a job is kept once made, its results once finished.",
+        default=86_400.0, description="How long a job is kept once made, its results once finished."
     )
     job_workers: int = Field(
         default=1,
@@ -110,24 +96,19 @@ class JobSettings(Settings):
         description="Parts of one tenant's jobs that this replica works on at a time; 0: none.",
     )
     job_lease_seconds: Seconds = Field(
-        default=30.0,
-        description="Time until another replica does a part of a job that a silent one had.",
+        default=30.0, description="Time until another replica does a part of a job that a silent one had."
     )
     webhook_hosts: Annotated[tuple[CalledHost, ...], *Separated] = Field(
-        default=(),
-        description="Hosts that may be told of the end of jobs, separated by commas; empty: none.",
+        default=(), description="Hosts that may be told of the end of jobs, separated by commas; empty: none."
     )
     webhook_secret: Annotated[SecretStr, AfterValidator(_is_secret)] | None = Field(
-        default=None,
-        description="Signs webhook calls: whsec_ and base64 of 24 to 64 random bytes.",
+        default=None, description="Signs webhook calls: whsec_ and base64 of 24 to 64 random bytes."
     )
     webhook_secret_file: ReadableFile | None = Field(
-        default=None,
-        description="File in place of TTMARK_WEBHOOK_SECRET.",
+        default=None, description="File in place of TTMARK_WEBHOOK_SECRET."
     )
 
     def job_limits(self) -> "JobLimits":
-        """The same for the service."""
         from ttmark.detect_service.jobs.job_store import StoreLimits  # commands start without the service
         from ttmark.detect_service.jobs.jobs import JobLimits
 

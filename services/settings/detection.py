@@ -1,7 +1,4 @@
-"""Settings of the detection service.
-
-Also here, settings of the language model that reads texts along for the detection service.
-"""
+"""Settings of the detection service, of its extraction of texts, and of the model that reads along."""
 
 import ssl
 from pathlib import Path
@@ -11,7 +8,6 @@ from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_settings import NoDecode
 
 from ttmark.services.model_folder import model_id
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.access import OidcSettings, PublicSettings
 from ttmark.services.settings.base import ServiceSettings, Settings
 from ttmark.services.settings.cases_and_jobs import CaseSettings, JobSettings, QueueSettings
@@ -25,9 +21,11 @@ from ttmark.services.settings.values import (
     TokenizerFolder,
     WebAddress,
 )
+from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import known_tokenizers
 
 if TYPE_CHECKING:
+    from ttmark.detect_service.extraction import ExtractionLimits
     from ttmark.detect_service.model_reader.client import ReaderClient
     from ttmark.detect_service.model_reader.dialect import Dialect
 
@@ -36,21 +34,17 @@ class ReaderSettings(Settings):
     """Where texts are read along, and how."""
 
     reader_url: WebAddress | None = Field(
-        default=None,
-        description="Address of the language model that reads texts along; left out: none.",
+        default=None, description="Address of the language model that reads texts along; left out: none."
     )
     reader_kind: Literal["ttmark", "vllm"] = Field(
         default="ttmark",
         description="What the reader is: `ttmark`, a generation service; `vllm`, a vLLM server.",
     )
     reader_model: str = Field(
-        default="",
-        max_length=512,
-        description="The reader's model, by its name there; of several the first.",
+        default="", max_length=512, description="The reader's model, by its name there; of several the first."
     )
     reader_token: SecretStr | None = Field(
-        default=None,
-        description="Access token for the reader; a generation service asks for the scope read.",
+        default=None, description="Access token for the reader; a generation service asks for the scope read."
     )
     reader_token_file: Path | None = Field(
         default=None,
@@ -73,8 +67,7 @@ class ReaderSettings(Settings):
         default=None, description="PEM file with the certificates that the reader's is held against."
     )
     reader_anywhere: bool = Field(
-        default=False,
-        description="Send texts to readers at public addresses, too.",
+        default=False, description="Send texts to readers at public addresses, too."
     )
 
     def open_reader(self) -> "ReaderClient | None":
@@ -138,10 +131,6 @@ class ReaderSettings(Settings):
             raise StartupError("TTMARK_READER_CA_FILE: the file holds no certificates in PEM") from None
 
 
-if TYPE_CHECKING:
-    from ttmark.detect_service.extraction import ExtractionLimits
-
-
 class ExtractionSettings(Settings):
     """What one file may cost, in the detection service and in `ttmark detect`."""
 
@@ -165,7 +154,6 @@ class ExtractionSettings(Settings):
     )
 
     def extraction_limits(self) -> "ExtractionLimits":
-        """The same for the workers."""
         from ttmark.detect_service.extraction import ExtractionLimits  # commands start without the service
 
         return ExtractionLimits(
@@ -203,12 +191,10 @@ class DetectionSettings(
         "under `models` in the state folder.",
     )
     key_max_age_seconds: Seconds = Field(
-        default=86_400.0,
-        description="How long known keys are used while the store is away.",
+        default=86_400.0, description="How long known keys are used while the store is away."
     )
     requests_per_minute: Amount = Field(
-        default=60_000,
-        description="Requests of an access token in a minute, over all replicas; 0: any.",
+        default=60_000, description="Requests of an access token in a minute, over all replicas; 0: any."
     )
     documents_per_minute: Amount = Field(
         default=600_000, description="Documents of an access token in a minute, over all replicas; 0: any."
@@ -243,9 +229,7 @@ class DetectionSettings(
         description="Work of a tenant in a minute over all replicas, in hashed blocks; 0: any.",
     )
     max_queue: Amount = Field(
-        default=64,
-        ge=1,
-        description="Requests of a tenant at a time before 429 is answered.",
+        default=64, ge=1, description="Requests of a tenant at a time before 429 is answered."
     )
     workers: AtOnce | None = Field(
         default=None, description="Threads for detection; empty: a core is left for the rest."

@@ -9,18 +9,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import NoDecode
 
 from ttmark.services.model_folder import check_model, is_folder
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import ServiceSettings, Settings
 from ttmark.services.settings.provenance import AigcSettings, SigningSettings
-from ttmark.services.settings.values import (
-    Amount,
-    AtOnce,
-    Port,
-    ReadableFile,
-    Seconds,
-    Separated,
-    WebAddress,
-)
+from ttmark.services.settings.values import Amount, AtOnce, Port, ReadableFile, Seconds, Separated, WebAddress
+from ttmark.services.startup import StartupError
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.vault.names import Name
 
@@ -35,8 +27,7 @@ class PolicySettings(Settings):
     """Which traffic of the generation service is marked."""
 
     policy_file: ReadableFile | None = Field(
-        default=None,
-        description="YAML or JSON file with rules on which texts are marked. Left out: all are.",
+        default=None, description="YAML or JSON file with rules on which texts are marked. Left out: all are."
     )
 
     def load_policy(self) -> "MarkingPolicy":
@@ -133,12 +124,10 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         description="Who is told how detectable an answer is; `evidence`: tokens with detect:evidence.",
     )
     key_max_age_seconds: Seconds = Field(
-        default=900.0,
-        description="How long known keys are used while the store is away.",
+        default=900.0, description="How long known keys are used while the store is away."
     )
     requests_per_minute: Amount = Field(
-        default=3_000,
-        description="Requests of an access token in a minute, over all replicas; 0: any.",
+        default=3_000, description="Requests of an access token in a minute, over all replicas; 0: any."
     )
     tokens_per_minute: Amount = Field(
         default=1_000_000,
@@ -150,8 +139,7 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         description="What runs the model: `embedded`, or `vllm` where vLLM 0.32.0 is installed.",
     )
     engine_file: ReadableFile | None = Field(
-        default=None,
-        description="With `vllm`: a YAML file with further arguments, in vLLM's own names.",
+        default=None, description="With `vllm`: a YAML file with further arguments, in vLLM's own names."
     )
     max_concurrency: AtOnce = Field(default=32, description="Sequences that run at the same time.")
     max_queue: Amount = Field(default=128, description="Requests that may wait before 429 is answered.")
@@ -163,8 +151,7 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         "are written.",
     )
     max_branches: AtOnce = Field(
-        default=8,
-        description="Candidates that are probed together; more cost time.",
+        default=8, description="Candidates that are probed together; more cost time."
     )
     adaptive_branches: bool = Field(
         default=False,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, field_validator
 
 from ttmark.services.extras import require
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import ReadableFile
+from ttmark.services.startup import StartupError
 from ttmark.shared.labels import TEMPLATES, Label, LabelPlace
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 
@@ -66,8 +66,7 @@ class SigningSettings(Settings):
         "left out: no manifests. Needs the extra `provenance`.",
     )
     c2pa_key_file: ReadableFile | None = Field(
-        default=None,
-        description="PEM file with the first certificate's private key, without a password.",
+        default=None, description="PEM file with the first certificate's private key, without a password."
     )
     c2pa_manifests: Literal["on_request", "always"] = Field(
         default="on_request", description="Which texts end in a manifest."

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from ttmark.services.runtime import StartupError, warn
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Days, Folder, ReadableFile, WritableFile, have_folder
+from ttmark.services.startup import StartupError, warn
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.trail import AuditTrail, Heads
@@ -101,7 +101,6 @@ class KeyStoreSettings(Settings):
         return AuditTrail(chain, Heads(store, kek), keep=keep)
 
     def open_counters(self) -> Counters:
-        """Counters for rate limits, beside the store."""
         return open_counters(self.url())
 
     def open_store(self, *, make: bool = False) -> RecordStore:

@@ -26,14 +26,8 @@ class TokenLimits(BaseModel):
     documents_per_minute: int | None = Field(default=None, ge=0)
 
     def of(self, usage: Usage) -> int | None:
-        """The limit on one sort of use."""
-        match usage:
-            case Usage.REQUESTS:
-                return self.requests_per_minute
-            case Usage.TOKENS:
-                return self.tokens_per_minute
-            case Usage.DOCUMENTS:
-                return self.documents_per_minute
+        limit: int | None = getattr(self, f"{usage}_per_minute")
+        return limit
 
 
 MOST_RATES = 5

@@ -1,8 +1,6 @@
-"""Access tokens: issue, authenticate, revoke.
+"""Access tokens: issued, stored, authenticated, revoked.
 
-Also here, tokens seen lately, so that a request costs no store round trip and an outage locks nobody out.
-
-Also here, access tokens as they are stored and as they are shown.
+Tokens seen lately are remembered, so that a request costs no store round trip and an outage locks nobody out.
 """
 
 import asyncio
@@ -81,11 +79,7 @@ def load_token(envelope: Envelope) -> TokenRecord:
 
 def dump_token(record: TokenRecord) -> dict[str, object]:
     """The body of the envelope."""
-    body = {
-        **record.model_dump(mode="json"),
-        "scopes": sorted(record.scopes),
-        "uses": sorted(record.uses),
-    }
+    body = {**record.model_dump(mode="json"), "scopes": sorted(record.scopes), "uses": sorted(record.uses)}
     if record.rates == DEFAULT_RATES:
         del body["rates"]  # a replica of the version before, which knows no rates, reads such a token too
     if not record.uses:
@@ -116,7 +110,6 @@ def parse_token(plain: str) -> tuple[str, str]:
 
 
 def hash_secret(secret: str) -> str:
-    """SHA-256 of the secret, in hex."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -203,8 +196,6 @@ class RecentTokens:
         self._known[token_id] = _Known(record, self._monotonic())
         return record
 
-
-__all__ = ["Principal", "Scope", "TokenRegistry"]
 
 _NO_SECRET = "0" * 64
 

@@ -1,10 +1,7 @@
-"""A chain as one writer continues it: records appended to segments of a folder, old segments removed.
+"""A chain of audit records as its writer continues it, in segments of a folder; removal of its beginning.
 
-Also here, old records that an operator removes: whole segments at the beginning of chains, whoever wrote
-them.
-
-A writer removes its own old segments as it goes on. This is for those of writers that are gone, and for times
-that an operator chooses.
+A writer removes its own old segments as it goes on. `removal` is for those of writers that are gone, and for
+times that an operator chooses: whole segments at the beginning of chains, whoever wrote them.
 """
 
 import errno
@@ -127,7 +124,7 @@ class Chain:
         is written to stays.
         """
         with self._lock:
-            old = old_segments(self._segments()[:-1], _written(self._now() - keep))
+            old = old_segments(self._segments()[:-1], written(self._now() - keep))
             if not old:
                 return []
             _, last = old[-1]
@@ -173,7 +170,7 @@ class Chain:
 
     def _append(self, event: Mapping[str, Any]) -> Head:
         # A clock that is put back must not make a range of times ambiguous.
-        time = max(_written(self._now()), self._time)
+        time = max(written(self._now()), self._time)
         if self._file < 0 or self._size >= self._segment_bytes or time[:10] != self._time[:10]:
             self._next_segment()
         line, head = record_line(self._head, time, event)
@@ -210,7 +207,8 @@ class Chain:
             self._file = -1
 
 
-def _written(time: datetime) -> str:
+def written(time: datetime) -> str:
+    """A time as records have it."""
     return time.astimezone(UTC).isoformat(timespec="microseconds")
 
 
@@ -230,7 +228,6 @@ class Removal:
 
     @property
     def records(self) -> int:
-        """How many."""
         return self.last.sequence - self.first.sequence + 1
 
     def said(self) -> dict[str, str | int]:

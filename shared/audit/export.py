@@ -34,7 +34,6 @@ class Range(BaseModel):
 
     @property
     def records(self) -> int:
-        """How many records."""
         return sum(last - first + 1 for first, last, _ in self.chains.values())
 
 

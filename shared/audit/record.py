@@ -70,13 +70,7 @@ def record_line(before: Head, time: str, event: Mapping[str, Any]) -> tuple[byte
     """The line of the record that follows `before`, without a line end, and what is the head then."""
     sequence = before.sequence + 1
     body = canonical_json(
-        {
-            "chain": before.chain,
-            "event": event,
-            "previous": before.hash,
-            "sequence": sequence,
-            "time": time,
-        }
+        {"chain": before.chain, "event": event, "previous": before.hash, "sequence": sequence, "time": time}
     )
     digest = hashlib.sha256(body).hexdigest()
     line = body[:-1] + _BEFORE_HASH + digest.encode() + _AFTER_HASH

@@ -1,6 +1,6 @@
-"""Files of a folder of audit trails: `<chain>.<number of the first record>.jsonl`.
+"""The files of an audit folder: segments of chains, and a lock for each writer.
 
-Also here, the locked file that says who writes a chain: `<writer>.lock`, which holds the chain's name.
+A segment is `<chain>.<number of the first record>.jsonl`. The lock `<writer>.lock` holds the chain's name.
 """
 
 import errno

@@ -1,10 +1,7 @@
 """The audit trail of a running process: a sink for events, and heads that follow it into the key store.
 
-Also here, the newest record of each chain, kept in the key store: what an end that was cut off is noticed
-by.
-
-Beside it lies the newest record that was removed on purpose, by which a missing beginning is told from one
-that was cut off.
+The head of a chain is its newest record: an end that was cut off is noticed by it. Beside it lies the newest
+record that was removed on purpose, which tells a removed beginning from one that was cut off.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
 """Signed files: json that has one spelling, or a page that ends with a comment that signs all before it.
 
 A json file has its keys sorted, is indented by two spaces and has a line end at the end. Another spelling of
-the same values is refused, so that every byte of the file counts.
-
-Also here, the key pair that a service signs cases with: Ed25519 (RFC 8032), in PEM files.
+the same values is refused, so that every byte of the file counts. The key pair is Ed25519 (RFC 8032), in PEM
+files.
 """
 
 import hashlib

@@ -1,14 +1,13 @@
 """Clients of both services, typed by the shared schemas."""
 
-from ttmark.shared.client.async_client import AsyncClient
-from ttmark.shared.client.calls import (
+from ttmark.shared.client.client import AsyncClient, Client
+from ttmark.shared.client.outcomes import (
     AnswerLost,
     ClientError,
     ServiceRefused,
     ServiceUnreachable,
     UnexpectedAnswer,
 )
-from ttmark.shared.client.client import Client
 
 __all__ = [
     "AnswerLost",

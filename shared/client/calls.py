@@ -1,95 +1,22 @@
-"""Every call of the two services, without sending it, and what its answer holds.
+"""Every call of the two services, without sending it, and what its answer holds."""
 
-Also here, what a client raises.
-
-ClientError
-├── ServiceRefused: the service answered with an error
-├── ServiceUnreachable: no answer came
-│   └── AnswerLost: and the service may have done what it was asked for
-└── UnexpectedAnswer: an answer came that is not what the service's description says
-
-Also here, when a call is sent again: what both clients do, without doing it.
-
-A POST that may have arrived is not sent again, unless an idempotency key says that it is the same one.
-"""
-
-import random
 import uuid
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, overload
 from urllib.parse import quote
 
-import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from ttmark.shared.schemas import detection
 from ttmark.shared.schemas.cases import CaseText, StoredCase
-from ttmark.shared.schemas.chat import ChatChunk, ChatResponse
-from ttmark.shared.schemas.completions import CompletionResponse
-from ttmark.shared.schemas.detection import DetectionKeys
-from ttmark.shared.schemas.detection_combined import CombinedResponse
-from ttmark.shared.schemas.jobs import JobRequest, JobResults, JobStatus
+from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
+from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
+from ttmark.shared.schemas.detection import CombinedResponse, DetectionKeys
+from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
 from ttmark.shared.schemas.models import ModelList
-from ttmark.shared.schemas.public import PublicAnswer, TextProvenance
-from ttmark.shared.schemas.verification import VerificationResponse
-
-
-class ClientError(Exception):
-    """A call of a service failed; the message is one line for a person to read.
-
-    Attributes:
-        status: HTTP status, None when no answer came.
-    """
-
-    def __init__(self, message: str, status: int | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class ServiceRefused(ClientError):
-    """The service answered with an error; the message is its own words.
-
-    Attributes:
-        code: the service's name for the error, such as `key_not_found`; None where the answer has none.
-        param: the field of the request at fault, such as `inputs[3].text`; None where the answer names none.
-        retry_after: seconds after which the service may be asked again; None where it names no time.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        status: int,
-        code: str | None = None,
-        param: str | None = None,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(message, status)
-        self.code = code
-        self.param = param
-        self.retry_after = retry_after
-
-
-class ServiceUnreachable(ClientError):
-    """No answer came: a wrong address, a service that is away, or a connection that broke."""
-
-
-class AnswerLost(ServiceUnreachable):
-    """A POST may have arrived, and its answer has not: what it asks for may be done, charged, or neither.
-
-    Attributes:
-        idempotency_key: under which the same request can be sent again and is done once; None where the call
-            has none.
-    """
-
-    def __init__(self, message: str, status: int | None, idempotency_key: str | None) -> None:
-        super().__init__(message, status)
-        self.idempotency_key = idempotency_key
-
-
-class UnexpectedAnswer(ClientError):
-    """The answer is not JSON or lacks a field: something else answers there, or a service of another age."""
-
+from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance
+from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 
 Answer = TypeVar("Answer", bound=BaseModel)
 Fields = Mapping[str, Any]
@@ -130,16 +57,34 @@ class Call(Generic[Answer]):
         return replace(self, key=uuid.uuid4().hex if key is None else key)
 
 
-COMPLETE = Call("POST", "/v1/completions", CompletionResponse)
-CHAT = Call("POST", "/v1/chat/completions", ChatResponse)
-CHAT_EVENTS = Call("POST", "/v1/chat/completions", ChatChunk)
-KEYS = Call("GET", "/v1/keys", DetectionKeys)
-MODELS = Call("GET", "/v1/models", ModelList)
+_CHAT = "/v1/chat/completions"
 _JOBS = "/v1/detect/jobs"
-PUBLIC = Call("POST", "/v1/detect/public", PublicAnswer)
-PROVENANCE = Call("GET", "/.well-known/text-provenance.json", TextProvenance)
-STORE_CASE = Call("POST", "/v1/cases", StoredCase)
-VERIFY = Call("POST", "/v1/watermark/verify", VerificationResponse)
+_CASES = "/v1/cases"
+
+
+def complete(request: CompletionRequest | Fields) -> Call[CompletionResponse]:
+    """`POST /v1/completions`; for everything else the `openai` client works unchanged."""
+    return Call("POST", "/v1/completions", CompletionResponse).of(request)
+
+
+def chat(request: ChatRequest | Fields) -> Call[ChatResponse]:
+    """`POST /v1/chat/completions`."""
+    return Call("POST", _CHAT, ChatResponse).of(request)
+
+
+def chat_events(request: ChatRequest | Fields) -> Call[ChatChunk]:
+    """The same, answered in events."""
+    return Call("POST", _CHAT, ChatChunk).of(request, stream=True)
+
+
+def models() -> Call[ModelList]:
+    """`GET /v1/models` of the generation service."""
+    return Call("GET", "/v1/models", ModelList)
+
+
+def verify(request: VerificationRequest | Fields) -> Call[VerificationResponse]:
+    """`POST /v1/watermark/verify` of the generation service: detection with what the model says."""
+    return Call("POST", "/v1/watermark/verify", VerificationResponse).of(request)
 
 
 @overload
@@ -164,19 +109,39 @@ def detect(request: detection.DetectionRequest | str) -> Call[Any]:
     return Call("POST", f"/v1/detect/{mode}", detection.DetectionResponse).of(request)
 
 
-def submit_job(request: JobRequest | Fields) -> Call[JobStatus]:
-    """A new job. An option that was not set is not sent: the service refuses those of other modes."""
+def keys() -> Call[DetectionKeys]:
+    """`GET /v1/keys` of the detection service."""
+    return Call("GET", "/v1/keys", DetectionKeys)
+
+
+def detect_public(text: str) -> Call[PublicAnswer]:
+    """`POST /v1/detect/public`: found, not found or too short, at the deployment's one rate."""
+    return Call("POST", "/v1/detect/public", PublicAnswer).of(PublicQuestion(text=text))
+
+
+def text_provenance() -> Call[TextProvenance]:
+    """`GET /.well-known/text-provenance.json`: what `detect_public` promises, and its limits."""
+    return Call("GET", "/.well-known/text-provenance.json", TextProvenance)
+
+
+def submit_job(request: JobRequest | Fields, *, idempotency_key: str | None = None) -> Call[JobStatus]:
+    """`POST /v1/detect/jobs`: thousands of documents, answered in the background.
+
+    One call makes one job, whatever is lost on the way. Give a key of your own, and the same request with the
+    same key makes no other job for 24 hours, after a restart of yours too.
+    """
+    # An option that was not set is not sent: the service refuses those of other modes.
     fields = request.model_dump(exclude_unset=True) if isinstance(request, JobRequest) else request
-    return Call("POST", _JOBS, JobStatus).of(fields)
+    return Call("POST", _JOBS, JobStatus).of(fields).once(idempotency_key)
 
 
 def job(job_id: str) -> Call[JobStatus]:
-    """Where a job is."""
+    """`GET /v1/detect/jobs/{id}`: how many of a job's documents are answered."""
     return Call("GET", _below(_JOBS, job_id), JobStatus)
 
 
-def job_results(job_id: str, offset: int, limit: int) -> Call[JobResults]:
-    """A page of a job's results."""
+def job_results(job_id: str, *, offset: int = 0, limit: int = MOST_RESULTS) -> Call[JobResults]:
+    """`GET /v1/detect/jobs/{id}/results`, which end before the first document without an answer."""
     path = f"{_below(_JOBS, job_id)}/results?offset={offset:d}&limit={limit:d}"
     return Call("GET", path, JobResults)
 
@@ -186,188 +151,24 @@ def delete_job(job_id: str) -> Call[BaseModel]:
     return Call("DELETE", _below(_JOBS, job_id), BaseModel)
 
 
+def store_case(case: str, *, idempotency_key: str | None = None) -> Call[StoredCase]:
+    """`POST /v1/cases`: has the service keep a case, the string that a result had, for its days.
+
+    One call keeps it once; for the key see `submit_job`.
+    """
+    return Call("POST", _CASES, StoredCase).of({"case": case}).once(idempotency_key)
+
+
 def stored_case(case_id: str) -> Call[CaseText]:
-    """A case that the service keeps."""
-    return Call("GET", _below(STORE_CASE.path, case_id), CaseText)
+    """`GET /v1/cases/{id}`."""
+    return Call("GET", _below(_CASES, case_id), CaseText)
 
 
 def delete_case(case_id: str) -> Call[BaseModel]:
     """Its answer is empty."""
-    return Call("DELETE", _below(STORE_CASE.path, case_id), BaseModel)
+    return Call("DELETE", _below(_CASES, case_id), BaseModel)
 
 
 def _below(path: str, name: str) -> str:
     """Below `path` whatever the name is, be it `..` or empty."""
     return f"{path}/{quote(name, safe='').replace('.', '%2E') or '%20'}"
-
-
-def http_options(base_url: str, token: str | None, timeout: float) -> dict[str, Any]:
-    """What an httpx client of a service is made with.
-
-    Raises:
-        ServiceUnreachable: the address is none.
-    """
-    try:
-        url = httpx.URL(base_url)
-    except httpx.InvalidURL as error:
-        raise ServiceUnreachable(f"{base_url} is no address: {error}") from error
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return {"base_url": url, "headers": headers, "timeout": timeout}
-
-
-def parsed(call: Call[Answer], response: httpx.Response) -> Answer:
-    """The typed answer; fields that this client does not know are left out.
-
-    Raises:
-        UnexpectedAnswer: not JSON, or a field is missing or of another type.
-    """
-    return _valid(call, response, response.content)
-
-
-def parsed_event(call: Call[Answer], response: httpx.Response, line: str) -> Answer | None:
-    """The event that a line of a stream holds, if it holds one.
-
-    Raises:
-        ServiceRefused: the service says that it cannot go on.
-        UnexpectedAnswer: as `parsed`.
-    """
-    if not line.startswith("data: ") or line == "data: [DONE]":
-        return None
-    data = line.removeprefix("data: ").encode()
-    if data.startswith(b'{"error"'):
-        raise refusal(httpx.Response(response.status_code, content=data, request=response.request))
-    return _valid(call, response, data)
-
-
-def _valid(call: Call[Answer], response: httpx.Response, content: bytes) -> Answer:
-    try:
-        return call.answer.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        reason = f"{where}: {first['msg']}" if where else first["msg"]
-        message = f"{response.request.url} answered what no TTMark service answers: {reason}"
-        raise UnexpectedAnswer(message, response.status_code) from error
-
-
-def refusal(response: httpx.Response) -> ServiceRefused:
-    """The service's own words: an OpenAI envelope or a problem document."""
-    message, code, param = f"{response.request.url} answered {response.status_code}", None, None
-    try:
-        document = response.json()
-        error = document.get("error", document)
-        message = str(error.get("message") or error.get("detail") or error["title"])
-        code, param = (
-            value if isinstance(value := error.get(name), str) else None for name in ("code", "param")
-        )
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass
-    return ServiceRefused(message, response.status_code, code, param, _retry_after(response))
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    """Seconds; a date, which no TTMark service sends, is passed over."""
-    given = response.headers.get("Retry-After", "")
-    return float(given) if given.isdecimal() else None
-
-
-Attempt = httpx.Response | httpx.HTTPError
-OnWait = Callable[[float, ClientError], None]
-"""Is told how many seconds are waited before the next attempt, and why."""
-
-_GATEWAY = frozenset({502, 504})
-_BUSY = frozenset({429, 503})
-_BROKEN = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
-_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
-_LONGEST_PAUSE = 8.0
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a call goes on; see `Client`."""
-
-    retries: int
-    seconds: float
-    on_wait: OnWait | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """What came of an attempt.
-
-    Attributes:
-        again: the call may be sent again.
-        arrived: perhaps the service has done what it asks for.
-    """
-
-    error: ClientError
-    again: bool
-    arrived: bool = False
-
-
-def attempts(
-    call: Call[Any], base_url: httpx.URL, patience: Patience
-) -> Generator[float, Attempt, httpx.Response]:
-    """Yields the seconds to wait before each attempt, is sent what came of it, returns the good answer.
-
-    Raises:
-        ServiceRefused, ServiceUnreachable: trying again is of no use, must not be, or has lasted too long.
-    """
-    pause, failures, left, arrived = 0.0, 0, patience.seconds, False
-    while True:
-        attempt = yield pause
-        if isinstance(attempt, httpx.HTTPError):
-            failure = _unanswered(call, base_url, attempt)
-        elif attempt.is_success or (arrived and call.method == "DELETE" and attempt.status_code == 404):
-            return attempt
-        else:
-            failure = _answered(call, attempt)
-        error, again, arrived = failure.error, failure.again, arrived or failure.arrived
-        if isinstance(error, ServiceRefused) and error.retry_after is not None:
-            pause = max(1.0, error.retry_after)
-            left -= pause
-            again = again and left >= 0
-        else:
-            pause = min(_LONGEST_PAUSE, 0.5 * 2**failures) * random.uniform(0.5, 1.0)  # noqa: S311
-            failures += 1
-            again = again and failures <= patience.retries
-        if not again:
-            if arrived and call.method == "POST" and type(error) is ServiceUnreachable:
-                error = answer_lost(call, str(error))
-            raise error from (attempt if isinstance(attempt, httpx.HTTPError) else None)
-        if patience.on_wait is not None:
-            patience.on_wait(pause, error)
-
-
-def _answered(call: Call[Any], response: httpx.Response) -> _Failure:
-    error, status = refusal(response), response.status_code
-    if status in _GATEWAY and call.method == "POST":
-        return _Failure(answer_lost(call, str(error), status), call.repeatable, arrived=True)
-    if status in _BUSY:
-        # A service that names a time has refused the request; else a gateway may have lost the answer.
-        return _Failure(error, call.repeatable or error.retry_after is not None)
-    if status in _GATEWAY:
-        return _Failure(error, again=True, arrived=True)
-    return _Failure(error, error.code == "request_in_progress")
-
-
-def _unanswered(call: Call[Any], base_url: httpx.URL, failure: httpx.HTTPError) -> _Failure:
-    message = f"{base_url} does not answer: {str(failure) or type(failure).__name__}"
-    if isinstance(failure, _NOT_SENT):
-        return _Failure(ServiceUnreachable(message), isinstance(failure, httpx.ConnectError))
-    error = answer_lost(call, message) if call.method == "POST" else ServiceUnreachable(message)
-    return _Failure(error, call.repeatable and isinstance(failure, _BROKEN), arrived=True)
-
-
-def broken_off(call: Call[Any], base_url: httpx.URL, failure: httpx.HTTPError) -> ClientError:
-    """The answer has begun and did not end."""
-    return _unanswered(call, base_url, failure).error
-
-
-def answer_lost(call: Call[Any], why: str, status: int | None = None) -> AnswerLost:
-    """Says what became of the request, and how it can be sent again."""
-    if call.key is None:
-        advice = "The request may have arrived, so it was not sent again"
-    else:
-        advice = f"The request may have arrived; send it again with the idempotency key {call.key!r}"
-    return AnswerLost(f"{why}. {advice}.", status, call.key)

@@ -1,17 +1,22 @@
-"""A synchronous client of the generation and the detection service."""
+"""A synchronous and an asynchronous client of the generation and the detection service.
 
+Calls with one answer are described in `calls.py` alone, arguments and docstrings included; `_answered` and
+`_answered_later` make methods of them.
+"""
+
+import asyncio
+import inspect
 import time
-from collections.abc import Callable, Generator
-from typing import Any, Self, overload
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_args, overload
 
 import httpx
 
-from ttmark.shared.client import calls
-from ttmark.shared.client.calls import (
-    Answer,
+from ttmark.shared.client import calls, outcomes
+from ttmark.shared.client.calls import Answer, Call, Fields
+from ttmark.shared.client.outcomes import (
     Attempt,
-    Call,
-    Fields,
     OnWait,
     Patience,
     attempts,
@@ -19,23 +24,88 @@ from ttmark.shared.client.calls import (
     parsed,
     parsed_event,
 )
-from ttmark.shared.schemas.cases import CaseText, StoredCase
-from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
-from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
+from ttmark.shared.schemas.chat import ChatChunk, ChatRequest
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
-    DetectionKeys,
+    CombinedResponse,
     DetectionRequest,
     DetectionResponse,
 )
-from ttmark.shared.schemas.detection_combined import CombinedResponse
-from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResult, JobResults, JobStatus
-from ttmark.shared.schemas.models import ModelList
-from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance
-from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
+from ttmark.shared.schemas.jobs import JobResult, JobStatus
+
+P = ParamSpec("P")
+Method = TypeVar("Method", bound=Callable[..., Any])
+Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
+Transport = TypeVar("Transport", httpx.BaseTransport, httpx.AsyncBaseTransport)
 
 
-class Client:
+def _answered(call: Callable[P, Call[Answer]]) -> Callable[Concatenate["Client", P], Answer]:
+    @_described_as(call)
+    def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+        return self._answer(call(*args, **kwargs))
+
+    return method
+
+
+def _answered_later(
+    call: Callable[P, Call[Answer]],
+) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, Answer]]:
+    @_described_as(call)
+    async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+        return await self._answer(call(*args, **kwargs))
+
+    return method
+
+
+def _described_as(call: Callable[..., Call[Any]]) -> Callable[[Method], Method]:
+    """Gives a method the name, the docstring and, for `inspect`, the arguments of a call."""
+
+    def described(method: Method) -> Method:
+        own = inspect.signature(method).parameters["self"]
+        signature = inspect.signature(call)
+        (answer,) = get_args(signature.return_annotation)
+        like_the_call: Any = wraps(call)(method)
+        like_the_call.__signature__ = signature.replace(
+            parameters=[own, *signature.parameters.values()], return_annotation=answer
+        )
+        return method
+
+    return described
+
+
+class _Either(Generic[Http, Transport]):
+    """What both clients are made with."""
+
+    Error = outcomes.ClientError
+    Refused = outcomes.ServiceRefused
+    Unreachable = outcomes.ServiceUnreachable
+    AnswerLost = outcomes.AnswerLost
+    UnexpectedAnswer = outcomes.UnexpectedAnswer
+
+    _kind: Callable[..., Http]
+    _http: Http
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str | None = None,
+        *,
+        retries: int = 3,
+        patience: float = 90.0,
+        timeout: float = 120.0,
+        on_wait: OnWait | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        try:
+            url = httpx.URL(base_url)
+        except httpx.InvalidURL as error:
+            raise self.Unreachable(f"{base_url} is no address: {error}") from error
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._http = self._kind(base_url=url, headers=headers, timeout=timeout, transport=transport)
+        self._patience = Patience(retries, patience, on_wait)
+
+
+class Client(_Either[httpx.Client, httpx.BaseTransport]):
     """Calls one service; waits as long as Retry-After says, and tries again what did not arrive.
 
     A POST that may have arrived is sent again only where the service does it once all the same: jobs and
@@ -55,25 +125,7 @@ class Client:
         transport: replaces the network, for tests.
     """
 
-    Error = calls.ClientError
-    Refused = calls.ServiceRefused
-    Unreachable = calls.ServiceUnreachable
-    AnswerLost = calls.AnswerLost
-    UnexpectedAnswer = calls.UnexpectedAnswer
-
-    def __init__(
-        self,
-        base_url: str,
-        token: str | None = None,
-        *,
-        retries: int = 3,
-        patience: float = 90.0,
-        timeout: float = 120.0,
-        on_wait: OnWait | None = None,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        self._http = httpx.Client(**calls.http_options(base_url, token, timeout), transport=transport)
-        self._patience = Patience(retries, patience, on_wait)
+    _kind = httpx.Client
 
     def __enter__(self) -> Self:
         return self
@@ -81,34 +133,18 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def complete(self, request: CompletionRequest | Fields) -> CompletionResponse:
-        """`POST /v1/completions`; for everything else the `openai` client works unchanged."""
-        return self._answer(calls.COMPLETE.of(request))
-
-    def chat(self, request: ChatRequest | Fields) -> ChatResponse:
-        """`POST /v1/chat/completions`."""
-        return self._answer(calls.CHAT.of(request))
-
-    def stream_chat(self, request: ChatRequest | Fields) -> Generator[ChatChunk, None, None]:
-        """`POST /v1/chat/completions`, event by event; leaving the loop early ends the generation."""
-        call = calls.CHAT_EVENTS.of(request, stream=True)
-        response = self._send(call, stream=True)
-        try:
-            for line in response.iter_lines():
-                if (event := parsed_event(call, response, line)) is not None:
-                    yield event
-        except httpx.HTTPError as error:
-            raise broken_off(call, self._http.base_url, error) from error
-        finally:
-            response.close()
-
-    def models(self) -> ModelList:
-        """`GET /v1/models` of the generation service."""
-        return self._answer(calls.MODELS)
-
-    def verify(self, request: VerificationRequest | Fields) -> VerificationResponse:
-        """`POST /v1/watermark/verify` of the generation service: detection with what the model says."""
-        return self._answer(calls.VERIFY.of(request))
+    complete = _answered(calls.complete)
+    chat = _answered(calls.chat)
+    models = _answered(calls.models)
+    verify = _answered(calls.verify)
+    keys = _answered(calls.keys)
+    detect_public = _answered(calls.detect_public)
+    text_provenance = _answered(calls.text_provenance)
+    submit_job = _answered(calls.submit_job)
+    job = _answered(calls.job)
+    job_results = _answered(calls.job_results)
+    store_case = _answered(calls.store_case)
+    stored_case = _answered(calls.stored_case)
 
     @overload
     def detect(self, request: CombinedRequest | str) -> CombinedResponse: ...
@@ -120,33 +156,18 @@ class Client:
         response: DetectionResponse = self._answer(call)
         return response
 
-    def keys(self) -> DetectionKeys:
-        """`GET /v1/keys` of the detection service."""
-        return self._answer(calls.KEYS)
-
-    def detect_public(self, text: str) -> PublicAnswer:
-        """`POST /v1/detect/public`: found, not found or too short, at the deployment's one rate."""
-        return self._answer(calls.PUBLIC.of(PublicQuestion(text=text)))
-
-    def text_provenance(self) -> TextProvenance:
-        """`GET /.well-known/text-provenance.json`: what `detect_public` promises, and its limits."""
-        return self._answer(calls.PROVENANCE)
-
-    def submit_job(self, request: JobRequest | Fields, *, idempotency_key: str | None = None) -> JobStatus:
-        """`POST /v1/detect/jobs`: thousands of documents, answered in the background.
-
-        One call makes one job, whatever is lost on the way. Give a key of your own, and the same request with
-        the same key makes no other job for 24 hours, after a restart of yours too.
-        """
-        return self._answer(calls.submit_job(request).once(idempotency_key))
-
-    def job(self, job_id: str) -> JobStatus:
-        """`GET /v1/detect/jobs/{id}`: how many of a job's documents are answered."""
-        return self._answer(calls.job(job_id))
-
-    def job_results(self, job_id: str, *, offset: int = 0, limit: int = MOST_RESULTS) -> JobResults:
-        """`GET /v1/detect/jobs/{id}/results`, which end before the first document without an answer."""
-        return self._answer(calls.job_results(job_id, offset, limit))
+    def stream_chat(self, request: ChatRequest | Fields) -> Generator[ChatChunk, None, None]:
+        """`POST /v1/chat/completions`, event by event; leaving the loop early ends the generation."""
+        call = calls.chat_events(request)
+        response = self._send(call, stream=True)
+        try:
+            for line in response.iter_lines():
+                if (event := parsed_event(call, response, line)) is not None:
+                    yield event
+        except httpx.HTTPError as error:
+            raise broken_off(call, self._http.base_url, error) from error
+        finally:
+            response.close()
 
     def iter_job_results(self, job_id: str, *, offset: int = 0) -> Generator[JobResult, None, None]:
         """All of `job_results` from document `offset` on, asked for page by page as they are read."""
@@ -172,17 +193,6 @@ class Client:
         """`DELETE /v1/detect/jobs/{id}`: ends a job and forgets all of it."""
         self._send(calls.delete_job(job_id))
 
-    def store_case(self, case: str, *, idempotency_key: str | None = None) -> StoredCase:
-        """`POST /v1/cases`: has the service keep a case, the string that a result had, for its days.
-
-        One call keeps it once; for the key see `submit_job`.
-        """
-        return self._answer(calls.STORE_CASE.of({"case": case}).once(idempotency_key))
-
-    def stored_case(self, case_id: str) -> CaseText:
-        """`GET /v1/cases/{id}`."""
-        return self._answer(calls.stored_case(case_id))
-
     def delete_case(self, case_id: str) -> None:
         """`DELETE /v1/cases/{id}`: for the token that stored it."""
         self._send(calls.delete_case(case_id))
@@ -207,6 +217,110 @@ class Client:
             response = self._http.send(request, stream=stream)
             if not response.is_success:
                 response.read()
+        except httpx.HTTPError as error:
+            return error
+        return response
+
+
+class AsyncClient(_Either[httpx.AsyncClient, httpx.AsyncBaseTransport]):
+    """`Client` for asyncio: the same arguments, calls and errors.
+
+    Many requests may run at the same time over one client.
+    """
+
+    _kind = httpx.AsyncClient
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    complete = _answered_later(calls.complete)
+    chat = _answered_later(calls.chat)
+    models = _answered_later(calls.models)
+    verify = _answered_later(calls.verify)
+    keys = _answered_later(calls.keys)
+    detect_public = _answered_later(calls.detect_public)
+    text_provenance = _answered_later(calls.text_provenance)
+    submit_job = _answered_later(calls.submit_job)
+    job = _answered_later(calls.job)
+    job_results = _answered_later(calls.job_results)
+    store_case = _answered_later(calls.store_case)
+    stored_case = _answered_later(calls.stored_case)
+
+    @overload
+    async def detect(self, request: CombinedRequest | str) -> CombinedResponse: ...
+    @overload
+    async def detect(self, request: DetectionRequest) -> DetectionResponse: ...
+    async def detect(self, request: DetectionRequest | str) -> DetectionResponse:
+        """`POST /v1/detect`, or its `/direct`, `/aligned`, `/localized` by the type; the first for a text."""
+        call: Call[Any] = calls.detect(request)
+        response: DetectionResponse = await self._answer(call)
+        return response
+
+    async def stream_chat(self, request: ChatRequest | Fields) -> AsyncGenerator[ChatChunk, None]:
+        """`POST /v1/chat/completions`, event by event; leaving the loop early ends the generation."""
+        call = calls.chat_events(request)
+        response = await self._send(call, stream=True)
+        try:
+            async for line in response.aiter_lines():
+                if (event := parsed_event(call, response, line)) is not None:
+                    yield event
+        except httpx.HTTPError as error:
+            raise broken_off(call, self._http.base_url, error) from error
+        finally:
+            await response.aclose()
+
+    async def iter_job_results(self, job_id: str, *, offset: int = 0) -> AsyncGenerator[JobResult, None]:
+        """All of `job_results` from document `offset` on, asked for page by page as they are read."""
+        following: int | None = offset
+        while following is not None:
+            page = await self.job_results(job_id, offset=following)
+            for result in page.results:
+                yield result
+            following = page.next_offset if page.results else None
+
+    async def wait_for_job(
+        self, job_id: str, progress: Callable[[JobStatus], None] | None = None, *, poll_seconds: float = 1.0
+    ) -> JobStatus:
+        """Asks for the job until it is finished; tells `progress` each time what it was answered."""
+        while True:
+            status = await self.job(job_id)
+            if progress is not None:
+                progress(status)
+            if status.status == "finished":
+                return status
+            await asyncio.sleep(poll_seconds)
+
+    async def delete_job(self, job_id: str) -> None:
+        """`DELETE /v1/detect/jobs/{id}`: ends a job and forgets all of it."""
+        await self._send(calls.delete_job(job_id))
+
+    async def delete_case(self, case_id: str) -> None:
+        """`DELETE /v1/cases/{id}`: for the token that stored it."""
+        await self._send(calls.delete_case(case_id))
+
+    async def _answer(self, call: Call[Answer]) -> Answer:
+        return parsed(call, await self._send(call))
+
+    async def _send(self, call: Call[Answer], *, stream: bool = False) -> httpx.Response:
+        tries = attempts(call, self._http.base_url, self._patience)
+        next(tries)
+        try:
+            while True:
+                if pause := tries.send(await self._attempt(call, stream=stream)):
+                    await asyncio.sleep(pause)
+        except StopIteration as answered:
+            response: httpx.Response = answered.value
+            return response
+
+    async def _attempt(self, call: Call[Answer], *, stream: bool) -> Attempt:
+        try:
+            request = self._http.build_request(call.method, call.path, json=call.body, headers=call.headers)
+            response = await self._http.send(request, stream=stream)
+            if not response.is_success:
+                await response.aread()
         except httpx.HTTPError as error:
             return error
         return response

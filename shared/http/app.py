@@ -24,7 +24,7 @@ from starlette.types import Scope
 from ttmark.shared.access.scopes import Scope as AccessScope
 from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware, Guests
 from ttmark.shared.http.health import Readiness, ReadinessCollector, health_router
-from ttmark.shared.http.json_body import HttpLimits, JsonBodyMiddleware, RunLong
+from ttmark.shared.http.request_body import HttpLimits, JsonBodyMiddleware, RunLong
 from ttmark.shared.http.service_errors import (
     BadRequest,
     ErrorRenderer,

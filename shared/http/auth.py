@@ -175,8 +175,7 @@ def require(scope: Scope) -> Callable[..., Awaitable[Principal]]:
 
     # `async`, although it awaits nothing: the framework runs a plain function on a thread.
     async def principal_with_scope(
-        request: Request,
-        _: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
+        request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
     ) -> Principal:
         return caller_with_scope(request, scope)
 

@@ -25,9 +25,7 @@ class ReadinessReport(BaseModel):
     status: Literal["ready", "not_ready"]
     checks: dict[str, bool] = Field(description="Each condition of readiness and whether it holds.")
     reasons: dict[str, str] | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="Why conditions do not hold, and what to do.",
+        default=None, exclude_if=is_none, description="Why conditions do not hold, and what to do."
     )
 
 
@@ -71,12 +69,10 @@ class Readiness:
 
     @property
     def ready(self) -> bool:
-        """Whether every condition holds."""
         return all(self.checks.values())
 
 
 def health_router(readiness: Callable[[], Readiness], registry: CollectorRegistry) -> APIRouter:
-    """The three operational routes."""
     router = APIRouter(tags=["operations"])
 
     @router.get("/healthz", responses={503: {"model": Liveness, "description": "Only a restart helps"}})

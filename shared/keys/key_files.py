@@ -91,7 +91,6 @@ class LibraryKeyFile(BaseModel):
             raise NotAKeyFile(f"not the file of a library key: {where}") from None
 
     def written(self) -> bytes:
-        """The file's content."""
         return orjson.dumps(
             self.model_dump(mode="json"), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
         )

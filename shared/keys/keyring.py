@@ -247,11 +247,7 @@ class KeyRing:
         mark, secret = mark_of(envelope, record, found)
         self._audit(
             AuditEvent(
-                "key.reveal",
-                key_id=key_id,
-                version=version,
-                tenant=record.tenant,
-                commitment=mark.commitment,
+                "key.reveal", key_id=key_id, version=version, tenant=record.tenant, commitment=mark.commitment
             )
         )
         return mark, secret, found.revealed_at or self._now()
@@ -292,17 +288,13 @@ class KeyRing:
         return _existing(key_id, await self._vault.read(KIND, key_id))
 
     async def _transition(
-        self,
-        action: Action,
-        key_id: str,
-        version: int,
-        step: Callable[[KeyRecord, int, datetime], KeyRecord],
+        self, action: Action, key_id: str, version: int, step: Callable[[KeyRecord, int, datetime], KeyRecord]
     ) -> KeyInfo:
         def change(record: KeyRecord, _: Envelope) -> KeyRecord:
             return step(record, version, self._now())
 
         info = describe(await self._change(key_id, change))
-        self._audited(action, info, version)
+        self._audit(AuditEvent(action, key_id=key_id, version=version, tenant=info.tenant))
         return info
 
     def _audited_export(self, key: HeldKey) -> None:
@@ -323,9 +315,6 @@ class KeyRing:
                 commitment=mark_of(envelope, record, version)[0].commitment if own else None,
             )
         )
-
-    def _audited(self, action: Action, info: KeyInfo, version: int) -> None:
-        self._audit(AuditEvent(action, key_id=info.key_id, version=version, tenant=info.tenant))
 
     async def _change(self, key_id: str, change: Callable[[KeyRecord, Envelope], KeyRecord]) -> Envelope:
         def new_body(envelope: Envelope) -> Mapping[str, object] | None:

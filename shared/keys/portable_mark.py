@@ -54,7 +54,6 @@ class MarkFile(BaseModel):
             raise MarkRefused(f"not {cls.WHAT}: no JSON, or a member stands there twice") from None
 
     def written(self) -> bytes:
-        """The file's content."""
         return orjson.dumps(self.stored(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
     def stored(self) -> dict[str, Any]:
@@ -128,9 +127,7 @@ class PortableMark(MarkFile):
                 {**self.parameters, "tokenizer_fingerprint": self.tokenizer_fingerprint}
             )
         return ForeignProfile(
-            scheme=self.scheme,
-            parameters=self.parameters,
-            tokenizer_fingerprint=self.tokenizer_fingerprint,
+            scheme=self.scheme, parameters=self.parameters, tokenizer_fingerprint=self.tokenizer_fingerprint
         )
 
     def check(self, secret: MarkSecret) -> None:

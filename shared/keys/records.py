@@ -175,10 +175,8 @@ HeldKey = UnlockedKey | ForeignKey
 
 
 def own_keys(keys: Iterable[HeldKey]) -> list[UnlockedKey]:
-    """Those of this system."""
     return [key for key in keys if isinstance(key, UnlockedKey)]
 
 
 def foreign_keys(keys: Iterable[HeldKey]) -> list[ForeignKey]:
-    """Those of other systems."""
     return [key for key in keys if isinstance(key, ForeignKey)]

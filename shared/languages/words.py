@@ -1,7 +1,4 @@
-"""Sentences of a language, and numbers as it writes them.
-
-Also here, a number with its noun.
-"""
+"""Sentences of a language, with numbers and nouns as it writes them."""
 
 import json
 from collections.abc import Mapping

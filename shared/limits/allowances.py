@@ -1,8 +1,4 @@
-"""What an access token may use of each service; a service without limits has no allowance.
-
-Also here, limits on what one caller or tenant may do in a while, across all replicas that share the
-counters.
-"""
+"""What an access token or a tenant may use of each service, in a while, across all replicas."""
 
 import asyncio
 import time
@@ -14,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from ttmark.shared.access.scopes import Principal, TokenLimits, Usage
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.limits.row_space import REASONS, Reason
+from ttmark.shared.limits.counting_filter import REASONS, Reason
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 
@@ -101,52 +97,6 @@ class RateLimiter:
 _WINDOW_SECONDS = 60.0
 
 
-class UsageLimits:
-    """The limits of one service: a token's own where it has them, else `defaults`.
-
-    Args:
-        service: its name; each service counts apart.
-        refused: told of every refusal.
-    """
-
-    def __init__(
-        self,
-        service: str,
-        counters: Counters,
-        defaults: TokenLimits,
-        *,
-        refused: Callable[[Principal, Usage], None] = lambda *_: None,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self._service = service
-        self._limiter = RateLimiter(counters, window_seconds=_WINDOW_SECONDS, now=now)
-        self.settle = self._limiter.settle
-        self._defaults = defaults
-        self._refused = refused
-
-    async def admit(self, caller: Principal, usage: Usage, amount: int = 1) -> float | None:
-        """None when `amount` is granted, else the seconds after which to try again. Raises as `take`."""
-        taken = await self.take(caller, usage, amount)
-        return None if isinstance(taken, Grant) else taken
-
-    async def take(self, caller: Principal, usage: Usage, amount: int) -> Grant | float:
-        """A grant of `amount`, or the seconds after which to try again. Raises as `RateLimiter.take`."""
-        limit = self._limit(caller, usage)
-        if not limit:
-            return NOTHING
-        taken = await self._limiter.take(self._name(caller, usage), amount, limit=limit)
-        if not isinstance(taken, Grant):
-            self._refused(caller, usage)
-        return taken
-
-    def _limit(self, caller: Principal, usage: Usage) -> int | None:
-        own = caller.limits.of(usage)
-        return self._defaults.of(usage) if own is None else own
-
-    def _name(self, caller: Principal, usage: Usage) -> str:
-        return f"{self._service}.{usage}:{caller.token_id}"
-
-
 class WorkBudget:
     """At most `per_minute` units of work for each tenant, whichever of its tokens asks.
 
@@ -202,26 +152,52 @@ class LimitMetrics:
 
 
 class Allowance:
-    """Requests, of both services; what else is limited is added by the two classes below."""
+    """Requests, of both services; what else is limited is added by the two classes below.
+
+    Args:
+        service: its name; each service counts apart.
+        defaults: limits of a token that has none of its own.
+    """
 
     def __init__(
-        self, service: str, counters: Counters, defaults: TokenLimits, metrics: LimitMetrics, audit: AuditSink
+        self,
+        service: str,
+        counters: Counters,
+        defaults: TokenLimits,
+        metrics: LimitMetrics,
+        audit: AuditSink,
+        *,
+        now: Callable[[], float] = time.time,
     ) -> None:
-        self._usage = UsageLimits(service, counters, defaults, refused=self._refused)
+        self._service = service
+        self._limiter = RateLimiter(counters, window_seconds=_WINDOW_SECONDS, now=now)
+        self._settling: set[asyncio.Task[None]] = set()
+        self._defaults = defaults
         self._metrics = metrics
         self._audit = audit
         metrics.watch(lambda: counters.shared)
 
     async def admit(self, caller: Principal) -> float | None:
         """One request: None, or the seconds after which to try again."""
-        return await self._usage.admit(caller, Usage.REQUESTS)
+        taken = await self._take(caller, Usage.REQUESTS, 1)
+        return None if isinstance(taken, Grant) else taken
 
     async def _grant(self, caller: Principal, usage: Usage, amount: int) -> Grant:
-        taken = await self._usage.take(caller, usage, amount)
+        taken = await self._take(caller, usage, amount)
         if not isinstance(taken, Grant):
             raise TooManyRequests(
                 f"The access token's limit of {usage} per minute is reached.", retry_after=taken
             )
+        return taken
+
+    async def _take(self, caller: Principal, usage: Usage, amount: int) -> Grant | float:
+        own = caller.limits.of(usage)
+        limit = self._defaults.of(usage) if own is None else own
+        if not limit:
+            return NOTHING
+        taken = await self._limiter.take(f"{self._service}.{usage}:{caller.token_id}", amount, limit=limit)
+        if not isinstance(taken, Grant):
+            self._refused(caller, usage)
         return taken
 
     def _refused(self, caller: Principal, limit: str) -> None:
@@ -234,12 +210,6 @@ class Allowance:
 class TokenAllowance(Allowance):
     """Tokens of prompts and completions together, granted before a completion and settled after it."""
 
-    def __init__(
-        self, service: str, counters: Counters, defaults: TokenLimits, metrics: LimitMetrics, audit: AuditSink
-    ) -> None:
-        super().__init__(service, counters, defaults, metrics, audit)
-        self._settling: set[asyncio.Task[None]] = set()
-
     async def take(self, caller: Principal, tokens: int) -> Grant:
         """Grants the most tokens that a request can come to.
 
@@ -250,7 +220,7 @@ class TokenAllowance(Allowance):
 
     def settle(self, grant: Grant, *, used: int) -> None:
         """Gives back in the background what was not used: the request may be cancelled already."""
-        task = asyncio.create_task(self._usage.settle(grant, used=used), name="settle-tokens")
+        task = asyncio.create_task(self._limiter.settle(grant, used=used), name="settle-tokens")
         self._settling.add(task)
         task.add_done_callback(self._settling.discard)
 

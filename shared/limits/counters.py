@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from ttmark.shared.limits.row_space import Inquiry, LocalSpaces, Reply
+from ttmark.shared.limits.counting_filter import Inquiry, LocalSpaces, Reply
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 
 T = TypeVar("T")
@@ -70,7 +70,6 @@ class LocalCounters:
         return True
 
     async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
-        """Adds in memory."""
         now = self._monotonic()
         sums = {}
         for name, amount in amounts.items():
@@ -82,11 +81,9 @@ class LocalCounters:
         return sums
 
     async def ask(self, inquiry: Inquiry) -> list[Reply]:
-        """Asks in memory."""
         return self._spaces.ask(inquiry)
 
     async def put(self, name: str, values: Mapping[bytes, bytes], *, lifetime_seconds: float) -> None:
-        """Keeps in memory."""
         now = self._monotonic()
         self._kept = {old: kept for old, kept in self._kept.items() if kept[1] > now}
         known = self._kept[name][0] if name in self._kept else {}
@@ -94,7 +91,6 @@ class LocalCounters:
         self._kept[name] = (known, now + lifetime_seconds)
 
     async def get(self, name: str, fields: Sequence[bytes]) -> list[bytes | None]:
-        """Looks into memory."""
         values, expires_at = self._kept.get(name, ({}, 0.0))
         return [values.get(field) if expires_at > self._monotonic() else None for field in fields]
 
@@ -128,19 +124,15 @@ class FallbackCounters:
         return self._retry_at == 0.0
 
     async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
-        """Adds to the shared counters, or to the local ones."""
         return await self._run(lambda counters: counters.add(amounts, lifetime_seconds=lifetime_seconds))
 
     async def ask(self, inquiry: Inquiry) -> list[Reply]:
-        """Asks in the shared space, or in the local one."""
         return await self._run(lambda counters: counters.ask(inquiry))
 
     async def put(self, name: str, values: Mapping[bytes, bytes], *, lifetime_seconds: float) -> None:
-        """Keeps in the shared store, or in the local one."""
         await self._run(lambda counters: counters.put(name, values, lifetime_seconds=lifetime_seconds))
 
     async def get(self, name: str, fields: Sequence[bytes]) -> list[bytes | None]:
-        """Looks into the shared store, or into the local one."""
         return await self._run(lambda counters: counters.get(name, fields))
 
     async def _run(self, work: Callable[[Counters], Awaitable[T]]) -> T:
@@ -155,7 +147,6 @@ class FallbackCounters:
         return await work(self._local)
 
     async def close(self) -> None:
-        """Closes the shared ones."""
         await self._shared.close()
 
 

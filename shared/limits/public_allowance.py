@@ -13,7 +13,7 @@ from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.allowances import Grant, LimitMetrics, RateLimiter
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.limits.row_space import AnswerRule, Reason
+from ttmark.shared.limits.counting_filter import AnswerRule, Reason
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 

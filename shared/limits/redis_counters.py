@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from ttmark.shared.limits.row_space import (
+from ttmark.shared.limits.counting_filter import (
     CAPACITY,
     CELLS,
     LEAST_ROWS,
@@ -137,18 +137,17 @@ class RedisCounters:
     The budget is short: a limit that cannot be looked up must not hold a request up.
     """
 
-    def __init__(self, address: RedisAddress, *, budget_seconds: float = 0.25, connections: int = 16) -> None:
+    def __init__(self, address: RedisAddress, *, budget_seconds: float = 0.25) -> None:
         self._client = RedisClient(
             address,
             connect_seconds=budget_seconds,
             reply_seconds=budget_seconds,
             budget_seconds=budget_seconds,
-            connections=connections,
+            connections=16,
         )
 
     @property
     def shared(self) -> bool:
-        """Always."""
         return True
 
     async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
@@ -156,10 +155,7 @@ class RedisCounters:
         commands: list[Command] = []
         for name, amount in amounts.items():
             counter = f"{HASH_TAG}:count:{name}"
-            commands += [
-                ("INCRBY", counter, amount),
-                ("PEXPIRE", counter, int(1000 * lifetime_seconds)),
-            ]
+            commands += [("INCRBY", counter, amount), ("PEXPIRE", counter, int(1000 * lifetime_seconds))]
 
         async def add(redis: Conversation) -> dict[str, int]:
             replies = await redis.ask(*commands)
@@ -191,5 +187,4 @@ class RedisCounters:
         return await self._client.run(get)
 
     async def close(self) -> None:
-        """Closes idle connections."""
         await self._client.close()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.limits.row_space import (
+from ttmark.shared.limits.counting_filter import (
     CELLS,
     DIGEST_BYTES,
     FINDINGS_UNIT,

@@ -42,10 +42,7 @@ _PATTERNS = (
     (re.compile(r"(?i)\b([a-z][a-z0-9+]*://)[^/\s@]*@"), rf"\1{REDACTED}@"),
     (re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]{32,}(?![0-9A-Za-z])"), REDACTED),
     # 32 bytes in base64: 43 or 44 digits of which some are capitals, small letters and figures.
-    (
-        re.compile(r"(?<![\w/+-])(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])[\w/+-]{43,44}={0,1}(?![\w/+=-])"),
-        REDACTED,
-    ),
+    (re.compile(r"(?<![\w/+-])(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])[\w/+-]{43,44}={0,1}(?![\w/+=-])"), REDACTED),
 )
 _LONGEST_VALUE = 16_384
 # A word without white space, "@" and "=" that is too short for a key: no pattern can match.

@@ -104,5 +104,4 @@ class RequestIdMiddleware:
 
 
 def request_id(scope: Scope) -> str:
-    """The id of the request that `scope` belongs to."""
     return str(scope["state"]["request_id"])

@@ -1,7 +1,5 @@
 """Pages that the services serve to people: static files under a strict content security policy.
 
-Also here, a page and the files that it is made of, under a policy that lets nothing else run.
-
 Files in `shared/pages/static` (colours, layout, forms, small helpers) belong to every page and are served
 beside its own.
 """

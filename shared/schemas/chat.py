@@ -206,8 +206,7 @@ class ChatRequest(ChoiceFields):
         default=None, description="Older name of `max_completion_tokens`."
     )
     max_completion_tokens: Annotated[int, Field(ge=1), WholeNumber] | None = Field(
-        default=None,
-        description="Most tokens of the message.",
+        default=None, description="Most tokens of the message."
     )
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_CHAT_LOGPROBS), WholeNumber] | None = Field(

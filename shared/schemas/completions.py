@@ -50,8 +50,7 @@ class CompletionRequest(ChoiceFields):
         default=None, description="Puts the prompt in front of the completion; not with `logprobs`."
     )
     logprobs: Annotated[int, Field(ge=0, le=MAX_COMPLETION_LOGPROBS), WholeNumber] | None = Field(
-        default=None,
-        description="Log probabilities of each token and of so many alternatives.",
+        default=None, description="Log probabilities of each token and of so many alternatives."
     )
     best_of: Annotated[Literal[1] | None, NoTruthValue, not_supported("1")] = None
     suffix: Annotated[Literal[""] | None, not_supported()] = None

@@ -1,9 +1,4 @@
-"""Requests and responses of the detection service.
-
-Also here, what was found in a document: keys, passages, scores.
-
-Also here, what `GET /v1/keys` of the detection service answers.
-"""
+"""Requests and answers of the detection service: documents, what was found in them, and keys."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, Self
@@ -29,9 +24,7 @@ class DetectedKey(AnswerModel):
     version: int
     profile: str
     scheme: str | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="Of another system's key: its scheme.",
+        default=None, exclude_if=is_none, description="Of another system's key: its scheme."
     )
     pool_key: int | None = Field(default=None, description="Which key of its pool, from 0 on.")
     payload: int | None = Field(
@@ -131,8 +124,7 @@ class DetectionRequest(StrictModel):
         "reading counts, corrected for two.",
     )
     case: bool = Field(
-        default=False,
-        description="Adds a signed case to each result, for `ttmark case verify`.",
+        default=False, description="Adds a signed case to each result, for `ttmark case verify`."
     )
 
 
@@ -172,8 +164,7 @@ class LocalizedRequest(DetectionRequest):
     """Watermarked passages inside a longer document."""
 
     method: Literal["scan", "waterseeker"] = Field(
-        default="scan",
-        description="`waterseeker` is the published method.",
+        default="scan", description="`waterseeker` is the published method."
     )
 
 
@@ -227,11 +218,7 @@ class Message(AnswerModel):
     headline: str
     explanation: str
     caution: str = Field(description="What the answer does not say.")
-    language: str | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="Of these words (BCP 47).",
-    )
+    language: str | None = Field(default=None, exclude_if=is_none, description="Of these words (BCP 47).")
 
 
 class DocumentError(AnswerModel):
@@ -275,12 +262,10 @@ class DetectionResult(AnswerModel):
     tokens: int = Field(description="Of the reading that counts.")
     hypotheses: int = Field(description="How many were tried; `p_value` is corrected for them.")
     tokens_needed: int | None = Field(
-        default=None,
-        description="With `too_short`: fewer tokens are never enough at this fpr.",
+        default=None, description="With `too_short`: fewer tokens are never enough at this fpr."
     )
     tokens_typical: int | None = Field(
-        default=None,
-        description="With `too_short`: half of the measured texts needed so many tokens.",
+        default=None, description="With `too_short`: half of the measured texts needed so many tokens."
     )
     p_value: float | None = None
     log10_p: float | None = None
@@ -288,27 +273,21 @@ class DetectionResult(AnswerModel):
     scored_blocks: int | None = None
     key: DetectedKey | None = Field(default=None, description="Set when the verdict is `watermarked`.")
     pool_keys_found: int | None = Field(
-        default=None,
-        description="With a pool: how many of its keys reach `fpr` alone.",
+        default=None, description="With a pool: how many of its keys reach `fpr` alone."
     )
     segments: list[Segment] | None = Field(default=None, description="The passages found, in order.")
     foreign_marks: list[ForeignMarkFound] | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="Marks of other systems, each at `fpr`.",
+        default=None, exclude_if=is_none, description="Marks of other systems, each at `fpr`."
     )
     evidence: list[BlockEvidence] | None = None
     reading: Literal["as_sent", "normalized"] | None = Field(
-        default=None,
-        description="Which reading counts. Characters are always those of the text as sent.",
+        default=None, description="Which reading counts. Characters are always those of the text as sent."
     )
     normalization: NormalizationReport | None = Field(
         default=None, description="Null for a document that came as token ids."
     )
     metadata: list[FoundManifest] | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="C2PA manifests in the text, in order.",
+        default=None, exclude_if=is_none, description="C2PA manifests in the text, in order."
     )
     asked_before: AskedBefore | None = Field(
         default=None,
@@ -316,14 +295,10 @@ class DetectionResult(AnswerModel):
         description="What was said of a passage before its answers were used up.",
     )
     reads_back: bool | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="False: the text that the token ids spell has others.",
+        default=None, exclude_if=is_none, description="False: the text that the token ids spell has others."
     )
     case: str | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="With `case`: the signed case, to be saved as it is.",
+        default=None, exclude_if=is_none, description="With `case`: the signed case, to be saved as it is."
     )
 
 
@@ -331,11 +306,64 @@ class DetectionResponse(AnswerModel):
     """Results in the order of the inputs."""
 
     results: list[DetectionResult]
-    skipped_keys: list[str] = Field(
-        default=[],
-        description="Keys not tried for want of their tokenizer.",
-    )
+    skipped_keys: list[str] = Field(default=[], description="Keys not tried for want of their tokenizer.")
     request_id: str
+
+
+class MarkedShare(AnswerModel):
+    """How much of a text stands in passages that carry the mark, words edited inside of them included."""
+
+    estimate: float = Field(ge=0, le=1)
+    low: float = Field(ge=0, le=1, description="Lower end of a 95 % interval.")
+    high: float = Field(ge=0, le=1)
+
+
+ReaderState = Literal["none", "down", "not_needed", "read"]
+
+
+class ConversationMessage(AnswerModel):
+    """A message of a conversation, and what all up to it say together."""
+
+    id: str
+    tokens: int
+    error: DocumentError | None = Field(
+        default=None, exclude_if=is_none, description="Why the message was left out, if it was."
+    )
+    log10_e: float | None = Field(
+        default=None, description="Of the messages up to this one; 1 / E is a p-value wherever one stops."
+    )
+    key: DetectedKey | None = Field(
+        default=None, description="The key that the message speaks for; by itself it may prove little."
+    )
+
+
+class CombinedResult(DetectionResult):
+    """Outcome for one document, by the likelihood ratio."""
+
+    log10_e: float | None = Field(default=None, description="log10 of the mean E-value; 1 / E is a p-value.")
+    reader: ReaderState | None = Field(
+        default=None,
+        description="Whether a language model read along; `not_needed`: the answer stood without; "
+        "`down`: it does not answer.",
+    )
+    scope: Literal["whole", "passages"] | None = Field(
+        default=None,
+        description="With `watermarked`: whether `segments` stand out, or the evidence is of the "
+        "whole text. Neither says that all words are the model's.",
+    )
+    marked_share: MarkedShare | None = Field(default=None, description="With `watermarked`.")
+    weak: bool | None = Field(
+        default=None, description="Not found, but with a p-value of at most 100 times `fpr`, and 0.01."
+    )
+    messages: list[ConversationMessage] | None = Field(
+        default=None, exclude_if=is_none, description="Of a conversation: its messages in order."
+    )
+
+
+class CombinedResponse(DetectionResponse):
+    """Results in the order of the inputs; of a conversation one."""
+
+    results: list[CombinedResult]  # type: ignore[assignment]
 
 
 class DetectionKeyVersion(AnswerModel):
@@ -374,8 +402,7 @@ class DetectionKeys(AnswerModel):
     keys: list[DetectionKey]
     scopes: list[str] = Field(description="Scopes of the access token that was sent.")
     rates: list[float] | None = Field(
-        default=None,
-        description="The values of `fpr` that it may ask with; null: any.",
+        default=None, description="The values of `fpr` that it may ask with; null: any."
     )
     limits: DetectionLimits
     case_days: float | None = Field(default=None, description="How long a case is kept; null: none can be.")

@@ -70,11 +70,9 @@ class ExtractionResponse(AnswerModel):
 
     text: str = Field(description="Empty where there are `parts`.")
     encoding: str | None = Field(
-        default=None,
-        description="Of the file's characters; left out where the format says it.",
+        default=None, description="Of the file's characters; left out where the format says it."
     )
     title: str | None = Field(default=None, description="Of a mail: its subject and who sent it.")
     parts: list[ExtractedPart] | None = Field(
-        default=None,
-        description="The mails of an mbox file, or the rows of a csv file.",
+        default=None, description="The mails of an mbox file, or the rows of a csv file."
     )

@@ -1,7 +1,4 @@
-"""Field types that several requests share.
-
-Also here, what the bodies of requests and answers have in common.
-"""
+"""Field types, and base classes of bodies, that several requests and answers share."""
 
 from typing import Annotated, Any, Literal
 

@@ -9,6 +9,7 @@ from ttmark.shared.schemas.detection import (
     DEFAULT_FPR,
     AlignedRequest,
     CombinedRequest,
+    CombinedResult,
     DetectionRequest,
     DetectionResult,
     DirectRequest,
@@ -18,7 +19,6 @@ from ttmark.shared.schemas.detection import (
     LocalizedRequest,
     Phase,
 )
-from ttmark.shared.schemas.detection_combined import CombinedResult
 from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, StrictModel
 
 MOST_DOCUMENTS = 100_000
@@ -75,9 +75,7 @@ class JobOptions(StrictModel):
         kind = _REQUESTS[self.mode]
         named = (self.model_fields_set & kind.model_fields.keys()) - {"inputs"}
         return kind.model_construct(
-            _fields_set=named | {"inputs"},
-            inputs=documents,
-            **{name: getattr(self, name) for name in named},
+            _fields_set=named | {"inputs"}, inputs=documents, **{name: getattr(self, name) for name in named}
         )
 
 

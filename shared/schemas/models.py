@@ -1,7 +1,4 @@
-"""`GET /v1/models`: the models, and the watermarks that the caller's keys give them.
-
-Also here, `POST /tokenize` and `POST /detokenize`, as vLLM has them.
-"""
+"""Models, their watermarks and their tokenizers: `/v1/models`, and `/tokenize`, `/detokenize` as in vLLM."""
 
 from typing import Annotated, Literal, Self
 
@@ -20,8 +17,7 @@ class ModelProfile(BaseModel):
     scheme: str
     block_size: int
     payloads: int | None = Field(
-        default=None,
-        description="How many payloads its keys take, from 0 on; null: none.",
+        default=None, description="How many payloads its keys take, from 0 on; null: none."
     )
     key_ids: list[str] = Field(description="The caller's keys that can mark.")
 
@@ -72,8 +68,7 @@ class TokenizeRequest(RequestPart):
         description="Whether the tokenizer adds its special tokens to a `prompt`; not beside `messages`.",
     )
     add_generation_prompt: bool | None = Field(
-        default=None,
-        description="Whether the opening of an answer ends the conversation.",
+        default=None, description="Whether the opening of an answer ends the conversation."
     )
     return_token_strs: bool | None = Field(default=None, description="Adds `token_strs`.")
     tools: Tools | None = Field(default=None, description="Functions that the chat template shows.")

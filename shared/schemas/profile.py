@@ -51,11 +51,7 @@ class Profile(BaseModel):
         watermark = Watermark(
             data["scheme"], block_size, data.get("context_width"), data.get("parameters") or None
         )
-        return {
-            **data,
-            "context_width": watermark.context_width,
-            "parameters": dict(watermark.parameters),
-        }
+        return {**data, "context_width": watermark.context_width, "parameters": dict(watermark.parameters)}
 
     @model_validator(mode="after")
     def _several_payloads(self) -> Self:

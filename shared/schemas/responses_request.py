@@ -158,10 +158,7 @@ Input = Annotated[
     ),
 ]
 Metadata = Annotated[
-    dict[
-        Annotated[str, Field(max_length=64)],
-        Annotated[str, Field(max_length=512)],
-    ],
+    dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]],
     Field(max_length=MAX_METADATA),
     says(f"must map at most {MAX_METADATA} names of 64 characters to texts of 512"),
 ]

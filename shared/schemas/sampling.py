@@ -55,10 +55,7 @@ Choice = Annotated[
     list[NonEmptyText],
     Field(min_length=1, max_length=MAX_CHOICE_TEXTS, fail_fast=True, description="One of these texts."),
 ]
-LarkGrammar = Annotated[
-    NonEmptyText,
-    Field(description="A grammar in llguidance's Lark, or in GBNF."),
-]
+LarkGrammar = Annotated[NonEmptyText, Field(description="A grammar in llguidance's Lark, or in GBNF.")]
 
 
 class StructuredOutputs(RequestPart):
@@ -132,10 +129,7 @@ class SamplingFields(RequestPart):
             Field(max_length=MAX_BAD_WORDS, fail_fast=True),
         ]
         | None
-    ) = Field(
-        default=None,
-        description="Words that a completion may not have, after a blank or not.",
-    )
+    ) = Field(default=None, description="Words that a completion may not have, after a blank or not.")
     seed: Annotated[int, WholeNumber] | None = Field(
         default=None,
         description="The same seed gives the same completion; beside other requests only with "
@@ -150,10 +144,7 @@ class SamplingFields(RequestPart):
         description="Divides the logits above 0 of tokens that are there already, and multiplies the "
         "others. 1: off. ",
     )
-    logit_bias: LogitBias | None = Field(
-        default=None,
-        description="Token id to what is added to its logit.",
-    )
+    logit_bias: LogitBias | None = Field(default=None, description="Token id to what is added to its logit.")
     stream: bool | None = Field(default=None, description="Server-sent events instead of one JSON object.")
     user: str | None = Field(default=None, description="Accepted and not looked at.")
     ignore_eos: bool | None = Field(default=None, description="Goes on past the end of text.")

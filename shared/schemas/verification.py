@@ -1,7 +1,4 @@
-"""`POST /v1/watermark/verify`: detection by whoever runs the model, with what the model says of the text.
-
-Also here, `POST /v1/readings`: how likely the model finds each part of a text.
-"""
+"""What a model says of a text: `POST /v1/watermark/verify` with its verdict, `POST /v1/readings` without."""
 
 from typing import Annotated, Literal, Self
 
@@ -49,8 +46,7 @@ class VerificationRequest(StrictModel):
         default=None, description="Key ids to try; left out: all for this model's tokenizer."
     )
     fpr: Annotated[float, Field(ge=1e-100, le=0.1)] = Field(
-        default=DEFAULT_FPR,
-        description="False positive rate, all hypotheses counted.",
+        default=DEFAULT_FPR, description="False positive rate, all hypotheses counted."
     )
 
     @model_validator(mode="after")

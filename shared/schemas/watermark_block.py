@@ -25,12 +25,10 @@ class WatermarkOptions(ClosedPart):
         default=None, description="`false` needs the scope generate:unwatermarked; on by default."
     )
     content: Literal["code"] | None = Field(
-        default=None,
-        description="The text is to be code, for the service's policy.",
+        default=None, description="The text is to be code, for the service's policy."
     )
     show_blocks: bool | None = Field(
-        default=None,
-        description="Adds to each piece of a stream whether it is a marked block.",
+        default=None, description="Adds to each piece of a stream whether it is a marked block."
     )
     payload: Annotated[int, Field(ge=0), WholeNumber] | None = Field(
         default=None,
@@ -71,9 +69,7 @@ class WatermarkBlock(Receipt):
         "disabled, confined, policy."
     )
     policy: str | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="The rule of the marking policy that decided.",
+        default=None, exclude_if=is_none, description="The rule of the marking policy that decided."
     )
     key_id: str | None = None
     key_version: int | None = None
@@ -92,9 +88,7 @@ class WatermarkBlock(Receipt):
         description="Where the visible label stands; `structured_output`: in no completion.",
     )
     aigc: dict[str, str] | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="Metadata `AIGC` (GB 45438-2025).",
+        default=None, exclude_if=is_none, description="Metadata `AIGC` (GB 45438-2025)."
     )
     choices: list[Receipt] | None = Field(
         default=None,

@@ -57,16 +57,16 @@ class AuditEvent:
         case_id: the stored case that it was done to.
         item_id: the item of the queue that it was done to; `state` is the one that it has since.
         reason: why it was refused, or why a text carries no watermark.
-    route: the route that was asked.
-    tokens: of `key.limit` tokens after which a version is due for rotation, of `key.generate` tokens of the
-        prompts, of `key.generated` tokens that were written until it ended or was cancelled, of `key.detect`
-        and `text.read` tokens that were read.
-    keys: `key id/version` of all that a detection tried, or whose PRF keys were exported.
-    verdicts: how many documents got each.
-    rule: of the marking policy, that decided.
-    before: of `audit.prune` the time from which on records stay, whatever they are.
-    commitment: to the PRF keys of a version of ours that was made, or that is made public now.
-    removed: of `audit.remove` the chain that lost records, their numbers, times and last hash.
+        route: the route that was asked.
+        tokens: of `key.limit` tokens after which a version is due for rotation, of `key.generate` tokens of
+            the prompts, of `key.generated` tokens that were written until it ended or was cancelled, of
+            `key.detect` and `text.read` tokens that were read.
+        keys: `key id/version` of all that a detection tried, or whose PRF keys were exported.
+        verdicts: how many documents got each.
+        rule: of the marking policy, that decided.
+        before: of `audit.prune` the time from which on records stay, whatever they are.
+        commitment: to the PRF keys of a version of ours that was made, or that is made public now.
+        removed: of `audit.remove` the chain that lost records, their numbers, times and last hash.
     """
 
     action: Action

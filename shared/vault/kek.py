@@ -1,7 +1,4 @@
-"""The key-encryption key, which wraps the data key of every record.
-
-Also here, the data key of one record: seals the secrets in it and authenticates the whole.
-"""
+"""The keys that seal records: a data key for each record, wrapped by the key-encryption key."""
 
 import hashlib
 import hmac

@@ -122,7 +122,6 @@ class LedgerFile(Ledger):
 
     @property
     def unsaved(self) -> int:
-        """As in `Ledger`."""
         return len(self._unsaved)
 
     def check(self, kind: str, record_id: str, envelope: Envelope | None, before: Sighting | None) -> None:

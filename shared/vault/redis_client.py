@@ -159,8 +159,6 @@ class RedisChanges:
         self._durability = Durability(client.address, wait_seconds=client.reply_seconds)
 
     async def ask(self, command: Command) -> Any:
-        """The reply."""
-
         async def ask(redis: Conversation) -> Any:
             return (await redis.ask(command))[0]
 
@@ -177,5 +175,4 @@ class RedisChanges:
         return await self._client.run(ask)
 
     async def close(self) -> None:
-        """Closes connections."""
         await self._client.close()

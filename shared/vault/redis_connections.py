@@ -1,9 +1,7 @@
-"""A small pool of Redis connections that are used for one conversation at a time.
+"""Connections to Redis: where it is, from a URL, and a small pool used for one conversation at a time.
 
 redis-py's own pool is not used: a connection whose conversation did not end in order (cancelled, timed
 out, cut) must never serve another caller, who would read the reply to somebody else's command.
-
-Also here, where a Redis is and how to log in, read from a URL.
 """
 
 import asyncio
@@ -150,7 +148,7 @@ class Conversation:
         try:
             async with asyncio.timeout(limit):
                 await self.connection.send_packed_command(self.connection.pack_commands(commands))
-                return [await self._read() for _ in commands]
+                return [await self.connection.read_response(timeout=math.inf) for _ in commands]
         except TimeoutError as error:
             raise RedisTimeoutError(f"no reply within {limit:g} s") from error
 
@@ -162,9 +160,6 @@ class Conversation:
                 return await self.connection.read_response(timeout=math.inf, disconnect_on_error=False)
         except TimeoutError:
             return None
-
-    async def _read(self) -> Any:
-        return await self.connection.read_response(timeout=math.inf)
 
 
 HASH_TAG = "{ttmark}"

@@ -76,8 +76,6 @@ class RedisStore:
         return await self._client.run(add) if commands else {}
 
     async def counts(self) -> dict[str, int]:
-        """The lasting counters."""
-
         async def read(redis: Conversation) -> dict[str, int]:
             (flat,) = await redis.ask(("HGETALL", VOLUME_HASH))
             return {name.decode(): int(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}

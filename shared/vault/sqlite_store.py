@@ -1,7 +1,4 @@
-"""The embedded store: one SQLite file, used when there is a single machine.
-
-Also here, one SQLite file and the thread that owns its connection.
-"""
+"""The embedded store: one SQLite file and the thread that owns its connection, for a single machine."""
 
 import asyncio
 import os
@@ -18,6 +15,7 @@ from ttmark.shared.vault.store import Stored
 T = TypeVar("T")
 
 _RETRY_SECONDS = 0.01
+_BUSY_SECONDS = 2.0
 
 
 class SqliteFile:
@@ -30,11 +28,10 @@ class SqliteFile:
         schema: statements that make what is missing.
     """
 
-    def __init__(self, name: str, path: Path, schema: Sequence[str], *, busy_seconds: float = 2.0) -> None:
+    def __init__(self, name: str, path: Path, schema: Sequence[str]) -> None:
         self._name = name
         self._path = path
         self._schema = schema
-        self._busy_seconds = busy_seconds
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sqlite")
         self._connection: sqlite3.Connection | None = None
         self._closed = False
@@ -87,7 +84,7 @@ class SqliteFile:
     def _open(self) -> sqlite3.Connection:
         os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
         connection = sqlite3.connect(
-            self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
+            self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
             self._enter_wal_mode(connection)
@@ -101,7 +98,7 @@ class SqliteFile:
 
     def _enter_wal_mode(self, connection: sqlite3.Connection) -> None:
         """Waits for others that open the same new file: SQLite does not, where a mode is changed."""
-        deadline = time.monotonic() + self._busy_seconds
+        deadline = time.monotonic() + _BUSY_SECONDS
         while True:
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -129,8 +126,8 @@ RETURNING value
 class SqliteStore:
     """RecordStore in a `SqliteFile`."""
 
-    def __init__(self, path: Path, *, busy_seconds: float = 2.0) -> None:
-        self._file = SqliteFile(f"key store {path}", path, (_RECORDS, _COUNTS), busy_seconds=busy_seconds)
+    def __init__(self, path: Path) -> None:
+        self._file = SqliteFile(f"key store {path}", path, (_RECORDS, _COUNTS))
 
     async def get(self, kind: str, record_id: str) -> Stored | None:
         return await self._file.run(lambda connection: _select(connection, kind, record_id))
@@ -175,7 +172,6 @@ class SqliteStore:
         return await self._file.change(write) if amounts else {}
 
     async def counts(self) -> dict[str, int]:
-        """The lasting counters."""
         return await self._file.run(
             lambda connection: dict(connection.execute("SELECT name, value FROM counts").fetchall())
         )

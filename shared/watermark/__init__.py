@@ -1,8 +1,8 @@
 """The watermark core: pure functions of tokens, keys and probabilities."""
 
 from ttmark.shared.watermark.detectors.alignment import AlignedEvidence, detect_aligned
+from ttmark.shared.watermark.detectors.block_scores import DirectEvidence, detect_direct
 from ttmark.shared.watermark.detectors.localized import LocalizedEvidence, detect_localized
-from ttmark.shared.watermark.detectors.positions import DirectEvidence, detect_direct
 from ttmark.shared.watermark.detectors.segments import Segment
 from ttmark.shared.watermark.nulls import corrected
 from ttmark.shared.watermark.prf import ContextTracker, key_lanes, scored_positions

@@ -1,9 +1,7 @@
-"""The distribution of scores in text without watermark, exact for every scheme.
+"""The distribution of scores in text without watermark, exact for every scheme, and its upper tails.
 
-Also here, upper tails of the binomial and gamma distributions as natural logarithms, far beyond 1e-308.
-
-A tail is its largest term times a series of falling ratios, summed relative to that term; nothing
-underflows. scipy's `logsf` gives -inf or loses all digits below about 1e-300.
+Tails are natural logarithms, far beyond 1e-308: the largest term times a series of falling ratios, summed
+relative to that term; nothing underflows. scipy's `logsf` gives -inf or loses all digits below about 1e-300.
 """
 
 import math

@@ -1,18 +1,15 @@
-"""The keyed PRF over tokens: SipHash-2-4-128 of context || suffix, four little-endian bytes a token.
+"""The keyed PRF over tokens, and which contexts it is keyed by.
 
-A context is absorbed once and its state is reused for every block that may follow it, so that a
-candidate costs its own words and the finalisation. See `docs/spec.md`, section "PRF".
-
-Also here, SipHash-2-4-128 on 64-bit lanes (Aumasson and Bernstein 2012; reference code, 128-bit output).
+The PRF is SipHash-2-4-128 (Aumasson and Bernstein 2012; reference code, 128-bit output) of context || suffix,
+four little-endian bytes a token. A context is absorbed once and its state is reused for every block that may
+follow it, so that a candidate costs its own words and the finalisation. See `docs/spec.md`, section "PRF".
 
 Unsigned lanes are updated in place, in chunks that stay in cache. The two halves of a round are alike, so
 lanes are worked on in twos: half as many array operations. On the few hundred blocks of a usual text the
 number of operations counts, so every operand is contiguous and as large as the other.
 
-Also here, which blocks are keyed, and by what: the H tokens before a block, each context once.
-
-The generator (`ContextTracker`) and the detector (`scored_positions`) follow the same rule; see
-`docs/spec.md`, section "Contexts".
+A block is keyed by the H tokens before it, each context once. The generator (`ContextTracker`) and the
+detector (`scored_positions`) follow the same rule; see `docs/spec.md`, section "Contexts".
 """
 
 from collections.abc import Iterator, Sequence

@@ -15,8 +15,8 @@ from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark import ContextTracker, Watermark, detect_direct, key_lanes
 from ttmark.shared.watermark.detectors.alignment import BETA, aligned_score
+from ttmark.shared.watermark.detectors.block_scores import position_scores
 from ttmark.shared.watermark.detectors.localized import METHODS, find_peaks
-from ttmark.shared.watermark.detectors.positions import position_scores
 from ttmark.shared.watermark.prf import absorb_context, prf_words
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -16,7 +16,7 @@ from ttmark.detect_service.portable_mark import answer_for
 from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
 from ttmark.shared.schemas.profile import ForeignProfile, Profile
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark.detectors.positions import check_tokens
+from ttmark.shared.watermark.detectors.block_scores import check_tokens
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 from ttmark.shared.watermark.foreign.vllm_gumbel import VllmGumbel, philox
 

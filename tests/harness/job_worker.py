@@ -16,9 +16,9 @@ from ttmark.detect_service.jobs.job_store import Claim, JobStore, PartAnswer
 from ttmark.detect_service.jobs.jobs import JobMetrics
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.services.detection_stores import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
-from ttmark.services.stores_beside_keys import open_jobs
 from ttmark.shared.vault.audit_events import no_audit
 
 Moment = Literal["claimed", "examined", "answered"]

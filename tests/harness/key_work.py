@@ -7,8 +7,8 @@ from typing import Any
 
 from ttmark.services.cli.main import app
 from ttmark.services.local.provision import TENANT, provision
-from ttmark.services.runtime import one_clear_line
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import one_clear_line
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.chain_check import verify_folder
 from ttmark.shared.audit.segments import segments

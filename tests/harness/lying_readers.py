@@ -14,10 +14,10 @@ from tests.unit.watermark.likelihood.test_evidence import LIARS
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence, ratios_of
 from ttmark.shared.watermark.likelihood.forward_backward import find_passes
+from ttmark.shared.watermark.likelihood.hidden_markov_model import Rows
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, draw_seed, gate
 from ttmark.shared.watermark.likelihood.laws import Floats
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.rows import Rows
 
 LEVELS = (1e-2, 1e-3, 1e-4)
 TOKENS = 80

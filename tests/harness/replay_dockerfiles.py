@@ -24,6 +24,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 MOVED = ("/src", "/opt", "/models", "/state", "/audit", "/cache", "/tmp")
 NEEDS_ROOT = ("useradd", "chown")
+MODULES = {"gen": "generation_service", "detect": "detection_service"}
+"""Of each service where it has another name."""
 IMPORTED_LATE = {"detect": ["ttmark.detect_service.extraction.readers"]}
 """Of each service, what it imports only once it is used, in a process of its own."""
 
@@ -129,7 +131,7 @@ def _run(image: Image, command: str) -> None:
 def check(image: Image, absent: tuple[str, ...]) -> None:
     """Imports the service that CMD starts, with the image's interpreter and nothing of the repository."""
     service = image.entry[-1]
-    modules = ", ".join([f"ttmark.services.{service}", *IMPORTED_LATE.get(service, [])])
+    modules = ", ".join([_module(service), *IMPORTED_LATE.get(service, [])])
     code = (
         f"import importlib.util, sys, {modules};"
         f"found = [name for name in {absent!r} if importlib.util.find_spec(name)];"
@@ -143,6 +145,10 @@ def check(image: Image, absent: tuple[str, ...]) -> None:
         check=True,
         stdout=subprocess.DEVNULL,
     )
+
+
+def _module(service: str) -> str:
+    return f"ttmark.services.{MODULES.get(service, service)}"
 
 
 def main() -> None:
@@ -159,10 +165,7 @@ def main() -> None:
             image = replay(dockerfile, Path(root), arguments)
             check(image, absent=() if image.entry[-1] == "gen" else ("torch", "transformers"))
             size = sum(path.stat().st_size for path in (image.root / "opt").rglob("*") if path.is_file())
-            print(
-                f"{dockerfile.name}: every step runs, ttmark.services.{image.entry[-1]} imports, "
-                f"{size >> 20} MiB"
-            )
+            print(f"{dockerfile.name}: every step runs, {_module(image.entry[-1])} imports, {size >> 20} MiB")
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ import httpx
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
-from ttmark.services.detect import build_detection_service
-from ttmark.services.gen import build_generation_service
+from ttmark.services.detection_service import build_detection_service
+from ttmark.services.generation_service import build_generation_service
 from ttmark.services.local.provision import TENANT, LocalSetup, provision
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings

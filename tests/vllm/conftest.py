@@ -16,7 +16,7 @@ from transformers import DeepseekV3Config, Gemma3TextConfig, LlamaConfig
 from tests.harness.random_model import save_random_model
 from tests.vllm.every_kind import Maker
 from ttmark.gen_service.engine import Delta, Engine, EngineSettings, GenerationRequest
-from ttmark.services.models import VLLM_ENVIRONMENT
+from ttmark.services.served_models import VLLM_ENVIRONMENT
 from ttmark.shared.tokenization import TextTokenizer
 
 for _name, _value in (VLLM_ENVIRONMENT | {"VLLM_CPU_KVCACHE_SPACE": "1"}).items():

@@ -15,7 +15,11 @@ from ttmark.services.local.provision import LocalSetup
 if find_spec("vllm"):
     # Of what every start would import again, the half that is in the service's own process.
     multiprocessing.get_context("forkserver").set_forkserver_preload(
-        ["ttmark.services.gen", "ttmark.services.cli.serve", "ttmark.gen_service.vllm_engine.vllm_engine"]
+        [
+            "ttmark.services.generation_service",
+            "ttmark.services.cli.serve",
+            "ttmark.gen_service.vllm_engine.vllm_engine",
+        ]
     )
 ENGINE = "block_size: 32\nmax_model_len: 512\nmax_num_batched_tokens: 512\nnum_gpu_blocks_override: 60\n"
 

@@ -1,11 +1,8 @@
-"""The penalised alignment of Algorithm 2 for blocks of any size.
+"""Aligned detection: finds the watermark again after edits, by a penalised alignment (paper, Algorithm 2).
 
-Also here, decoys: what a statistic would have been under other keys.
-
-The scores of a text under a random key are independent draws from the scheme's null, so decoys are
-drawn instead of hashed. The generator is keyed by text and PRF key: every replica gives the same answer.
-
-Also here, aligned detection: finds the watermark again after edits (paper, Algorithm 2).
+A p-value comes from a null table or from decoys: what the statistic would have been under other keys. The
+scores of a text under a random key are independent draws from the scheme's null, so decoys are drawn instead
+of hashed. The generator is keyed by text and PRF key: every replica gives the same answer.
 """
 
 import hashlib
@@ -16,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.positions import check_tokens, position_scores
-from ttmark.shared.watermark.pauses import STEPS, pause, paused_ranges
+from ttmark.shared.watermark.detectors.block_scores import check_tokens, position_scores
+from ttmark.shared.watermark.interruption import STEPS, pause, paused_ranges
 from ttmark.shared.watermark.watermark import Watermark
 
 # Sequences from which on a step of all of them in numpy costs less than a step of each in Python.
@@ -140,11 +137,7 @@ class AlignedEvidence:
 
 
 def detect_aligned(
-    watermark: Watermark,
-    prf_key: bytes,
-    tokens: Sequence[int] | NDArray[np.int64],
-    *,
-    beta: float = BETA,
+    watermark: Watermark, prf_key: bytes, tokens: Sequence[int] | NDArray[np.int64], *, beta: float = BETA
 ) -> AlignedEvidence:
     """Test a text whose block boundaries may have moved; `beta` is the price of a skipped token.
 

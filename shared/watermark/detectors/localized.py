@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.alignment import DECOYS, decoy_log10_p, decoy_scores
-from ttmark.shared.watermark.detectors.positions import check_tokens, position_scores
+from ttmark.shared.watermark.detectors.block_scores import check_tokens, position_scores
 from ttmark.shared.watermark.detectors.scan import best_scores, scan_parameters, scan_peaks
 from ttmark.shared.watermark.detectors.segments import Peak, Segment, disjoint, log10_expected, log10_family
 from ttmark.shared.watermark.detectors.waterseeker import (
@@ -96,10 +96,7 @@ def localized_evidence(
 
 
 def find_peaks(
-    watermark: Watermark,
-    method: Method,
-    scores: NDArray[np.float64],
-    is_reported: Callable[[float], bool],
+    watermark: Watermark, method: Method, scores: NDArray[np.float64], is_reported: Callable[[float], bool]
 ) -> list[Peak]:
     """The candidate segments of `method`, best first; tokens counted from the first block's."""
     if method == "scan":

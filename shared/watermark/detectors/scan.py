@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.segments import Peak
-from ttmark.shared.watermark.pauses import paused_ranges
+from ttmark.shared.watermark.interruption import paused_ranges
 
 DRIFT_PER_TOKEN = 0.15
 SKIP = 5.0
@@ -57,13 +57,10 @@ def sharpened(values: list[float], block_size: int, peak: Peak, drift: float) ->
     return Peak(inner.start, inner.end, peak.score)
 
 
-def best_peak(
-    values: list[float], block_size: int, drift: float, start: int, end: int, *, skip: float = SKIP
-) -> Peak:
+def best_peak(values: list[float], block_size: int, drift: float, start: int, end: int) -> Peak:
     """The best local alignment within the tokens [start, end); score 0 where nothing is positive.
 
-    `values[i]` is the z of the block that starts at token i; `drift` is the cost of a block, `skip` that
-    of a token left out.
+    `values[i]` is the z of the block that starts at token i; `drift` is the cost of a block.
     """
     best, drop = Peak(start, start, 0.0), drift * GAP / block_size
     # D of the alignments at the last r boundaries, their best D and their start, by boundary modulo r.
@@ -73,7 +70,7 @@ def best_peak(
     slot = (start + block_size - 1) % block_size
     for first, stop in paused_ranges(start, end - block_size + 1):
         for block, value in enumerate(values[first:stop], first):
-            skipped, top, origin = scores[slot] - skip, tops[slot], origins[slot]
+            skipped, top, origin = scores[slot] - SKIP, tops[slot], origins[slot]
             slot = block % block_size
             score = scores[slot] + value - drift
             if score >= skipped:
@@ -90,29 +87,16 @@ def best_peak(
     return best
 
 
-def best_scores(
-    chunks: Iterable[NDArray[np.float64]],
-    block_size: int,
-    count: int,
-    *,
-    drift_per_token: float = DRIFT_PER_TOKEN,
-    skip: float = SKIP,
-) -> NDArray[np.float64]:
+def best_scores(chunks: Iterable[NDArray[np.float64]], block_size: int, count: int) -> NDArray[np.float64]:
     """At least the score of `best_peak` of `count` sequences [count]; chunks [positions, count]."""
     best = np.zeros(count)
-    runs = best_scores_so_far(chunks, block_size, count, drift_per_token=drift_per_token, skip=skip)
-    for _, so_far in runs:
+    for _, so_far in best_scores_so_far(chunks, block_size, count):
         best = so_far
     return best
 
 
 def best_scores_so_far(
-    chunks: Iterable[NDArray[np.float64]],
-    block_size: int,
-    count: int,
-    *,
-    drift_per_token: float = DRIFT_PER_TOKEN,
-    skip: float = SKIP,
+    chunks: Iterable[NDArray[np.float64]], block_size: int, count: int
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """After each chunk the positions so far and their `best_scores`, in one array that changes.
 
@@ -122,9 +106,9 @@ def best_scores_so_far(
     best, skipped = np.zeros(count), np.empty(count)
     boundary = block_size
     for chunk in chunks:
-        for scores in chunk - drift_per_token * block_size:
+        for scores in chunk - DRIFT_PER_TOKEN * block_size:
             current = values[boundary % block_size]
-            np.subtract(values[(boundary - 1) % block_size], skip, out=skipped)
+            np.subtract(values[(boundary - 1) % block_size], SKIP, out=skipped)
             current += scores
             np.maximum(current, skipped, out=current)
             np.maximum(current, 0.0, out=current)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.segments import Peak
-from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.interruption import pause
 
 WINDOW = 50
 TOP_WINDOWS = 20

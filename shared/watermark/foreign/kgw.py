@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.foreign.evidence import ForeignEvidence, ForeignMark, Tokens
+from ttmark.shared.watermark.foreign.foreign_mark import ForeignEvidence, ForeignMark, Tokens
 from ttmark.shared.watermark.foreign.torch_random import Permutation, randperm
-from ttmark.shared.watermark.pauses import MadeOnce, aside, pause
+from ttmark.shared.watermark.interruption import MadeOnce, aside, pause
 
 _TABLE_SIZE = 1_000_003
 _SEED_LIMIT = (1 << 64) - 1

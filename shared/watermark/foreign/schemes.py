@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ttmark.shared.watermark.foreign.evidence import ForeignMark
-from ttmark.shared.watermark.foreign.gumbel_text import SglangGumbel
+from ttmark.shared.watermark.foreign.foreign_mark import ForeignMark
 from ttmark.shared.watermark.foreign.kgw import Kgw
+from ttmark.shared.watermark.foreign.sglang_gumbel import SglangGumbel
 from ttmark.shared.watermark.foreign.synthid_text import SynthIdText
 from ttmark.shared.watermark.foreign.vllm_gumbel import VllmGumbel
 

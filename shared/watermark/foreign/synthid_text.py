@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.foreign.evidence import ForeignEvidence, ForeignMark, Tokens
+from ttmark.shared.watermark.foreign.foreign_mark import ForeignEvidence, ForeignMark, Tokens
 from ttmark.shared.watermark.foreign.torch_random import randint
 from ttmark.shared.watermark.prf import first_occurrences
 

@@ -8,7 +8,7 @@ from threading import local
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.pauses import paused_ranges
+from ttmark.shared.watermark.interruption import paused_ranges
 
 Words = NDArray[np.int64]
 

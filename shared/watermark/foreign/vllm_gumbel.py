@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.foreign.evidence import ForeignMark, Tokens, smallest_count
-from ttmark.shared.watermark.foreign.gumbel_text import GumbelText, KeyScores, log10_tail
+from ttmark.shared.watermark.foreign.foreign_mark import ForeignMark, Tokens, smallest_count
+from ttmark.shared.watermark.foreign.sglang_gumbel import GumbelText, KeyScores, log10_tail
 from ttmark.shared.watermark.prf import first_occurrences
 
 Words = NDArray[np.uint64]

@@ -1,6 +1,6 @@
-"""How strongly a text carries the mark of some keys: E, and a p-value as sharp as the question needs.
+"""How strongly texts carry the mark of some keys: E, and a p-value as sharp as the question needs.
 
-Also here, several messages as one question: E multiplies, message by message, and one may stop at any time.
+Of a conversation E multiplies, message by message, and one may stop at any time.
 """
 
 import math
@@ -12,14 +12,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.positions import check_tokens
+from ttmark.shared.watermark.detectors.block_scores import check_tokens
+from ttmark.shared.watermark.interruption import MadeOnce, pause
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_mean, log10_of
+from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Ratios, Rows
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, draw_seed, gate
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.rows import Chain, Ratios, Rows
 from ttmark.shared.watermark.nulls import corrected
-from ttmark.shared.watermark.pauses import MadeOnce, pause
 from ttmark.shared.watermark.schemes.base import Parameter
 from ttmark.shared.watermark.watermark import Watermark
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.compiled import CompiledSource
+from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
+from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
-from ttmark.shared.watermark.likelihood.rows import Chain
-from ttmark.shared.watermark.pauses import pause
 
 # No sum is reordered and no product fused: the bits are those of numpy.
 SOURCE = CompiledSource.beside(
@@ -55,7 +55,6 @@ class Kernels:
         )
 
     def forward(self, chain: Chain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
-        """See `Passes`."""
         cells = np.ascontiguousarray(cells)
         parts = [self._forward_rows(chain, cells[run]) for run in _runs(chain, len(cells))]
         return np.concatenate([sums for sums, _ in parts], axis=1), np.concatenate(
@@ -69,7 +68,6 @@ class Kernels:
         return sums, exponents
 
     def posterior(self, chain: Chain, path: int, row: Cells) -> tuple[Floats, Floats, float, int]:
-        """See `Passes`."""
         row = np.ascontiguousarray(row)
         kept, begins, apart = np.empty((row.size, 4)), np.empty(row.size), np.empty(row.size)
         whole, scale = ctypes.c_double(), ctypes.c_int64()
@@ -78,7 +76,6 @@ class Kernels:
         return begins, apart, whole.value, scale.value
 
     def draw(self, chain: Chain, seed: int, first: int, along: NDArray[np.int64]) -> Cells:
-        """See `Passes`."""
         cells = np.empty((along.size, chain.positions), dtype=np.uint16)
         tables = chain.ratios.limits.ctypes.data, chain.ratios.guides.ctypes.data
         for run in _runs(chain, along.size):

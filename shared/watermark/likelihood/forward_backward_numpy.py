@@ -6,9 +6,9 @@ All rows and priors take a step together; a step is one token.
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.shared.watermark.interruption import paused_ranges
+from ttmark.shared.watermark.likelihood.hidden_markov_model import NEUTRAL, Chain
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
-from ttmark.shared.watermark.likelihood.rows import NEUTRAL, Chain
-from ttmark.shared.watermark.pauses import paused_ranges
 
 Words = NDArray[np.uint64]
 
@@ -20,7 +20,6 @@ class NumpyPasses:
     """See `Passes`."""
 
     def forward(self, chain: Chain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
-        """See `Passes`."""
         paths, rows, tokens = len(chain.paths), len(cells), chain.tokens
         strengths = chain.paths[:, 0].astype(np.int64)
         steps = _Steps(chain)
@@ -50,14 +49,12 @@ class NumpyPasses:
         return _total(gap, away, blocks), exponents
 
     def posterior(self, chain: Chain, path: int, row: Cells) -> tuple[Floats, Floats, float, int]:
-        """See `Passes`."""
         one = _OnePath(chain, path, row)
         kept, whole, scale = one.forward()
         begins, apart = one.backward(kept, whole, scale)
         return begins, apart, whole, scale
 
     def draw(self, chain: Chain, seed: int, first: int, along: NDArray[np.int64]) -> Cells:
-        """See `Passes`."""
         rows = along.size
         words = _Words(seed, first, rows)
         start = words.chances()

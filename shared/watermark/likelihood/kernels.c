@@ -1,7 +1,7 @@
 /* The forward and backward algorithm over edit paths, and draws of texts that carry the mark along such paths.
  *
- * Every number is computed by the same operations in the same order as in forward.py, draws.py and posterior.py:
- * the same bits, whatever the processor. So nothing is contracted or reordered, and rows do not mix.
+ * Every number is computed by the same operations in the same order as in forward_backward_numpy.py: the same
+ * bits, whatever the processor. So nothing is contracted or reordered, and rows do not mix.
  */
 #include <math.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ typedef int64_t ints __attribute__((vector_size(8 * LANES)));
 
 struct model {
     const double *ratios;  /* [strengths, classes, cells] */
-    const double *paths;   /* [paths, 7], see rows.py */
+    const double *paths;   /* [paths, 7], see hidden_markov_model.py */
     const uint8_t *kinds;  /* [positions] class of each block */
     const double *surprise; /* [positions] 0 to 1 */
     int64_t classes, cells, path_count, positions, tokens;

@@ -3,9 +3,7 @@
 Given the block that was emitted and its probability p in P, a layered scheme is a Markov chain. Each layer
 gives the block a hit or not, and changes p; the chance of each outcome is what the block's mass becomes in it
 over what it was. The chain is exact where the other blocks are many and each is unlikely. Fewer rivals are
-another mixture over p: mixtures are fitted to text.
-
-Also here, the law of a score by simulation of the scheme itself, for schemes that give none in closed form.
+another mixture over p: mixtures are fitted to text. Schemes that give no closed form are simulated.
 """
 
 from collections.abc import Callable, Sequence

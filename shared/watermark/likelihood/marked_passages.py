@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.positions import check_tokens, context_and_block
+from ttmark.shared.watermark.detectors.block_scores import check_tokens, context_and_block
 from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence, ratios_of
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_of
+from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Rows
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.rows import Chain, Ratios, Rows
 from ttmark.shared.watermark.watermark import Watermark
 
 # Tokens carried by at least so much belong to a passage; surely, possibly: ends of an interval whose
@@ -74,7 +74,6 @@ def find_carried(
     tokens: Sequence[int] | NDArray[np.int64],
     *,
     reading: Reading | None = None,
-    ratios: Ratios | None = None,
     passes: Passes | None = None,
 ) -> Carried:
     """Where a text carries the mark of a key, if it does at all: ask `detect_likelihood` first.
@@ -86,7 +85,7 @@ def find_carried(
     """
     tokens = check_tokens(tokens)
     passes = passes or find_passes()
-    rows = Rows.of(watermark, ratios or ratios_of(watermark), [tokens], [reading])
+    rows = Rows.of(watermark, ratios_of(watermark), [tokens], [reading])
     chain = rows.chains[0]
     if chain.positions == 0:
         nothing = np.zeros(tokens.size)

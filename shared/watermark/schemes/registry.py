@@ -20,7 +20,6 @@ SCHEMES: Mapping[str, type[Scheme]] = MappingProxyType(
 
 
 def scheme_names() -> tuple[str, ...]:
-    """The names of all schemes, ours first."""
     return (*SCHEMES, *(name for name in _named_elsewhere() if name not in SCHEMES))
 
 

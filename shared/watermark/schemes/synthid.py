@@ -1,11 +1,10 @@
-"""SynthID-Text: tournament sampling with two candidates, in its distribution form.
+"""SynthID-Text: tournament sampling with two candidates, in its distribution form, and its exact null.
 
 Dathathri et al. 2024 (the vectorised two-candidate tournament); here a candidate is a block.
 
-Also here, the exact null of SynthID-Text's weighted score: sums of fair bits with falling whole weights.
-
-Tails come from the convolution of the blocks' distributions, after a change of measure that moves the
-mean to the observed total; nothing underflows and the result keeps its relative precision.
+The weighted score is a sum of fair bits with falling whole weights. Its tails come from the convolution of
+the blocks' distributions, after a change of measure that moves the mean to the observed total; nothing
+underflows and the result keeps its relative precision.
 """
 
 import math
@@ -15,9 +14,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.shared.watermark.interruption import aside
 from ttmark.shared.watermark.likelihood.laws import CellScale, Outcome, layered_law
 from ttmark.shared.watermark.nulls import LN10, BinomialNull, Null, fair_hits
-from ttmark.shared.watermark.pauses import aside
 from ttmark.shared.watermark.ragged import Segments
 from ttmark.shared.watermark.schemes.base import Probs, Scheme, Words, check_range
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.limits.row_space import SPENT, AnswerRule, Names
+from ttmark.shared.limits.counting_filter import SPENT, AnswerRule, Names
 from ttmark.shared.limits.spent_evidence import AnswerLedger, AskedRows, Standing
 
 LIMIT = 12

@@ -12,7 +12,7 @@ from ttmark.detect_service.cases.case_store import (
     KeptCase,
     TenantStoreFull,
 )
-from ttmark.services.stores_beside_keys import open_case_store
+from ttmark.services.detection_stores import open_case_store
 
 ROOM = CaseRoom(of_tenant=1_000, of_all=1_500)
 

@@ -5,10 +5,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from ttmark.shared.access.scopes import Principal, Scope, TokenLimits, Usage
-from ttmark.shared.limits.allowances import Grant, RateLimiter, UsageLimits
+from ttmark.shared.limits.allowances import Grant, LimitMetrics, RateLimiter, TokenAllowance
 from ttmark.shared.limits.counters import Counters, FallbackCounters, LocalCounters
 from ttmark.shared.limits.redis_counters import RedisCounters
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.redis_connections import RedisAddress
 
@@ -175,36 +178,33 @@ async def test_what_is_given_back_where_it_was_not_taken_grants_nothing(counters
 
 
 async def test_a_token_s_own_limits_replace_the_service_s(counters: Counters) -> None:
-    refused: list[tuple[str, Usage]] = []
-    limits = UsageLimits(
-        "gen",
-        counters,
-        TokenLimits(requests_per_minute=3, tokens_per_minute=100),
-        refused=lambda caller, usage: refused.append((caller.token_id, usage)),
-        now=lambda: 6000.0,
-    )
+    refused: list[AuditEvent] = []
+    defaults = TokenLimits(requests_per_minute=3, tokens_per_minute=100)
+    metrics = LimitMetrics(CollectorRegistry())
+    limits = TokenAllowance("gen", counters, defaults, metrics, refused.append, now=lambda: 6000.0)
 
-    async def admitted(token_id: str, own: TokenLimits, usage: Usage = Usage.REQUESTS) -> int:
+    async def admitted(token_id: str, own: TokenLimits) -> int:
         caller = Principal(token_id, "acme", frozenset({Scope.GENERATE}), own)
-        return [await limits.admit(caller, usage) for _ in range(20)].count(None)
+        return [await limits.admit(caller) for _ in range(20)].count(None)
 
     assert await admitted("usual", TokenLimits()) == 3
     assert await admitted("more", TokenLimits(requests_per_minute=7)) == 7
     assert await admitted("any", TokenLimits(requests_per_minute=0)) == 20
-    assert await admitted("usual", TokenLimits(), Usage.TOKENS) == 20
-    assert refused == [("usual", Usage.REQUESTS)] * 17 + [("more", Usage.REQUESTS)] * 13
+    usual = Principal("usual", "acme", frozenset({Scope.GENERATE}))
+    assert [await limits.take(usual, 5) for _ in range(20)] == [Grant("rate:gen.tokens:usual:100", 5)] * 20
+    assert [event.token_id for event in refused] == ["usual"] * 17 + ["more"] * 13
+    assert {event.reason for event in refused} == {Usage.REQUESTS}
 
 
 async def test_what_a_completion_did_not_use_is_granted_again(counters: Counters) -> None:
-    limits = UsageLimits("gen", counters, TokenLimits(tokens_per_minute=100), now=lambda: 6000.0)
-    caller = Principal("token", "acme", frozenset({Scope.GENERATE}))
+    tokens = limiter(counters, lambda: 6000.0)
     # More than the whole limit is admitted alone, and counts as the limit.
-    first = await limits.take(caller, Usage.TOKENS, 5000)
+    first = await tokens.take("token", 5000, limit=100)
     assert isinstance(first, Grant)
-    assert await limits.admit(caller, Usage.TOKENS, 1) is not None
-    await limits.settle(first, used=40)
-    second = await limits.take(caller, Usage.TOKENS, 60)
+    assert await tokens.admit("token", 1, limit=100) is not None
+    await tokens.settle(first, used=40)
+    second = await tokens.take("token", 60, limit=100)
     assert isinstance(second, Grant)
-    assert await limits.admit(caller, Usage.TOKENS, 1) is not None
-    await limits.settle(second, used=60)
-    assert await limits.admit(caller, Usage.TOKENS, 1) is not None
+    assert await tokens.admit("token", 1, limit=100) is not None
+    await tokens.settle(second, used=60)
+    assert await tokens.admit("token", 1, limit=100) is not None

@@ -10,7 +10,7 @@ import pytest
 
 from tests.contract.keys.faulty_store import FAULTS, KEK, Workload, faulty_history
 from ttmark.shared.keys.backup import create_backup, restore_backup
-from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.vault.key_store_errors import RecordRolledBack
 

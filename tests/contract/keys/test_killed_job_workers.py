@@ -17,10 +17,10 @@ from tests.harness.job_worker import work
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.jobs.desk import JobDesk
 from ttmark.detect_service.jobs.jobs import JobLimits, JobMetrics, Jobs
-from ttmark.services.stores_beside_keys import open_job_store
+from ttmark.services.detection_stores import open_job_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobResult, JobStatus

@@ -15,7 +15,7 @@ from tests.integration.detect.service_figures import serving
 from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
-from ttmark.services.stores_beside_keys import open_case_store
+from ttmark.services.detection_stores import open_case_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing

@@ -10,7 +10,7 @@ import pytest
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStore, StoreLimits
 from ttmark.detect_service.once import request_keys
 from ttmark.detect_service.once.once import BUSY_SECONDS, KEEP_SECONDS, Asked, Once
-from ttmark.services.stores_beside_keys import open_job_store
+from ttmark.services.detection_stores import open_job_store
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import (
     AlreadyGone,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ttmark.detect_service.queue.queue_store import KeptItem, QueueFull, QueueStore
-from ttmark.services.stores_beside_keys import open_queue_store
+from ttmark.services.detection_stores import open_queue_store
 
 
 @pytest.fixture

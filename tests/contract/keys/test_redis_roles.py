@@ -17,13 +17,13 @@ from typer.testing import CliRunner, Result
 from tests.contract.keys.secured_redis import DEPLOY, SecuredRedis
 from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
 from ttmark.services.cli.main import app
-from ttmark.services.stores_beside_keys import open_case_store
+from ttmark.services.detection_stores import open_case_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.record import Head
 from ttmark.shared.audit.trail import Heads
-from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey

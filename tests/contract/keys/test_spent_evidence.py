@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.contract.keys.asker import DAY, LIMIT, Asker, principal, rows
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.limits.row_space import LASTING, SPENT, TURNING, WARM
+from ttmark.shared.limits.counting_filter import LASTING, SPENT, TURNING, WARM
 from ttmark.shared.limits.spent_evidence import Keepsake, short
 
 

@@ -18,7 +18,8 @@ from ttmark.gen_service.api import (
     create_generation_app,
 )
 from ttmark.shared.access.scopes import Principal, Scope, TokenUse
-from ttmark.shared.http import AppOptions, HttpLimits
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.schemas.sampling import SamplingDefaults

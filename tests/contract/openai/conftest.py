@@ -20,7 +20,7 @@ from tests.contract.openai.composed import Service, build_service
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH, MODEL, FakeGenerator, byte_tokenizer
 from ttmark.gen_service.engine import Engine, EngineSettings
 from ttmark.services.model_folder import read_chat_template
-from ttmark.services.models import VLLM_ENVIRONMENT
+from ttmark.services.served_models import VLLM_ENVIRONMENT
 
 _VLLM_SPARE = 4  # tokens that no request on vLLM may reach
 

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 
 from tests.contract.openai.conftest import clean
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.watermark.detectors.positions import detect_direct
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
 
 QUESTION: Any = [{"role": "user", "content": "Describe a walk by the sea in a few sentences."}]
 KEY = b"acme-main".ljust(16)

@@ -12,7 +12,7 @@ from ttmark.services.local.provision import LocalSetup
 STOP_SECONDS = 60.0
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
-    ["ttmark.services.gen", "ttmark.services.cli.serve", "tests.harness.observe.forked"]
+    ["ttmark.services.generation_service", "ttmark.services.cli.serve", "tests.harness.observe.forked"]
 )
 
 

@@ -22,7 +22,7 @@ from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.languages.words import counted
 from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey

@@ -19,7 +19,7 @@ from ttmark.services.canary import CanaryMetrics
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.health import ReadinessCollector
 from ttmark.shared.http.telemetry import HttpMetrics
-from ttmark.shared.keys.cache import KeyCache, watch_keys, watch_ledger, watch_volume
+from ttmark.shared.keys.key_cache import KeyCache, watch_keys, watch_ledger, watch_volume
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.limits.allowances import LIMITS, LimitMetrics
 from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey

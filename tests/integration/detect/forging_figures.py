@@ -26,7 +26,7 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.spending import Spending
 from ttmark.evaluation.reader import ReadingModel
 from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.row_space import AnswerRule
+from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.tokenization import TextTokenizer

@@ -28,7 +28,7 @@ from ttmark.evaluation.reader import ReadingModel
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.row_space import AnswerRule
+from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, Document
 from ttmark.shared.schemas.profile import Profile

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ttmark.evaluation.conformance.plan import CHAT, PLAIN, Plan, Size
-from ttmark.services import conformance
+from ttmark.services import conformance_run
 from ttmark.services.cli.main import app
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -22,7 +22,7 @@ def place(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TTMARK_KEK", "01" * 32)
     monkeypatch.setenv("TTMARK_THREADS", "1")
     monkeypatch.setenv("TTMARK_DTYPE", "float32")
-    monkeypatch.setitem(conformance.PLANS, Size.QUICK, TINY)  # type: ignore[arg-type]
+    monkeypatch.setitem(conformance_run.PLANS, Size.QUICK, TINY)  # type: ignore[arg-type]
     (tmp_path / ".ttmark").mkdir()
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "a.txt").write_text(OWN)
@@ -51,13 +51,13 @@ def test_a_report_is_measured_signed_verified_and_compared(
     place: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(model, key="nobody").output.startswith("ttmark: there is no key nobody")
-    asked = conformance.detection(TextTokenizer.load(model))
-    monkeypatch.setattr(conformance, "detection", lambda _: interrupted)
+    asked = conformance_run.detection(TextTokenizer.load(model))
+    monkeypatch.setattr(conformance_run, "detection", lambda _: interrupted)
     assert run(model, "--texts", "own").exit_code == 130
     assert not (place / "out" / "report.json").exists()
     texts = {path: path.read_bytes() for path in (place / "out" / "work" / "texts").glob("*.jsonl")}
     assert [len(content.splitlines()) for content in texts.values()] == [9, 9, 9]
-    monkeypatch.setattr(conformance, "detection", lambda _: asked)
+    monkeypatch.setattr(conformance_run, "detection", lambda _: asked)
     assert "another seed" in run(model, "--texts", "own", "--seed", "7").output
     result = run(model, "--texts", "own")
     assert result.exit_code == 0, result.output

@@ -13,7 +13,7 @@ from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError, 
 from ttmark.gen_service.api import GenerationBackend, RequestLimits, ServedModel, create_generation_app
 from ttmark.gen_service.engine import Engine, EngineSettings
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.http import AppOptions
+from ttmark.shared.http.app import AppOptions
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.key_store_errors import InvalidToken

@@ -12,8 +12,8 @@ from tokenizers import Tokenizer
 
 from tests.harness.random_model import END_OF_TEXT, save_random_model, small_llama
 from ttmark.services.local.provision import LocalSetup, provision
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.startup import StartupError
 from ttmark.shared.tokenization import TextTokenizer
 
 
@@ -89,7 +89,7 @@ async def test_a_request_chooses_the_model_and_with_it_the_key(pair: Pair) -> No
 
 
 def test_the_caches_of_several_models_share_what_one_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ttmark.services.models import _CACHE_SHARE, _embedded_settings
+    from ttmark.services.served_models import _CACHE_SHARE, _embedded_settings
 
     monkeypatch.setenv("TTMARK_MODEL", "demo,a/b,c/d")
     settings = GenerationSettings()
@@ -100,7 +100,7 @@ def test_the_caches_of_several_models_share_what_one_would_have(monkeypatch: pyt
 def test_equal_texts_under_load_are_made_on_demand(
     monkeypatch: pytest.MonkeyPatch, value: str | None, reproducible: bool
 ) -> None:
-    from ttmark.services.models import _embedded_settings
+    from ttmark.services.served_models import _embedded_settings
 
     if value is not None:
         monkeypatch.setenv("TTMARK_REPRODUCIBLE", value)
@@ -111,7 +111,7 @@ def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
     from prometheus_client import CollectorRegistry
 
     from ttmark.gen_service.engine.engine_metrics import EngineMetrics
-    from ttmark.services.models import Models
+    from ttmark.services.served_models import Models
 
     folders = [tmp_path / "a" / "same", tmp_path / "b" / "same"]
     for folder in folders:

@@ -11,7 +11,7 @@ from ttmark.shared.watermark.detectors.alignment import (
     decoy_log10_p,
     decoy_scores,
 )
-from ttmark.shared.watermark.detectors.positions import context_and_block, position_scores
+from ttmark.shared.watermark.detectors.block_scores import context_and_block, position_scores
 from ttmark.shared.watermark.detectors.scan import best_scores
 from ttmark.shared.watermark.prf import occurrence_numbers
 

@@ -8,8 +8,8 @@ from textwrap import dedent
 import pytest
 
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.generation import GenerationSettings, PolicySettings
+from ttmark.services.startup import StartupError
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "generation.md"
 RULE = "rules: [{name: a, when: {machine: true}, then: leave_unmarked}]"

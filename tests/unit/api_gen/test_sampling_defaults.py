@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ttmark.services.model_folder import read_sampling_defaults
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 from ttmark.shared.schemas.sampling import SamplingDefaults
 
 

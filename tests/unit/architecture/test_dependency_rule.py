@@ -183,7 +183,9 @@ def test_only_the_composition_root_reads_the_environment() -> None:
 def test_the_detection_app_starts_where_torch_and_transformers_cannot_be_imported(tmp_path: Path) -> None:
     for name in ("torch", "transformers"):
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name} is not installed here')\n")
-    code = "import ttmark.services.detect, sys; assert 'ttmark.gen_service.engine' not in sys.modules"
+    code = (
+        "import ttmark.services.detection_service, sys; assert 'ttmark.gen_service.engine' not in sys.modules"
+    )
     result = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},

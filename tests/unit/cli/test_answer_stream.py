@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from ttmark.services.cli.demonstration import print_stream, stream_answer
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client
 
 CHUNK = {"id": "c", "created": 1, "model": "m"}

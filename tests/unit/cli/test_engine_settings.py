@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from ttmark.services.extras import MODULES
-from ttmark.services.models import load_engine
-from ttmark.services.runtime import StartupError
+from ttmark.services.served_models import load_engine
 from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.startup import StartupError
 
 FOLDER = Path("nowhere")
 
@@ -52,7 +52,7 @@ def test_the_embedded_engine_has_no_file_of_arguments_and_a_missing_library_is_n
 def test_what_vllm_has_not_is_refused(
     monkeypatch: pytest.MonkeyPatch, chosen: dict[str, object], said: str
 ) -> None:
-    monkeypatch.setattr("ttmark.services.models.find_spec", lambda _: object())
+    monkeypatch.setattr("ttmark.services.served_models.find_spec", lambda _: object())
     assert said in refusal(settings(engine="vllm").model_copy(update=chosen))
 
 
@@ -67,7 +67,7 @@ def test_what_vllm_has_not_is_refused(
 def test_a_file_that_is_none_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes, said: str
 ) -> None:
-    monkeypatch.setattr("ttmark.services.models.find_spec", lambda _: object())
+    monkeypatch.setattr("ttmark.services.served_models.find_spec", lambda _: object())
     file = tmp_path / "vllm.yaml"
     file.write_bytes(content)
     assert said in refusal(settings(engine="vllm", engine_file=file))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.startup import StartupError
 from ttmark.shared.labels import TEMPLATES, Label
 
 

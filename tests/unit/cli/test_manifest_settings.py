@@ -7,8 +7,8 @@ import pytest
 
 from tests.harness.certificates import credential
 from ttmark.detect_service.extraction import ExtractionWorkers
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.provenance import SigningSettings, TrustSettings
+from ttmark.services.startup import StartupError
 
 Files = Callable[..., SigningSettings]
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli import up
 from ttmark.services.cli.main import app
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 from ttmark.shared.client import client
 
 HANDED_ON = ("eval", "bench")  # have a command line of their own
@@ -68,7 +68,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TTMARK_DETECT_URL", CLOSED)
     monkeypatch.setattr(client.time, "sleep", lambda _: None)
     monkeypatch.setattr(up, "have_model", reached)
-    for module in ("conformance", "gen", "detect", "canary"):
+    for module in ("conformance_run", "generation_service", "detection_service", "canary"):
         stub = SimpleNamespace(run=reached, serve_canary=reached)
         monkeypatch.setitem(sys.modules, f"ttmark.services.{module}", stub)
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\x81")

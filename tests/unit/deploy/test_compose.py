@@ -14,8 +14,8 @@ from pydantic_settings import BaseSettings
 from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
-from ttmark.services.settings.names import known_names
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.settings.unknown_variables import known_names
 
 OURS = {"gen", "gen-gpu", "gen-vllm", "detect", "canary", "operator"}
 SETTINGS: tuple[type[BaseSettings], ...] = (

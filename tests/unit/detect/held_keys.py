@@ -8,7 +8,7 @@ from ttmark.detect_service.pipeline import Detector, Tried
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.redrawn import Redrawn
+from ttmark.shared.watermark.null_replacement import Redrawn
 
 
 def held(watermark: Watermark, *pools: Sequence[bytes], key_id: str = "key") -> UnlockedKey:

@@ -15,7 +15,7 @@ from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import Counters, LocalCounters
-from ttmark.shared.limits.row_space import AnswerRule
+from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.vault.audit_events import no_audit
 

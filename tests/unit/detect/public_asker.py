@@ -18,8 +18,8 @@ from ttmark.shared.http.auth import Guests
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.allowances import LimitMetrics
 from ttmark.shared.limits.counters import Counters, LocalCounters
+from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
-from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.vault.audit_events import AuditEvent
 
 DAY = 86_400.0

@@ -18,8 +18,8 @@ from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.bulk.source import open_source
 from ttmark.detect_service.bulk.workers import chunks
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.services.bulk import check_keys
-from ttmark.services.runtime import StartupError
+from ttmark.services.bulk_detection import check_keys
+from ttmark.services.startup import StartupError
 
 OPTIONS = DetectionOptions(keys=("a-one", "a-two"))
 

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ttmark.services.cli.main import app
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.cases_and_jobs import CaseSettings
+from ttmark.services.startup import StartupError
 from ttmark.shared.cases.signed_file import (
     CaseKey,
     CasePublicKey,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.detection_words import about_words
-from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.schemas.detection import CombinedResult
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 
 HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. "

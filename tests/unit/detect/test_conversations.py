@@ -17,8 +17,7 @@ from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.records import KeyState, UnlockedVersion
-from ttmark.shared.schemas.detection import CombinedRequest, Document
-from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.schemas.detection import CombinedRequest, CombinedResult, Document
 
 HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. "
 SEER = Principal("t", "a", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))

@@ -21,7 +21,7 @@ from ttmark.shared.client import AsyncClient
 from ttmark.shared.labels import Label
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.row_space import AnswerRule
+from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.manifests.wrapper import wrapped
 from ttmark.shared.schemas.detection import CombinedRequest, Document

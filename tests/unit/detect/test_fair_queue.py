@@ -10,8 +10,8 @@ import pytest
 
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
 from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.interruption import MadeOnce, aside, pause
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
-from ttmark.shared.watermark.pauses import MadeOnce, aside, pause
 
 PATIENCE = 30.0
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from tests.unit.detect.conftest import LETTERS, Service
-from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.schemas.detection import CombinedResult
 from ttmark.shared.schemas.profile import ForeignProfile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
 from ttmark.shared.watermark.foreign import VllmGumbel
-from ttmark.shared.watermark.foreign.evidence import window_count
+from ttmark.shared.watermark.foreign.foreign_mark import window_count
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 from ttmark.shared.watermark.foreign.vllm_gumbel import _uniform
 

@@ -15,8 +15,8 @@ from ttmark.detect_service.jobs.background import MOST_CALLS, JobCalls
 from ttmark.detect_service.jobs.jobs import JobMetrics, Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.jobs.webhooks import Webhooks, secret_of, signature
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.cases_and_jobs import JobSettings
+from ttmark.services.startup import StartupError
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.vault.kek import KeyEncryptionKey
 

@@ -17,9 +17,9 @@ from tests.unit.detect.callers import known
 from tests.unit.detect.served import served
 from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
 from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
-from ttmark.services.runtime import StartupError
+from ttmark.services.detection_stores import open_kept_cases
 from ttmark.services.settings.cases_and_jobs import CaseSettings
-from ttmark.services.stores_beside_keys import open_kept_cases
+from ttmark.services.startup import StartupError
 from ttmark.shared.cases.signed_file import CaseKey, case_file, case_page, verified_case
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey

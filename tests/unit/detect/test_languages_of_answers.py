@@ -14,8 +14,16 @@ from babel.numbers import format_decimal
 from ttmark.shared.cases.signed_file import verified_case
 from ttmark.shared.detection_words import conversation_message, message, public_message, with_manifests
 from ttmark.shared.languages.words import LANGUAGES, preferred_words, words_of
-from ttmark.shared.schemas.detection import AskedBefore, DetectedKey, DetectionResult, Message, Segment
-from ttmark.shared.schemas.detection_combined import CombinedResult, ConversationMessage, MarkedShare
+from ttmark.shared.schemas.detection import (
+    AskedBefore,
+    CombinedResult,
+    ConversationMessage,
+    DetectedKey,
+    DetectionResult,
+    MarkedShare,
+    Message,
+    Segment,
+)
 from ttmark.shared.schemas.manifests import FoundManifest
 
 OTHERS = [language for language in LANGUAGES if language != "en"]

@@ -12,7 +12,7 @@ from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.passages import marked_passages
 from ttmark.detect_service.pipeline import Finding, best_finding
 from ttmark.detect_service.questions import KeySelection
-from ttmark.shared.schemas.detection_combined import MarkedShare
+from ttmark.shared.schemas.detection import MarkedShare
 from ttmark.shared.watermark import Watermark
 
 WATERMARK = Watermark("gumbel", 2)

@@ -14,8 +14,8 @@ from tests.unit.detect.callers import known
 from tests.unit.detect.served import served
 from ttmark.detect_service.queue.desk import KeptQueue
 from ttmark.detect_service.queue.queue_store import SqliteQueue
+from ttmark.services.detection_stores import open_queue
 from ttmark.services.settings.cases_and_jobs import QueueSettings
-from ttmark.services.stores_beside_keys import open_queue
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 

@@ -3,8 +3,7 @@
 import pytest
 
 from ttmark.shared.detection_words import about_words, message
-from ttmark.shared.schemas.detection import DetectedKey, Segment
-from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
+from ttmark.shared.schemas.detection import CombinedResult, DetectedKey, MarkedShare, Segment
 
 
 @pytest.mark.parametrize(

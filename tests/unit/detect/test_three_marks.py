@@ -16,7 +16,7 @@ from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli.detect import show
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import without_wrappers
-from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.schemas.detection import CombinedResult
 
 __all__ = ["foreign"]  # a fixture
 KEYS = ("a-one", "a-two", "partner")

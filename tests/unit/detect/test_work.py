@@ -31,7 +31,7 @@ from ttmark.shared.schemas.detection import (
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.detectors.alignment import detect_aligned
 from ttmark.shared.watermark.detectors.localized import detect_localized
-from ttmark.shared.watermark.pauses import interruptible, pause
+from ttmark.shared.watermark.interruption import interruptible, pause
 
 CALLER = Principal("t", "a", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
 TOKENS = np.random.default_rng(3).integers(97, 122, 2_500).tolist()
@@ -94,7 +94,7 @@ def test_steps_between_pauses_change_no_score(monkeypatch: pytest.MonkeyPatch, c
         ]
 
     whole = all_evidence()
-    monkeypatch.setattr("ttmark.shared.watermark.pauses.STEPS", chunk)
+    monkeypatch.setattr("ttmark.shared.watermark.interruption.STEPS", chunk)
     monkeypatch.setattr("ttmark.shared.watermark.detectors.alignment.STEPS", chunk)
     assert all_evidence() == whole
 

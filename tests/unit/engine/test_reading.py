@@ -24,7 +24,7 @@ from ttmark.gen_service.engine import (
     SequenceFailed,
     cached_sequence,
 )
-from ttmark.shared.watermark.likelihood.rows import load_mixtures
+from ttmark.shared.watermark.likelihood.hidden_markov_model import load_mixtures
 
 OPEN = FilterParams()
 CHAT = FilterParams(0.7, 50, 0.9)

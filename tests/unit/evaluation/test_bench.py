@@ -19,7 +19,7 @@ from ttmark.evaluation.bench.workload import VLLM, Measurement, Rates, Stopwatch
 from ttmark.evaluation.cli.bench import bench_app
 from ttmark.evaluation.report.result import Table
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.services.bulk import bulk_systems
+from ttmark.services.bulk_detection import bulk_systems
 from ttmark.shared.tokenization import TextTokenizer
 
 TEXT = "The command reads the file and writes what it has found there to the standard output. " * 20

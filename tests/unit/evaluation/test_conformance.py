@@ -30,7 +30,7 @@ from ttmark.evaluation.conformance.plan import PLANS, prompt_of, prompts
 from ttmark.evaluation.conformance.unmarked import own_set, passages_of, shipped_sets
 from ttmark.evaluation.conformance.work import OtherRun, check_identity
 from ttmark.evaluation.edits import Material
-from ttmark.services.conformance import detection
+from ttmark.services.conformance_run import detection
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import Document

@@ -10,7 +10,10 @@ from prometheus_client import CollectorRegistry
 from pydantic import BaseModel, ConfigDict, Field
 
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.http import AppOptions, HttpLimits, Readiness, create_app, require
+from ttmark.shared.http.app import AppOptions, create_app
+from ttmark.shared.http.auth import require
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.http.service_errors import KeyNotFound, TooManyRequests
 from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable
 

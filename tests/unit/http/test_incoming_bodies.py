@@ -10,7 +10,7 @@ from starlette.types import Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.http.json_body import LONG_BODY_BYTES, HttpLimits, JsonBodyMiddleware
+from ttmark.shared.http.request_body import LONG_BODY_BYTES, HttpLimits, JsonBodyMiddleware
 from ttmark.shared.http.service_errors import error_renderer
 
 LONG = b"[" + b"1," * LONG_BODY_BYTES + b"1]"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttmark.shared.http import HttpLimits, json_body
-from ttmark.shared.http.json_body import parse_json
+from ttmark.shared.http import request_body
+from ttmark.shared.http.request_body import HttpLimits, parse_json
 from ttmark.shared.http.service_errors import MalformedJson
 
 Code = Callable[[httpx.Response], str]
@@ -167,7 +167,7 @@ def test_containers_are_counted_as_a_parser_counts_them(value: Any) -> None:
 
 
 def test_brackets_are_counted_across_the_windows_of_long_strings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_body, "_WINDOW", 4)
+    monkeypatch.setattr(request_body, "_WINDOW", 4)
     limits = HttpLimits(max_json_depth=2, max_json_containers=3)
     for inside in ("[[[[[[", "\\\\", '\\"[[[', "[" * 9 + '\\"' + "]" * 9, '\\\\\\"{', "abc", "abcd", "ab\\n"):
         assert parse_json(f'[["{inside}", "{inside}"], []]'.encode(), limits)

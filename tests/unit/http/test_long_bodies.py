@@ -6,7 +6,12 @@ from typing import Any
 from starlette.types import Message, Receive, Scope, Send
 
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.json_body import _LONG_BODIES_AT_ONCE, LONG_BODY_BYTES, HttpLimits, JsonBodyMiddleware
+from ttmark.shared.http.request_body import (
+    _LONG_BODIES_AT_ONCE,
+    LONG_BODY_BYTES,
+    HttpLimits,
+    JsonBodyMiddleware,
+)
 from ttmark.shared.http.service_errors import error_renderer
 
 BODY = b"[" + b"1," * LONG_BODY_BYTES + b"1]"

@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
-from ttmark.services.runtime import StartupError
 from ttmark.services.server import server_config
 from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.startup import StartupError
 from ttmark.shared.http.connections import ConnectionLimits, bounded_protocol
 
 PROXY, STRANGER, CLIENT = "10.1.2.3", "192.0.2.9", "198.51.100.7"

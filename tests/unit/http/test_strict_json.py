@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from ttmark.shared.http import json_body
-from ttmark.shared.http.json_body import HttpLimits, parse_json
+from ttmark.shared.http import request_body
+from ttmark.shared.http.request_body import HttpLimits, parse_json
 from ttmark.shared.http.service_errors import MalformedJson
 
 
@@ -27,5 +27,5 @@ def test_windows_of_a_body_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     whole = [said(body) for body in encoded]
     assert len(set(whole)) > 500
     for window in (1, 3):
-        monkeypatch.setattr(json_body, "_WINDOW", window)
+        monkeypatch.setattr(request_body, "_WINDOW", window)
         assert [said(body) for body in encoded] == whole

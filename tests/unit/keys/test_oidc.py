@@ -12,8 +12,8 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, RSAKey
 
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.startup import StartupError
 from ttmark.shared.access.oidc import KEYS_FRESH_SECONDS, KEYS_LAST_SECONDS, OidcRules, OidcTokens
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.journal import DetectionMetrics
 from ttmark.shared.http.health import ReadinessCollector
-from ttmark.shared.keys.cache import watch_keys
+from ttmark.shared.keys.key_cache import watch_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable

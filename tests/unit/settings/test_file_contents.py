@@ -7,13 +7,13 @@ import pytest
 
 from tests.unit.settings.wrong_values import CLASSES, SECRET
 from ttmark.detect_service.extraction import ExtractionWorkers
-from ttmark.services.models import _arguments
-from ttmark.services.runtime import StartupError
+from ttmark.services.served_models import _arguments
 from ttmark.services.settings.base import variable
 from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError
 
 READERS: dict[str, Callable[[], object]] = {
     "TTMARK_C2PA_CERT_FILE": lambda: GenerationSettings().manifest_rule(demanded=False),

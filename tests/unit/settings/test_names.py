@@ -11,8 +11,8 @@ import typer
 from typer.testing import CliRunner
 
 from ttmark.services.cli.main import app
-from ttmark.services.runtime import StartupError
-from ttmark.services.settings.names import FORMER, check_names, known_names
+from ttmark.services.settings.unknown_variables import FORMER, check_names, known_names
+from ttmark.services.startup import StartupError
 
 MISTYPED = {
     "TTMARK_POLICYFILE": "TTMARK_POLICY_FILE",

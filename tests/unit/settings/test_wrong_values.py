@@ -14,10 +14,10 @@ from tests.unit.settings.wrong_values import (
     outcome,
     wrong_values,
 )
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import Settings, variable
-from ttmark.services.settings.names import ALL
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.settings.unknown_variables import ALL
+from ttmark.services.startup import StartupError
 
 
 def _below(cls: type[Settings]) -> set[type[Settings]]:

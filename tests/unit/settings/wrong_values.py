@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.harness.reference.settings_table import READERS
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import Settings, variable
+from ttmark.services.startup import StartupError
 
 CLASSES = sorted({cls for classes in READERS.values() for cls in classes}, key=lambda cls: cls.__name__)
 SECRET = "hunter2"

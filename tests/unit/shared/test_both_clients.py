@@ -91,7 +91,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     blocking = SimpleNamespace(**{**vars(time), "sleep": slept.append})
     monkeypatch.setattr("ttmark.shared.client.client.time", blocking)
     monkeypatch.setattr(
-        "ttmark.shared.client.async_client.asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep})
+        "ttmark.shared.client.client.asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep})
     )
     return slept
 

@@ -25,7 +25,7 @@ from ttmark.services.local.smollm2 import (
     write_manifest,
 )
 from ttmark.services.model_folder import default_model, resolve_model
-from ttmark.services.runtime import StartupError
+from ttmark.services.startup import StartupError
 
 
 @pytest.fixture

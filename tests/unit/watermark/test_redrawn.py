@@ -8,10 +8,10 @@ from tests.unit.detect.simulated_texts import written
 from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.paper_detectors import aligned, direct
 from ttmark.shared.watermark import Watermark, key_lanes
-from ttmark.shared.watermark.detectors.positions import PositionRows, position_scores
+from ttmark.shared.watermark.detectors.block_scores import PositionRows, position_scores
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, detect_likelihood
+from ttmark.shared.watermark.null_replacement import Redrawn
 from ttmark.shared.watermark.prf import scored_positions
-from ttmark.shared.watermark.redrawn import Redrawn
 
 POOL = [bytes([number]) * 16 for number in range(1, 4)]
 SEED = bytes(range(16))

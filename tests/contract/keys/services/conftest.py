@@ -19,13 +19,13 @@ from fastapi import FastAPI
 
 from tests.contract.openai.fake_generator import byte_tokenizer
 from ttmark.services import key_access
-from ttmark.services.detect import build_detection_service
-from ttmark.services.gen import build_generation_service
+from ttmark.services.detection_service import build_detection_service
+from ttmark.services.generation_service import build_generation_service
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.profile import Profile

@@ -11,11 +11,11 @@ import pytest
 import structlog
 from fastapi import FastAPI
 
-from ttmark.services.detect import build_detection_service
-from ttmark.services.gen import build_generation_service
-from ttmark.services.runtime import StartupError
+from ttmark.services.detection_service import build_detection_service
+from ttmark.services.generation_service import build_generation_service
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.startup import StartupError
 
 PAGES = "https://app.example.org, http://localhost:5173"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.startup import StartupError
 from ttmark.shared.access.scopes import Scope
 
 PATH = "/v1/detect/public"

@@ -66,8 +66,8 @@ def traced(cluster: Any, spans: InMemorySpanExporter) -> Iterator[Any]:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
     with pytest.MonkeyPatch.context() as patch:
-        for service in ("gen", "detect"):
-            patch.setattr(f"ttmark.services.{service}.open_tracing", lambda *_: provider)
+        for service, module in (("gen", "generation_service"), ("detect", "detection_service")):
+            patch.setattr(f"ttmark.services.{module}.open_tracing", lambda *_: provider)
             cluster.start(f"{service}-7")
         yield cluster
     for service in ("gen", "detect"):

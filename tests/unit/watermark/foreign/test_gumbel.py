@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark.foreign import ForeignMark, SglangGumbel, VllmGumbel
-from ttmark.shared.watermark.foreign.gumbel_text import log_weighted_gamma_tail
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
+from ttmark.shared.watermark.foreign.sglang_gumbel import log_weighted_gamma_tail
 from ttmark.shared.watermark.nulls import LN10, log_gamma_tail
 
 

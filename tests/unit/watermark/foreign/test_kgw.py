@@ -10,7 +10,7 @@ from transformers import PreTrainedConfig, WatermarkDetector, WatermarkingConfig
 from transformers.generation.logits_process import WatermarkLogitsProcessor
 
 from ttmark.shared.watermark.foreign import Kgw, kgw
-from ttmark.shared.watermark.pauses import interruptible
+from ttmark.shared.watermark.interruption import interruptible
 
 VOCABULARY = 2000
 ARGUMENTS: list[dict[str, Any]] = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark.foreign import ForeignMark, Kgw, SglangGumbel, SynthIdText, VllmGumbel
-from ttmark.shared.watermark.foreign.evidence import (
+from ttmark.shared.watermark.foreign.foreign_mark import (
     ForeignEvidence,
     Passage,
     grid,

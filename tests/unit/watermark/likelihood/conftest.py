@@ -8,7 +8,14 @@ import pytest
 
 from ttmark.shared.watermark.likelihood.forward_backward import Kernels, Passes, find_kernels
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
-from ttmark.shared.watermark.likelihood.rows import POINTS, Chain, Mixtures, Path, Ratios, as_table
+from ttmark.shared.watermark.likelihood.hidden_markov_model import (
+    POINTS,
+    Chain,
+    Mixtures,
+    Path,
+    Ratios,
+    as_table,
+)
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -8,14 +8,14 @@ import pytest
 
 from tests.unit.watermark.likelihood.conftest import compiled
 from ttmark.shared.watermark import Watermark, scheme_names
-from ttmark.shared.watermark.detectors.positions import position_scores
+from ttmark.shared.watermark.detectors.block_scores import position_scores
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood, log10_of_evidence, ratios_of
 from ttmark.shared.watermark.likelihood.forward_backward import find_passes
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
+from ttmark.shared.watermark.likelihood.hidden_markov_model import Mixtures, Ratios, Rows, load_mixtures
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail
 from ttmark.shared.watermark.likelihood.laws import Floats
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.rows import Mixtures, Ratios, Rows, load_mixtures
 
 KEY = bytes(range(16))
 WRONG = [bytes([200 + i]) * 16 for i in range(7)]

@@ -11,7 +11,7 @@ from tests.unit.watermark.likelihood.conftest import compiled, enumerated, rando
 from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
-from ttmark.shared.watermark.likelihood.rows import (
+from ttmark.shared.watermark.likelihood.hidden_markov_model import (
     MOST_PATHS,
     Chain,
     Mixtures,

@@ -7,9 +7,9 @@ import pytest
 
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.forward_backward import find_passes
+from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Ratios, as_table, evidence_paths
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, Sampler, draw_seed
 from ttmark.shared.watermark.likelihood.laws import Cells
-from ttmark.shared.watermark.likelihood.rows import Chain, Ratios, as_table, evidence_paths
 
 PASSES = find_passes()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark, scheme_names
-from ttmark.shared.watermark.likelihood.rows import (
+from ttmark.shared.watermark.likelihood.hidden_markov_model import (
     NEUTRAL,
     PLAIN,
     POINTS,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark, key_lanes
+from ttmark.shared.watermark.likelihood.hidden_markov_model import NEUTRAL, PLAIN, Mixtures, Ratios, Rows
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.rows import NEUTRAL, PLAIN, Mixtures, Ratios, Rows
 
 PAIRS = Watermark("gumbel", 2, 2)
 

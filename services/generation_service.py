@@ -12,14 +12,14 @@ from ttmark.gen_service.api.provenance import LabelRule
 from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.key_access import KeyAccess
-from ttmark.services.models import Models
+from ttmark.services.served_models import Models
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.json_body import HttpLimits
-from ttmark.shared.keys.cache import watch_keys, watch_ledger, watch_volume
+from ttmark.shared.http.request_body import HttpLimits
+from ttmark.shared.keys.key_cache import watch_keys, watch_ledger, watch_volume
 from ttmark.shared.limits.allowances import LimitMetrics, TokenAllowance
 from ttmark.shared.observability.logging import configure_logging
 

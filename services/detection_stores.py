@@ -1,26 +1,33 @@
 """Cases, jobs and the moderators' queue, which the detection service keeps beside its keys."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
-from ttmark.detect_service.cases.case_store import CaseRoom, CaseStore
+from ttmark.detect_service.cases.case_store import CaseRoom, CaseStore, RedisCases, SqliteCases
 from ttmark.detect_service.cases.desk import KeptCases
 from ttmark.detect_service.jobs.job_store import JobStore
 from ttmark.detect_service.jobs.jobs import Jobs
+from ttmark.detect_service.jobs.redis_jobs import RedisJobs
+from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.queue.desk import KeptQueue
-from ttmark.detect_service.queue.queue_store import QueueStore
+from ttmark.detect_service.queue.queue_store import QueueStore, RedisQueue, SqliteQueue
 from ttmark.services.key_access import KeyAccess
-from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.settings.cases_and_jobs import CaseSettings, JobSettings, QueueSettings
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError, no_start_after
+from ttmark.shared.vault.redis_client import RedisClient
+from ttmark.shared.vault.redis_connections import RedisAddress
 
-if TYPE_CHECKING:
-    from ttmark.shared.vault.redis_client import RedisClient
+Store = TypeVar("Store")
 
 
-def _beside(url: str, file: str) -> "RedisClient | Path":
-    """The Redis of the key store that a URL names, or the path of `file` in the folder of the store's file.
+def _beside(
+    url: str, file: str, of_file: Callable[[Path], Store], of_redis: Callable[[RedisClient], Store]
+) -> Store:
+    """In the Redis of the key store that a URL names, or in `file` in the folder of the store's file.
 
     Nothing is connected to before the first call.
 
@@ -29,29 +36,28 @@ def _beside(url: str, file: str) -> "RedisClient | Path":
     """
     parts = urlsplit(url)
     if parts.scheme.partition("+")[0] in ("redis", "rediss"):
-        from ttmark.shared.vault.redis_client import RedisClient
-        from ttmark.shared.vault.redis_connections import RedisAddress
-
-        return RedisClient(RedisAddress.parse(url))
+        return of_redis(RedisClient(RedisAddress.parse(url)))
     if parts.scheme == "sqlite" and len(parts.path) > 1:
-        return Path(unquote(parts.path[1:])).with_name(file)
+        return of_file(Path(unquote(parts.path[1:])).with_name(file))
     raise ValueError("jobs and cases are kept beside the key store, whose URL names none")
 
 
 def open_case_store(url: str) -> CaseStore:
-    """Cases beside the key store that a URL names; nothing is connected to before the first call.
+    """Cases beside the key store that a URL names; see `_beside`."""
+    on_disk: Callable[[Path], CaseStore] = SqliteCases
+    return _beside(url, "cases.db", on_disk, RedisCases)
 
-    Raises:
-        ValueError: the URL names no store.
-    """
-    place = _beside(url, "cases.db")
-    if isinstance(place, Path):
-        from ttmark.detect_service.cases.case_store import SqliteCases
 
-        return SqliteCases(place)
-    from ttmark.detect_service.cases.case_store import RedisCases
+def open_job_store(url: str, *, lease_seconds: float) -> JobStore:
+    """Jobs beside the key store that a URL names; see `_beside`."""
+    on_disk: Callable[[Path], JobStore] = partial(SqliteJobs, lease_seconds=lease_seconds)
+    return _beside(url, "jobs.db", on_disk, partial(RedisJobs, lease_seconds=lease_seconds))
 
-    return RedisCases(place)
+
+def open_queue_store(url: str) -> QueueStore:
+    """The queue beside the key store that a URL names; see `_beside`."""
+    on_disk: Callable[[Path], QueueStore] = SqliteQueue
+    return _beside(url, "queue.db", on_disk, RedisQueue)
 
 
 def open_kept_cases(settings: CaseSettings, access: KeyAccess) -> KeptCases | None:
@@ -70,22 +76,6 @@ def open_kept_cases(settings: CaseSettings, access: KeyAccess) -> KeptCases | No
     return KeptCases(store, access.kek, settings.cases_keep_days, room, settings.case_bytes)
 
 
-def open_job_store(url: str, *, lease_seconds: float) -> JobStore:
-    """Jobs beside the key store that a URL names; nothing is connected to before the first call.
-
-    Raises:
-        ValueError: the URL names no store.
-    """
-    place = _beside(url, "jobs.db")
-    if isinstance(place, Path):
-        from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
-
-        return SqliteJobs(place, lease_seconds=lease_seconds)
-    from ttmark.detect_service.jobs.redis_jobs import RedisJobs
-
-    return RedisJobs(place, lease_seconds=lease_seconds)
-
-
 def open_jobs(settings: JobSettings, access: KeyAccess) -> Jobs:
     """Jobs beside the key store, with the keys and tokens of the service.
 
@@ -95,22 +85,6 @@ def open_jobs(settings: JobSettings, access: KeyAccess) -> Jobs:
     with no_start_after(ValueError):
         store = open_job_store(KeyStoreSettings().url(), lease_seconds=settings.job_lease_seconds)
     return Jobs(store, access.kek, access.tokens.current, settings.job_limits(), settings.open_webhooks())
-
-
-def open_queue_store(url: str) -> QueueStore:
-    """The queue beside the key store that a URL names; nothing is connected to before the first call.
-
-    Raises:
-        ValueError: the URL names no store.
-    """
-    place = _beside(url, "queue.db")
-    if isinstance(place, Path):
-        from ttmark.detect_service.queue.queue_store import SqliteQueue
-
-        return SqliteQueue(place)
-    from ttmark.detect_service.queue.queue_store import RedisQueue
-
-    return RedisQueue(place)
 
 
 def open_queue(settings: QueueSettings, access: KeyAccess) -> KeptQueue | None:

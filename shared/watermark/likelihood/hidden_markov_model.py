@@ -1,16 +1,11 @@
-"""The blocks of one text, or of the messages of a conversation, as the likelihood ratio reads them.
-
-Also here, one text as the passes over it read it: which blocks it has, how they may be edited; no key, no
-score.
-
-Also here, likelihood ratios of a block's score, marked over unmarked, as tables over cells.
-
-Also here, how marked text is edited: the prior over paths through a text, as a Markov chain with three
-states.
+"""The hidden Markov model of marked text that was edited: its paths, its score ratios, the texts it reads.
 
 At the start of each token a path is *inside* (a block has just ended), in a *gap* (a few words of a marked
 passage that carry no mark: edited ones), or *away* (text that is not ours). It begins a block there or skips
 the token. A block takes it inside, r tokens on.
+
+A `Path` is a prior over paths, `Ratios` the likelihood ratios of a block's score, marked over unmarked,
+`Chain` one text without keys and scores, and `Rows` its blocks, or those of the messages of a conversation.
 """
 
 import json
@@ -22,7 +17,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.positions import check_tokens, context_and_block, scores_under_each
+from ttmark.shared.watermark.detectors.block_scores import check_tokens, context_and_block, scores_under_each
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.prf import first_occurrences
@@ -211,7 +206,7 @@ class Chain:
         ratios: L by strength, class and cell.
         kinds: class of each block [positions] uint8.
         surprise: how far the chance to leave a run goes towards 1 before each block, 0 to 1 [positions].
-        paths: priors as `paths.as_table` gives them [paths, 7].
+        paths: priors as `as_table` gives them [paths, 7].
         tokens: of a block.
         positions: where a block may begin.
     """

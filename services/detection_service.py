@@ -1,7 +1,4 @@
-"""Composition root of the detection service. Imports neither torch nor transformers.
-
-Also here, composition root of the public tier.
-"""
+"""Composition root of the detection service and its public tier. Imports neither torch nor transformers."""
 
 import gc
 import math
@@ -20,10 +17,10 @@ from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
+from ttmark.services.detection_stores import open_jobs, open_kept_cases, open_queue
 from ttmark.services.key_access import KeyAccess
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.detection import DetectionSettings
-from ttmark.services.stores_beside_keys import open_jobs, open_kept_cases, open_queue
+from ttmark.services.startup import StartupError
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.oidc import Authenticate, OidcTokens
 from ttmark.shared.access.scopes import TokenLimits
@@ -31,14 +28,21 @@ from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.http.json_body import HttpLimits
-from ttmark.shared.keys.cache import watch_keys, watch_ledger
+from ttmark.shared.http.request_body import HttpLimits
+from ttmark.shared.keys.key_cache import watch_keys, watch_ledger
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics, WorkBudget
+from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
-from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.tokenization import TokenizerMissing
+
+# How long a worker may hold the interpreter while the event loop waits for it: at each of its system calls.
+_SWITCH_SECONDS = 0.0001
+# Collections of the young before one of everything: that one holds the interpreter for as long as there are
+# objects to look through, and answers with the scores of all blocks are many objects in no cycle.
+_FULL_COLLECTIONS = 500
+_PROVIDER_SECONDS = 3.0
 
 
 def open_public_tier(
@@ -76,16 +80,6 @@ def open_public_tier(
         return tier, None
     addresses = access.kek.derive(b"ttmark public addresses")
     return tier, Guests(PUBLIC_PATH, token, addresses, allowance.admit_guest)
-
-
-# How long a worker may hold the interpreter while the event loop waits for it: at each of its system calls.
-_SWITCH_SECONDS = 0.0001
-# Collections of the young before one of everything: that one holds the interpreter for as long as there are
-# objects to look through, and answers with the scores of all blocks are many objects in no cycle.
-_FULL_COLLECTIONS = 500
-
-
-_PROVIDER_SECONDS = 3.0
 
 
 def build_detection_service(settings: DetectionSettings) -> FastAPI:

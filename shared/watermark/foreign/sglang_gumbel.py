@@ -1,10 +1,9 @@
-"""Scores of the Gumbel watermarks: a token adds -ln(1 - u), an exponential variable without the mark.
+"""SGLang's Gumbel watermark, with one key or two (SGLang 0.5.23, `sampling/watermarking`).
 
-Also here, SGLang's Gumbel watermark, with one key or two (SGLang 0.5.23, `sampling/watermarking`).
-
-A token's uniform number comes from MurmurHash3 over the key, the hash of its context, and itself. With two
+A token's uniform number u comes from MurmurHash3 over the key, the hash of its context, and itself. With two
 keys the context decides which of them counts. The context of the first tokens is the end of the prompt, which
-is not known here: they are not scored.
+is not known here: they are not scored. A token adds -ln(1 - u), an exponential variable without the mark;
+`vllm_gumbel.py` has the same scores, from another PRF.
 """
 
 import math
@@ -14,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.foreign.evidence import ForeignEvidence, ForeignMark, Tokens, smallest_count
+from ttmark.shared.watermark.foreign.foreign_mark import ForeignEvidence, ForeignMark, Tokens, smallest_count
+from ttmark.shared.watermark.interruption import STEPS, pause
 from ttmark.shared.watermark.nulls import LN10, log_gamma_tail
-from ttmark.shared.watermark.pauses import STEPS, pause
 from ttmark.shared.watermark.prf import first_occurrences
 
 _NOTHING = 45.0

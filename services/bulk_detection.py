@@ -1,7 +1,4 @@
-"""Composition root of bulk runs: opens keys and tokenizers in each worker process.
-
-Also here, the detection modes of a bulk run as `ttmark bench detect` measures them.
-"""
+"""Composition root of detection over files: keys and tokenizers in each worker process, and its benchmark."""
 
 import asyncio
 import json
@@ -18,9 +15,9 @@ from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.bulk.source import open_source
 from ttmark.detect_service.options import DetectionOptions, Mode
 from ttmark.detect_service.questions import select_keys
-from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError, no_start_after
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion

@@ -1,7 +1,4 @@
-"""What is asked of another system's watermark, and what it answers.
-
-Also here, passages that carry a foreign mark: windows of a fixed grid, each with its exact p-value.
-"""
+"""What is asked of another system's watermark, and what it answers of a text and of its passages."""
 
 import math
 from abc import ABC, abstractmethod
@@ -12,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.positions import check_tokens
+from ttmark.shared.watermark.detectors.block_scores import check_tokens
 from ttmark.shared.watermark.detectors.segments import disjoint
-from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.interruption import pause
 
 Tokens = NDArray[np.int64]
 

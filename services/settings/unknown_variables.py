@@ -4,12 +4,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 
-from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import PREFIX, Settings, WrongSettings, variable
 from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError
 
 ALL: tuple[type[Settings], ...] = (GenerationSettings, DetectionSettings, KeyStoreSettings, CanarySettings)
 
@@ -49,7 +49,6 @@ _SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
 
 
 def known_names() -> frozenset[str]:
-    """Every variable that somebody reads."""
     return OF_OTHERS | {variable(field) for settings in ALL for field in settings.model_fields}
 
 

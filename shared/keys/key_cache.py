@@ -1,7 +1,4 @@
-"""The keys that a service works with: in memory, refreshed in the background and after each change.
-
-Also here, Prometheus metrics of the keys in hand and of the store that they come from.
-"""
+"""The keys that a service works with: in memory, refreshed in the background, with metrics of their age."""
 
 import asyncio
 import time

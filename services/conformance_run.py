@@ -1,6 +1,5 @@
 """Composition root of conformance runs: a deployed key, its model as served, detection as asked."""
 
-import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,13 +27,14 @@ from ttmark.evaluation.run import Run
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.engine import EngineError, SequenceFailed
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
-from ttmark.services.bulk import read_keys
+from ttmark.services.bulk_detection import read_keys
+from ttmark.services.local.smollm2 import sha256
 from ttmark.services.model_folder import model_id, resolve_model
-from ttmark.services.models import Models
-from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.services.served_models import Models
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.startup import StartupError, no_start_after
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.service_errors import ServiceError
@@ -130,12 +130,7 @@ class ModelFiles:
         """
         folder = resolve_model(name, settings.state)
         files = [path for path in sorted(folder.iterdir()) if path.is_file()]
-        return cls(model_id(name), folder, {path.name: _sha256(path) for path in files})
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return cls(model_id(name), folder, {path.name: sha256(path) for path in files})
 
 
 def how_served(settings: GenerationSettings) -> dict[str, Any]:

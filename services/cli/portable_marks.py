@@ -11,7 +11,7 @@ from ttmark.detect_service.portable_mark import look_for
 from ttmark.services.cli.files import STANDARD_INPUT, shown
 from ttmark.services.cli.input_files import NotExamined, named_files, read_text, read_texts
 from ttmark.services.cli.terminal import print_named
-from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
+from ttmark.services.startup import StartupError, no_start_after, one_clear_line
 from ttmark.services.state_folder import STATE_FOLDER, known_tokenizers
 from ttmark.shared.keys.key_files import ProvesNothing, RevealedKey
 from ttmark.shared.keys.portable_mark import MOST_BYTES, MarkFile, MarkRefused, MarkSecret, PortableMark

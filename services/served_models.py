@@ -1,7 +1,4 @@
-"""The models of a generation service: loaded, with engines that share the memory.
-
-Also here, the engine of each model: the embedded one, or vLLM's.
-"""
+"""The models of a generation service, each with an engine, embedded or vLLM's; engines share the memory."""
 
 import asyncio
 import os
@@ -25,8 +22,8 @@ from ttmark.services.model_folder import (
     read_sampling_defaults,
     resolve_model,
 )
-from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.startup import StartupError, no_start_after
 from ttmark.services.state_folder import choices_file
 from ttmark.shared.schemas.sampling import SamplingDefaults
 
@@ -203,7 +200,6 @@ class Models:
         return cls(served, tuple(engines))
 
     def start(self) -> None:
-        """Starts every engine."""
         for engine in self.engines:
             engine.start()
 

@@ -3,15 +3,9 @@
 Compressed bodies are refused: without decompression there are no bombs. Of each tenant few long bodies are
 taken in at a time, and the others wait unread but for their beginning. Who has a turn sends at a least rate.
 
-Also here, strict JSON: one meaning, whoever reads it, and no more work than its size suggests.
-
-Refused besides what is not JSON: NaN and Infinity (also by overflow, 1e999), duplicate keys (two parsers
-would disagree on which one counts), lone surrogates (no UTF-8 form), deep nesting, very many
-containers or strings.
-
-Also here, a request's body as it arrives: counted, timed, and read no further than asked; its limits.
-
-It also stops work whose client has gone.
+Strict JSON has one meaning, whoever reads it, and costs no more work than its size suggests. Refused besides
+what is not JSON: NaN and Infinity (also by overflow, 1e999), duplicate keys (two parsers would disagree on
+which one counts), lone surrogates (no UTF-8 form), deep nesting, very many containers or strings.
 """
 
 import asyncio
@@ -66,7 +60,6 @@ class HttpLimits:
     of_path: Mapping[str, "HttpLimits"] = field(default_factory=dict)
 
     def of(self, path: str) -> "HttpLimits":
-        """The limits of a path."""
         return self.of_path.get(path, self)
 
 
@@ -271,7 +264,6 @@ def _refuse_lone_surrogates(value: Any) -> None:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Names and values."""
     waiting = [value]
     while waiting:
         one = waiting.pop()

@@ -1,11 +1,9 @@
-"""Scores of the blocks that start at every position of a text, for the detectors that align.
+"""Scores of the blocks of a text: at every position, under many keys, or at fixed boundaries.
 
-Also here, scores of the same blocks under many keys: the PRF runs over keys and blocks at once.
-
-SipHash begins with the key, so nothing of a message can be absorbed once for all keys. What is saved is the
-cost of a call, which for the few hundred blocks of a usual text is most of it.
-
-Also here, direct detection: blocks at fixed boundaries, exact p-value (paper, Eq. 6).
+At fixed boundaries they are direct detection, with an exact p-value (paper, Eq. 6). Under many keys the PRF
+runs over keys and blocks at once. SipHash begins with the key, so nothing of a message can be absorbed once
+for all keys. What is saved is the cost of a call, which for the few hundred blocks of a usual text is most of
+it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,10 +13,10 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.shared.watermark.interruption import STEPS, pause
+from ttmark.shared.watermark.null_replacement import Redrawn, RowKeys
 from ttmark.shared.watermark.nulls import corrected
-from ttmark.shared.watermark.pauses import STEPS, pause
 from ttmark.shared.watermark.prf import TOKEN_MASK, key_lanes, occurrence_numbers, scored_positions, windows
-from ttmark.shared.watermark.redrawn import Redrawn, RowKeys
 from ttmark.shared.watermark.watermark import Watermark
 
 
