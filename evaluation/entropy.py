@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import SamplingSetting
+from ttmark.evaluation.experiment_cells import SamplingSetting
 from ttmark.evaluation.intervals import Interval, mean
 from ttmark.evaluation.language_model import LanguageModel, block_levels, penalize, supports
 from ttmark.gen_service.decoding.support import Support

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import Cell, prf_key, sampling_seed
+from ttmark.evaluation.experiment_cells import Cell, prf_key, sampling_seed
 from ttmark.shared.watermark import Watermark, scored_positions
 
 _PRIOR = 1.0  # completions that a context is thought to have had at the model's own probabilities

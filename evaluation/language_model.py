@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
-from ttmark.evaluation.cells import Cell, SamplingSetting
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.logit_processors import LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.support import FilterParams, Support

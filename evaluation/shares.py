@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import sampling_seed
-from ttmark.evaluation.changes import own_tokens, read_lines
+from ttmark.evaluation.changed_answers import own_tokens, read_lines
 from ttmark.evaluation.core.likelihood import LEAST_LOG10_E
-from ttmark.evaluation.edits import EDITS, WORD_EDITS, Material
-from ttmark.evaluation.found import SECRET, WATERMARK
+from ttmark.evaluation.experiment_cells import sampling_seed
 from ttmark.evaluation.intervals import Interval, clopper_pearson
+from ttmark.evaluation.likelihood_power import SECRET, WATERMARK
+from ttmark.evaluation.planted_spans import plant
 from ttmark.evaluation.report.result import Table, table_by
-from ttmark.evaluation.spans import plant
+from ttmark.evaluation.text_edits import EDITS, WORD_EDITS, Material
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.likelihood.marked_passages import find_carried

@@ -8,7 +8,7 @@ import torch
 from transformers import SynthIDTextWatermarkLogitsProcessor
 
 from ttmark.evaluation.bench.timing import Timing, time_in_turns
-from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.text_files import read_human_texts
 from ttmark.shared.tokenization import TextTokenizer
 
 Detector = Callable[[Sequence[str]], object]

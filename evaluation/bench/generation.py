@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar
 import torch
 import typer
 
-from ttmark.evaluation.bench.figures import show
-from ttmark.evaluation.bench.ours import OurEngine
-from ttmark.evaluation.bench.peers import Transformers
+from ttmark.evaluation.bench.our_engine import OurEngine
+from ttmark.evaluation.bench.output import show
+from ttmark.evaluation.bench.transformers_peer import Transformers
 from ttmark.evaluation.bench.vllm_process import vllm
 from ttmark.evaluation.bench.workload import CHAT, PAPER, STRICT, Measurement, Workload, ratio_table, setting
 from ttmark.evaluation.options import Json, model_path

@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from ttmark.evaluation.bench.figures import show
 from ttmark.evaluation.bench.generation import Model, Tokens
 from ttmark.evaluation.bench.in_vllm_table import UNFILTERED, UNMARKED_IN_VLLM, ratios
-from ttmark.evaluation.bench.ours import OurEngine
-from ttmark.evaluation.bench.peers import Transformers
+from ttmark.evaluation.bench.our_engine import OurEngine
+from ttmark.evaluation.bench.output import show
+from ttmark.evaluation.bench.transformers_peer import Transformers
 from ttmark.evaluation.bench.vllm_process import CONTEXT, MEMORY_SHARE, VllmPeer
 from ttmark.evaluation.bench.workload import CHAT, PAPER, Measurement, Workload, setting
 from ttmark.evaluation.options import Json, model_path

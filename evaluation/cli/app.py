@@ -10,16 +10,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ttmark.evaluation.cells import Setting
-from ttmark.evaluation.cli.commands import command_of, new_app, one_clear_line
-from ttmark.evaluation.cli.core import Core
-from ttmark.evaluation.cli.found import Changes, Found, ReadingsBy, Shares
+from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app, one_clear_line
+from ttmark.evaluation.cli.core_command import Core
+from ttmark.evaluation.cli.found_commands import Changes, Found, ReadingsBy, Shares
 from ttmark.evaluation.cli.without_run import NullTables, Pairs, Report
 from ttmark.evaluation.endpoint import EndpointError
+from ttmark.evaluation.experiment import Experiment, Lab
+from ttmark.evaluation.experiment_cells import Setting
 from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
-from ttmark.evaluation.inputs import MAX_TOKENS
-from ttmark.evaluation.lab import Experiment, Lab
-from ttmark.evaluation.manifest import ManifestMismatch, describe
 from ttmark.evaluation.options import (
     EXACT,
     Batch,
@@ -39,9 +37,11 @@ from ttmark.evaluation.options import (
     model_path,
     run_folder,
 )
-from ttmark.evaluation.run import Run
+from ttmark.evaluation.run_folder import Run
+from ttmark.evaluation.run_manifest import ManifestMismatch, describe
 from ttmark.evaluation.simulated import SIMULATED, SimulatedSource
-from ttmark.evaluation.sources import EngineSource, ModelSource
+from ttmark.evaluation.text_files import MAX_TOKENS
+from ttmark.evaluation.text_sources import EngineSource, ModelSource
 from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFailed
 from ttmark.shared.tokenization import TokenizerMissing
 

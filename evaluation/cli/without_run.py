@@ -11,13 +11,13 @@ from typing import Annotated, ClassVar
 import typer
 from rich.console import Console
 
-from ttmark.evaluation.cli.commands import one_clear_line
+from ttmark.evaluation.cli.commands_of_dataclasses import one_clear_line
 from ttmark.evaluation.command_line import command_words
 from ttmark.evaluation.null_tables.build import TABLES, write_table
 from ttmark.evaluation.options import BlockSizes, Out, Schemes, run_folder
-from ttmark.evaluation.quality import bert_scorer, pairs_table, read_pairs, score_pairs
-from ttmark.evaluation.report.document import write_pages
+from ttmark.evaluation.report.pages import write_pages
 from ttmark.evaluation.report.result import Result
+from ttmark.evaluation.text_quality import bert_scorer, pairs_table, read_pairs, score_pairs
 from ttmark.shared.watermark import Watermark, scheme_names
 
 

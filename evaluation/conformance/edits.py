@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ttmark.evaluation.adversaries.catalogue import first_part, sentences_deleted
 from ttmark.evaluation.adversaries.characters import INVISIBLE
 from ttmark.evaluation.adversaries.copying import retyped, without_markup
-from ttmark.evaluation.edits import EDITS, Edit
+from ttmark.evaluation.text_edits import EDITS, Edit
 
 CONFORMANCE_EDITS: Mapping[str, tuple[Edit, float]] = {
     "none": (lambda text, *_: text, 0.0),

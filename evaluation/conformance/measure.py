@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ttmark.evaluation.cells import sampling_seed
+from ttmark.evaluation.conformance.answer_language import NAMES, WITHOUT_SPACES, language_of
 from ttmark.evaluation.conformance.edits import CONFORMANCE_EDITS
 from ttmark.evaluation.conformance.figures import Figure, figures_of
-from ttmark.evaluation.conformance.languages import NAMES, WITHOUT_SPACES, language_of
+from ttmark.evaluation.conformance.kept_answers import DEPLOYED, Questions
 from ttmark.evaluation.conformance.plan import (
     CHAT,
     FALSE_RATES,
@@ -22,10 +22,10 @@ from ttmark.evaluation.conformance.plan import (
     prompt_of,
     unmarked_cell,
 )
-from ttmark.evaluation.conformance.unmarked import TextSet, human_documents
-from ttmark.evaluation.conformance.work import DEPLOYED, Questions
-from ttmark.evaluation.edits import Material
-from ttmark.evaluation.run import Run
+from ttmark.evaluation.conformance.unmarked_texts import TextSet, human_documents
+from ttmark.evaluation.experiment_cells import sampling_seed
+from ttmark.evaluation.run_folder import Run
+from ttmark.evaluation.text_edits import Material
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.tokenization import TextTokenizer

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import SETTINGS, Setting
 from ttmark.evaluation.entropy import strength_bound
+from ttmark.evaluation.experiment_cells import SETTINGS, Setting
 from ttmark.evaluation.language_model import supports
 from ttmark.evaluation.report.result import Table, table_of
 from ttmark.evaluation.simulated import VOCABULARY, SimulatedModel

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.core.rates import Count
-from ttmark.evaluation.core.texts import token_ids, unwatermarked
+from ttmark.evaluation.core.false_positives_of_texts import token_ids, unwatermarked
+from ttmark.evaluation.core.rate_tables import Count
 from ttmark.shared.watermark.foreign import ForeignMark, Kgw, SglangGumbel, SynthIdText, VllmGumbel
 from ttmark.shared.watermark.foreign.evidence import passages
 

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.core.rates import rate_cell
+from ttmark.evaluation.core.rate_tables import rate_cell
 from ttmark.evaluation.intervals import clopper_pearson
 from ttmark.evaluation.report.result import Table, table_of
 from ttmark.shared.watermark import Watermark

@@ -9,9 +9,9 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import DEFAULT_PROFILE, Cell, Setting, default_cell
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import DEFAULT_PROFILE, Cell, Setting, default_cell
 from ttmark.evaluation.intervals import Interval, bootstrap
-from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import Length, OneSetting
 from ttmark.evaluation.report.result import Table, table_by
 

@@ -7,10 +7,9 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from ttmark.evaluation.cells import Cell, SamplingSetting, Setting
-from ttmark.evaluation.edits import Material
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting, Setting
 from ttmark.evaluation.intervals import Interval, Sample, mean
-from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.language_model import CausalModel
 from ttmark.evaluation.options import BlockSizes, Human, Length, OneSetting, Schemes, Texts
 from ttmark.evaluation.peers.detectors import Exact, Ours
@@ -26,8 +25,9 @@ from ttmark.evaluation.peers.measure import (
 from ttmark.evaluation.peers.report import main_table, peers_figures, power_table
 from ttmark.evaluation.peers.source import PeerSource
 from ttmark.evaluation.peers.systems import SYSTEMS
-from ttmark.evaluation.run import Run
-from ttmark.evaluation.sources import EngineSource
+from ttmark.evaluation.run_folder import Run
+from ttmark.evaluation.text_edits import Material
+from ttmark.evaluation.text_sources import EngineSource
 from ttmark.shared.watermark.schemes.registry import scheme_title
 
 

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from ttmark.evaluation.cells import Setting
+from ttmark.evaluation.experiment import CALIBRATION_TEXTS, Experiment, Lab
+from ttmark.evaluation.experiment_cells import Setting
 from ttmark.evaluation.experiments.direct import Blocks, Direct
 from ttmark.evaluation.experiments.diversity import Diversity
 from ttmark.evaluation.experiments.edits import Beta, Edits
@@ -17,7 +18,6 @@ from ttmark.evaluation.experiments.runtime import Runtime
 from ttmark.evaluation.experiments.stealing import Stealing
 from ttmark.evaluation.experiments.strict import Strict
 from ttmark.evaluation.experiments.topp import TopP
-from ttmark.evaluation.lab import CALIBRATION_TEXTS, Experiment, Lab
 from ttmark.evaluation.options import PAPER_SCHEMES, SCHEMES, Human, OneSetting
 
 EXPERIMENTS: tuple[type[Experiment], ...] = (

@@ -8,14 +8,14 @@ from typing import Annotated, ClassVar
 import numpy as np
 import typer
 
-from ttmark.evaluation.cells import SamplingSetting, Setting
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import SamplingSetting, Setting
 from ttmark.evaluation.forger import Forger, ForgeryCell, VictimCell
 from ttmark.evaluation.intervals import Interval, clopper_pearson
-from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import OneSetting, Schemes
-from ttmark.evaluation.report.figure import Figure, Panel, line
+from ttmark.evaluation.report.plot_data import Figure, Panel, line
 from ttmark.evaluation.report.result import Table, groups, power_of_ten, rate_name, table_by
-from ttmark.evaluation.run import Run
+from ttmark.evaluation.run_folder import Run
 from ttmark.shared.watermark import Watermark, corrected, detect_direct, scored_positions
 from ttmark.shared.watermark.schemes.registry import scheme_title
 

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import Cell
+from ttmark.evaluation.experiment_cells import Cell
 from ttmark.evaluation.intervals import Sample
 from ttmark.evaluation.peers.systems import System
 from ttmark.shared.watermark import detect_direct

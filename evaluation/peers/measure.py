@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import Cell, sampling_seed
-from ttmark.evaluation.edits import EDITS, WORD_EDITS, Material
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.intervals import Interval, Sample, bootstrap, clopper_pearson, mean
-from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.language_model import LanguageModel, log_likelihood
 from ttmark.evaluation.peers.detectors import Detector, Document
-from ttmark.evaluation.run import Completion, Run, read_kept, write_kept
+from ttmark.evaluation.run_folder import Completion, Run, read_kept, write_kept
+from ttmark.evaluation.text_edits import EDITS, WORD_EDITS, Material
 
 FPRS = (1e-2, 1e-3, 1e-5)
 LENGTHS = (25, 50, 100, 150, 200)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ttmark.evaluation.intervals import Interval
 from ttmark.evaluation.peers.measure import FPRS, SHARES, Baseline, PeerRow, Power
-from ttmark.evaluation.report.figure import Figure, Panel, Series, line
+from ttmark.evaluation.report.plot_data import Figure, Panel, Series, line
 from ttmark.evaluation.report.result import Table, power_of_ten, rate_name, table_by, table_of
 
 AT = 1e-3

@@ -14,10 +14,10 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from ttmark.evaluation.cells import Cell, SamplingSetting, sampling_seed
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting, sampling_seed
 from ttmark.evaluation.peers.systems import SYSTEMS, Row
-from ttmark.evaluation.run import Completion, OnText
-from ttmark.evaluation.sources import EngineSource
+from ttmark.evaluation.run_folder import Completion, OnText
+from ttmark.evaluation.text_sources import EngineSource
 
 BATCH = 48
 

@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from matplotlib.transforms import Bbox
 
-from ttmark.evaluation.report.figure import Figure, Panel, Series
+from ttmark.evaluation.report.plot_data import Figure, Panel, Series
 
 PANEL_INCHES = {"line": (4.2, 3.4), "bars": (4.2, 3.4), "scatter": (6.4, 5.2)}
 DPI = 110

@@ -16,8 +16,8 @@ from pathlib import Path
 import orjson
 import torch
 
-from ttmark.evaluation.inputs import read_field
 from ttmark.evaluation.options import CHAT_PROMPTS_PATH
+from ttmark.evaluation.text_files import read_field
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.smollm2 import SAMPLING
 from ttmark.shared.watermark import Watermark

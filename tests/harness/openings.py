@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ttmark.evaluation.cells import sampling_seed
+from ttmark.evaluation.experiment_cells import sampling_seed
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, SamplingParams, TokenLogprob
 
 CHAT = (

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ttmark import AsyncClient
-from ttmark.evaluation.quality import has_loop
+from ttmark.evaluation.text_quality import has_loop
 
 REQUESTS = Path(__file__).with_name("requests.txt")
 AT_ONCE = 8

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import httpx
 import psutil
 
-from tests.harness.observe.bed import Bed
+from tests.harness.observe.services import Bed
 
 STREAMS = 64
 SCRAPE_EVERY_SECONDS = 1.0  # fifteen times as often as deploy/prometheus does

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from ttmark.evaluation import endpoint
-from ttmark.evaluation.edits import EndpointEdit
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError, Usage
+from ttmark.evaluation.text_edits import EndpointEdit
 from ttmark.gen_service.api import GenerationBackend, RequestLimits, ServedModel, create_generation_app
 from ttmark.gen_service.engine import Engine, EngineSettings
 from ttmark.shared.access.scopes import Principal, Scope

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.observe.bed import Bed
 from tests.harness.observe.scrape_cost import STREAMS, measure
+from tests.harness.observe.services import Bed
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

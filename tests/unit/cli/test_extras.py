@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.lacking import Outcome
+from tests.harness.missing_libraries import Outcome
 from ttmark.services.extras import CONTAINS, MODULES
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -51,7 +51,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TTMARK_")}
     result = subprocess.run(
-        [sys.executable, "-m", "tests.harness.lacking"],
+        [sys.executable, "-m", "tests.harness.missing_libraries"],
         cwd=folder,
         env=environment | {"PYTHONPATH": str(ROOT), "COLUMNS": "120"},
         input=json.dumps(asked),

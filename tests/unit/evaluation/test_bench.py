@@ -16,7 +16,7 @@ from ttmark.evaluation.bench.in_vllm_table import UNMARKED_IN_VLLM, ratios
 from ttmark.evaluation.bench.timing import time_in_turns
 from ttmark.evaluation.bench.vllm_process import VllmPeer, vllm
 from ttmark.evaluation.bench.workload import VLLM, Measurement, Rates, Stopwatch, Workload
-from ttmark.evaluation.cli.bench import bench_app
+from ttmark.evaluation.cli.bench_commands import bench_app
 from ttmark.evaluation.report.result import Table
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.bulk import bulk_systems

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ttmark.evaluation.cells import SamplingSetting
 from ttmark.evaluation.entropy import entropy_bits, measure_entropy, strength_bound
+from ttmark.evaluation.experiment_cells import SamplingSetting
 from ttmark.evaluation.language_model import CausalModel, block_levels
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 

@@ -7,11 +7,11 @@ import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
-from ttmark.evaluation.cells import Setting
 from ttmark.evaluation.cli.app import eval_app
+from ttmark.evaluation.experiment_cells import Setting
 from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
 from ttmark.evaluation.report.result import Result as Outcome
-from ttmark.evaluation.run import CompletionFile
+from ttmark.evaluation.run_folder import CompletionFile
 
 OWN_OPTIONS = {"schemes": "--scheme", "texts": "--texts", "length": "--length"}
 

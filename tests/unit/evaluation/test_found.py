@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from ttmark.detect_service import cascade
-from ttmark.evaluation import found, shares
-from ttmark.evaluation.changes import (
+from ttmark.evaluation import likelihood_power as found
+from ttmark.evaluation import shares
+from ttmark.evaluation.changed_answers import (
     AS_WRITTEN,
     Document,
     as_they_are,
@@ -21,7 +22,7 @@ from ttmark.evaluation.changes import (
 )
 from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.language_model import CausalModel, log_likelihood
-from ttmark.evaluation.reader import KnownReadings, write_readings
+from ttmark.evaluation.model_readings import KnownReadings, write_readings
 from ttmark.evaluation.report.result import Result
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH

@@ -9,13 +9,13 @@ import pytest
 import torch
 from transformers import SynthIDTextWatermarkLogitsProcessor
 
-from ttmark.evaluation.cells import Cell, SamplingSetting
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
 from ttmark.evaluation.peers.source import PeerSource, padded
 from ttmark.evaluation.peers.synthid import kept_synthid
 from ttmark.evaluation.peers.systems import LAYERS, NGRAM, SYSTEMS, words
 from ttmark.evaluation.peers.vllm_gumbel import VllmRow
-from ttmark.evaluation.run import Completion
-from ttmark.evaluation.sources import EngineSource
+from ttmark.evaluation.run_folder import Completion
+from ttmark.evaluation.text_sources import EngineSource
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
 from ttmark.gen_service.engine import EngineSettings
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from ttmark.evaluation.cells import Cell, SamplingSetting
 from ttmark.evaluation.cli.app import eval_app
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
 from ttmark.evaluation.intervals import Sample
 from ttmark.evaluation.peers.detectors import Document, Ours
 from ttmark.evaluation.peers.measure import FPRS, power_of

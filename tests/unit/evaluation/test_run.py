@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ttmark.evaluation.cells import Cell, SamplingSetting
-from ttmark.evaluation.manifest import ManifestMismatch, describe
-from ttmark.evaluation.run import Completion, CompletionFile, Run
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
+from ttmark.evaluation.run_folder import Completion, CompletionFile, Run
+from ttmark.evaluation.run_manifest import ManifestMismatch, describe
 
 SETTING = SamplingSetting(50, 0.95, 1.0)
 CELL = Cell("synthid", 2, SETTING, 20)

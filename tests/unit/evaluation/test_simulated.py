@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from ttmark.evaluation.cells import SETTINGS, Cell, Setting
+from ttmark.evaluation.experiment_cells import SETTINGS, Cell, Setting
 from ttmark.evaluation.language_model import supports
-from ttmark.evaluation.run import Completion
+from ttmark.evaluation.run_folder import Completion
 from ttmark.evaluation.simulated import CANDIDATES, SimulatedModel, SimulatedSource
 from ttmark.shared.watermark import detect_direct
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ttmark.evaluation.cells import SamplingSetting, sampling_seed
+from ttmark.evaluation.experiment_cells import SamplingSetting, sampling_seed
 from ttmark.evaluation.experiments.stealing import (
     Stealing,
     StealingPlan,
@@ -16,7 +16,7 @@ from ttmark.evaluation.experiments.stealing import (
 )
 from ttmark.evaluation.forger import Forger, VictimCell
 from ttmark.evaluation.language_model import write_text
-from ttmark.evaluation.run import Completion, Run
+from ttmark.evaluation.run_folder import Completion, Run
 from ttmark.evaluation.simulated import SimulatedSource
 from ttmark.shared.watermark import Watermark
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tests.harness.figures.values import load
-from ttmark.evaluation.manifest import FILE as MANIFEST
 from ttmark.evaluation.report.result import Result
+from ttmark.evaluation.run_manifest import FILE as MANIFEST
 
 
 def wrong_prints(folder: Path, unprinted: Iterable[str]) -> Iterator[str]:
@@ -51,7 +51,7 @@ def _missing_plots(place: Path, results: Mapping[str, Result]) -> Iterator[str]:
 
 
 def _stale_pages(place: Path) -> Iterator[str]:
-    from ttmark.evaluation.report.document import (
+    from ttmark.evaluation.report.pages import (
         pages,
     )  # knows every experiment, which takes a while to import
 

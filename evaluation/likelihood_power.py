@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import DEFAULT_PROFILE, prf_key
-from ttmark.evaluation.changes import Document
+from ttmark.evaluation.changed_answers import Document
+from ttmark.evaluation.experiment_cells import DEFAULT_PROFILE, prf_key
 from ttmark.evaluation.intervals import Interval, clopper_pearson, mean
-from ttmark.evaluation.reader import KnownReadings
+from ttmark.evaluation.model_readings import KnownReadings
 from ttmark.evaluation.report.result import Table, groups, rate_name, table_by
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark

@@ -10,8 +10,8 @@ import torch
 from rich.console import Console
 
 from ttmark.evaluation.command_line import command_line
-from ttmark.evaluation.manifest import machine, versions
 from ttmark.evaluation.report.result import Table
+from ttmark.evaluation.run_manifest import machine, versions
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 

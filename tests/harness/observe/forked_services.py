@@ -6,13 +6,13 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.harness.observe.bed import answers, free_port
+from tests.harness.observe.services import answers, free_port
 from ttmark.services.local.provision import LocalSetup
 
 STOP_SECONDS = 60.0
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
-    ["ttmark.services.gen", "ttmark.services.cli.serve", "tests.harness.observe.forked"]
+    ["ttmark.services.gen", "ttmark.services.cli.serve", "tests.harness.observe.forked_services"]
 )
 
 

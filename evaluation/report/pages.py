@@ -7,8 +7,8 @@ from inspect import cleandoc
 from pathlib import Path
 
 from ttmark.evaluation.experiments.registry import EXPERIMENTS
-from ttmark.evaluation.manifest import Manifest, in_words
 from ttmark.evaluation.report.result import Result, groups
+from ttmark.evaluation.run_manifest import Manifest, in_words
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 SETTLED = {

@@ -8,11 +8,11 @@ import typer
 
 from ttmark.evaluation.bench.core import REPEATS, measure_speed
 from ttmark.evaluation.bench.detect import OurDetectors, measure_detectors
-from ttmark.evaluation.bench.figures import show
 from ttmark.evaluation.bench.generation import Generate
 from ttmark.evaluation.bench.in_vllm import InVllm
+from ttmark.evaluation.bench.output import show
 from ttmark.evaluation.bench.timing import timing_table
-from ttmark.evaluation.cli.commands import command_of, new_app, one_clear_line
+from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app, one_clear_line
 from ttmark.evaluation.options import Human, Json, chosen_model, model_path
 from ttmark.evaluation.report.result import table_by
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH

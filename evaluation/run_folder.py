@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 from rich.progress import Progress
 
-from ttmark.evaluation.cells import Cell
+from ttmark.evaluation.experiment_cells import Cell
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 Kept = TypeVar("Kept")

@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Protocol, cast
 from rich.console import Console
 
 from ttmark.evaluation.calibration import calibrate
-from ttmark.evaluation.cells import CALIBRATED, SETTINGS, Cell, SamplingSetting, Setting
 from ttmark.evaluation.command_line import command_words
 from ttmark.evaluation.entropy import EntropyReport, entropy_note, measure_entropy
-from ttmark.evaluation.inputs import read_human_texts
-from ttmark.evaluation.report.figure import Figure
+from ttmark.evaluation.experiment_cells import CALIBRATED, SETTINGS, Cell, SamplingSetting, Setting
+from ttmark.evaluation.report.plot_data import Figure
 from ttmark.evaluation.report.result import Result, Table
-from ttmark.evaluation.run import Run, read_kept, write_kept
-from ttmark.evaluation.sources import ModelSource
+from ttmark.evaluation.run_folder import Run, read_kept, write_kept
+from ttmark.evaluation.text_files import read_human_texts
+from ttmark.evaluation.text_sources import ModelSource
 
 ENTROPY_TEXTS = 30
 CALIBRATION_TEXTS = 80

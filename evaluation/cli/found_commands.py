@@ -7,22 +7,22 @@ from typing import Annotated, Any, ClassVar
 import torch
 import typer
 
-from ttmark.evaluation.changes import (
+from ttmark.evaluation.changed_answers import (
     as_they_are,
     conversations,
     documents_of,
     read_documents,
     write_documents,
 )
-from ttmark.evaluation.cli.commands import one_clear_line
+from ttmark.evaluation.cli.commands_of_dataclasses import one_clear_line
 from ttmark.evaluation.command_line import command_words
-from ttmark.evaluation.found import measure_found, tables
-from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.likelihood_power import measure_found, tables
+from ttmark.evaluation.model_readings import KnownReadings, write_readings
 from ttmark.evaluation.options import Human, Label, Lengths, Out, Texts, run_folder
-from ttmark.evaluation.reader import KnownReadings, write_readings
 from ttmark.evaluation.report.result import Result, Table
 from ttmark.evaluation.shares import measure_shares, read_by_key, shares_table
 from ttmark.evaluation.synonyms import Synonyms
+from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.shared.tokenization import TextTokenizer
 

@@ -10,14 +10,14 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import Cell, Setting, prf_key, sampling_seed
 from ttmark.evaluation.detection import alignment_z, threshold
-from ttmark.evaluation.edits import EDITS, PROMPTS, Material
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import Cell, Setting, prf_key, sampling_seed
 from ttmark.evaluation.intervals import Interval, Sample, auroc, clopper_pearson, mean
-from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import SCHEMES, Human, Lengths, OneSetting, Schemes, Texts
-from ttmark.evaluation.quality import ngrams
-from ttmark.evaluation.run import Completion
+from ttmark.evaluation.run_folder import Completion
+from ttmark.evaluation.text_edits import EDITS, PROMPTS, Material
+from ttmark.evaluation.text_quality import ngrams
 from ttmark.shared.watermark import Watermark, detect_direct
 from ttmark.shared.watermark.detectors.alignment import BETA
 

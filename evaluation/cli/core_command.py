@@ -9,10 +9,12 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from ttmark.evaluation.cli.commands import one_clear_line
-from ttmark.evaluation.core import false_positives, foreign, likelihood, texts
+from ttmark.evaluation.cli.commands_of_dataclasses import one_clear_line
+from ttmark.evaluation.core import false_positives_of_scores as false_positives
+from ttmark.evaluation.core import false_positives_of_texts as texts
+from ttmark.evaluation.core import foreign, likelihood
 from ttmark.evaluation.core.distortion import distortion_table, theorem_table
-from ttmark.evaluation.core.rates import Count, pooled_table, write_rows
+from ttmark.evaluation.core.rate_tables import Count, pooled_table, write_rows
 from ttmark.evaluation.options import BlockSizes, Schemes
 from ttmark.evaluation.report.result import Table
 from ttmark.shared.watermark import scheme_names

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 from rich.progress import Progress
 
-from ttmark.evaluation.cells import Cell, sampling_seed
+from ttmark.evaluation.conformance.kept_answers import Detect, Questions
 from ttmark.evaluation.conformance.measure import Conformance
 from ttmark.evaluation.conformance.plan import CHAT, PLAIN, Plan
-from ttmark.evaluation.conformance.unmarked import TextSet
-from ttmark.evaluation.conformance.work import Detect, Questions
+from ttmark.evaluation.conformance.unmarked_texts import TextSet
+from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.language_model import write_text
-from ttmark.evaluation.run import Completion, OnText, Run
+from ttmark.evaluation.run_folder import Completion, OnText, Run
 from ttmark.evaluation.simulated import VOCABULARY, SimulatedModel, SimulatedSource
 from ttmark.services.conformance import detection
 from ttmark.shared.keys.key_codec import derive_prf_keys

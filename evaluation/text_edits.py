@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ttmark.evaluation.cells import sampling_seed
 from ttmark.evaluation.endpoint import EndpointClient
+from ttmark.evaluation.experiment_cells import sampling_seed
 
 WORDS_PER_RUN = 12
 WORD = re.compile(r"\s*\S+")

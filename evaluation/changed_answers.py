@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from ttmark.evaluation.cells import sampling_seed
-from ttmark.evaluation.edits import EDITS, WORD_EDITS, Material
-from ttmark.evaluation.spans import plant
+from ttmark.evaluation.experiment_cells import sampling_seed
+from ttmark.evaluation.planted_spans import plant
 from ttmark.evaluation.synonyms import Synonyms
+from ttmark.evaluation.text_edits import EDITS, WORD_EDITS, Material
 from ttmark.shared.tokenization import TextTokenizer
 
 AS_WRITTEN = "as written"

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 from transformers import AutoConfig
 
-from ttmark.evaluation.changes import read_lines
+from ttmark.evaluation.changed_answers import read_lines
 from ttmark.evaluation.language_model import CausalModel, log_likelihood
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.tokenization import TextTokenizer, byte_ends, byte_spans

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.core.rates import Count
+from ttmark.evaluation.core.rate_tables import Count
 from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 

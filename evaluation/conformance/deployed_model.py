@@ -4,9 +4,9 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from ttmark.evaluation.cells import Cell, sampling_seed
 from ttmark.evaluation.conformance.plan import prompt_of
-from ttmark.evaluation.run import Completion, OnText
+from ttmark.evaluation.experiment_cells import Cell, sampling_seed
+from ttmark.evaluation.run_folder import Completion, OnText
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.key_selection import markings
 from ttmark.gen_service.api.marking_policy import MarkingChoice

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ttmark.evaluation.cells import sampling_seed
+from ttmark.evaluation.core.false_positives_of_texts import docstrings, standard_library
 from ttmark.evaluation.core.foreign import templated_texts
-from ttmark.evaluation.core.texts import docstrings, standard_library
-from ttmark.evaluation.edits import words_of
-from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.experiment_cells import sampling_seed
+from ttmark.evaluation.text_edits import words_of
+from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 
 PASSAGE_WORDS = 150

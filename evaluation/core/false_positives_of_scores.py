@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.core.rates import Count, rate_cell
+from ttmark.evaluation.core.rate_tables import Count, rate_cell
 from ttmark.evaluation.null_tables.sampling import sample_best
 from ttmark.evaluation.null_tables.tilting import null_chunks
 from ttmark.evaluation.report.result import Table, table_of

@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from ttmark.evaluation.cells import Cell, sampling_seed
-from ttmark.evaluation.inputs import MAX_TOKENS, read_human_texts, read_prompts
+from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.language_model import CausalModel, LanguageModel
-from ttmark.evaluation.run import Completion, OnText, TextSource
+from ttmark.evaluation.run_folder import Completion, OnText, TextSource
+from ttmark.evaluation.text_files import MAX_TOKENS, read_human_texts, read_prompts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.shared.tokenization import TextTokenizer

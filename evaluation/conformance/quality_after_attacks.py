@@ -11,7 +11,7 @@ import numpy as np
 from rich.progress import Progress
 
 from ttmark.evaluation.adversaries.meaning import words_kept
-from ttmark.evaluation.conformance.work import Questions
+from ttmark.evaluation.conformance.kept_answers import Questions
 from ttmark.evaluation.intervals import Interval, mean
 from ttmark.shared.tokenization import TextTokenizer
 
