@@ -21,11 +21,11 @@ TOLERANCE = 0.3
 """In log10 p, below the error of a median over 100 texts."""
 
 
-def calibrate(run: Run, texts: int, frequency_penalty: float = 0.0) -> SamplingSetting:
+def calibrate(run: Run, texts: int) -> SamplingSetting:
     """The paper's default filters with the temperature, to 0.01, that gives its median p-value."""
 
     def setting(temperature: float) -> SamplingSetting:
-        return SamplingSetting(50, 0.95, temperature, frequency_penalty)
+        return SamplingSetting(50, 0.95, temperature)
 
     def median_log10_p(temperature: float) -> float:
         cell = Cell("synthid", 1, setting(temperature), LENGTH)

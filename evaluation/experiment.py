@@ -10,7 +10,7 @@ from rich.console import Console
 from ttmark.evaluation.calibration import calibrate
 from ttmark.evaluation.command_line import command_words
 from ttmark.evaluation.entropy import EntropyReport, entropy_note, measure_entropy
-from ttmark.evaluation.experiment_cells import CALIBRATED, SETTINGS, Cell, SamplingSetting, Setting
+from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
 from ttmark.evaluation.report.plot_data import Figure
 from ttmark.evaluation.report.result import Result, Table
 from ttmark.evaluation.run_folder import Run, read_kept, write_kept
@@ -65,7 +65,7 @@ class Lab:
     def setting(self, name: Setting, texts: int = CALIBRATION_TEXTS) -> SamplingSetting:
         """The named setting with what was given in its place.
 
-        The temperature of `iso` and `iso-fresh` is found once per run, unless it is given.
+        The temperature of `iso` is found once per run, unless it is given.
         """
         return replace(self._named_setting(name, texts), **cast(Any, self.sampling))
 
@@ -73,11 +73,11 @@ class Lab:
         if name in SETTINGS:
             return SETTINGS[name]
         if "temperature" in self.sampling:
-            return replace(SETTINGS[Setting.DEFAULT], frequency_penalty=CALIBRATED[name])
+            return SETTINGS[Setting.DEFAULT]
         path = self.run.folder / f"calibration-{name}.json"
         setting = read_kept(path, SamplingSetting)
         if setting is None:
-            setting = calibrate(self.run, texts, CALIBRATED[name])
+            setting = calibrate(self.run, texts)
             write_kept(path, setting)
         return setting
 

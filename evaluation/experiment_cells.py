@@ -1,7 +1,6 @@
 """What is generated: sampling settings, cells of texts that are made alike, and their keys and seeds."""
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,17 +14,14 @@ class SamplingSetting:
     top_k: int
     top_p: float
     temperature: float
-    frequency_penalty: float = 0.0
 
     def __str__(self) -> str:
-        text = f"top-k {self.top_k or 'off'}, top-p {self.top_p:g}, T {self.temperature:g}"
-        return text + f", frequency penalty {self.frequency_penalty:g}" * bool(self.frequency_penalty)
+        return f"top-k {self.top_k or 'off'}, top-p {self.top_p:g}, T {self.temperature:g}"
 
     @property
     def slug(self) -> str:
         """The setting as part of a file name."""
-        slug = f"k{self.top_k}-p{self.top_p:g}-t{self.temperature:g}"
-        return slug + f"-f{self.frequency_penalty:g}" * bool(self.frequency_penalty)
+        return f"k{self.top_k}-p{self.top_p:g}-t{self.temperature:g}"
 
 
 class Setting(StrEnum):
@@ -37,7 +33,6 @@ class Setting(StrEnum):
     QWEN3 = "qwen3"
     LLAMA3 = "llama3"
     ISO = "iso"
-    ISO_FRESH = "iso-fresh"
 
 
 SETTINGS = {
@@ -47,12 +42,9 @@ SETTINGS = {
     Setting.QWEN3: SamplingSetting(20, 0.95, 0.6),
     Setting.LLAMA3: SamplingSetting(0, 0.9, 0.6),
 }
-"""The paper's main setting; that of chat services; the stricter ones of the paper's Table 2 and appendix."""
+"""The paper's main setting; that of chat services; the stricter ones of the paper's Table 2 and appendix.
 
-CALIBRATED = {Setting.ISO: 0.0, Setting.ISO_FRESH: 0.5}
-"""Frequency penalties of the settings whose temperature is calibrated. At low temperature a small model falls
-into loops, and what repeats carries no watermark; the penalty keeps its text as fresh as a large model's."""
-
+The temperature of `iso` is calibrated."""
 
 PRF_KEY_BYTES = 16
 
@@ -79,10 +71,6 @@ class Cell:
         scheme: None for texts without a watermark.
         tokens: length of each text; an end of text is a token like others.
         context_width: None is the scheme's default.
-        max_branches: branch budget; None is no limit.
-        prompts: only so many prompts are used, in turn; None uses all.
-        pool: number of keys, one of which is drawn for each text; 1: all have the same; None: each its own.
-        opening_bits: surprise of a text's tokens before its first mark.
     """
 
     scheme: str | None
@@ -90,10 +78,6 @@ class Cell:
     setting: SamplingSetting
     tokens: int
     context_width: int | None = None
-    max_branches: int | None = None
-    prompts: int | None = None
-    pool: int | None = None
-    opening_bits: float = 0.0
 
     @property
     def name(self) -> str:
@@ -102,13 +86,6 @@ class Cell:
         parts.append(f"n{self.tokens}")
         if self.context_width is not None:
             parts.append(f"h{self.context_width}")
-        if self.max_branches is not None:
-            parts.append(f"b{self.max_branches}")
-        if self.pool is not None:
-            parts.append("onekey" if self.pool == 1 else f"pool{self.pool}")
-        parts += [f"open{self.opening_bits:g}"] * (self.opening_bits > 0)
-        if self.prompts is not None:
-            parts.append(f"q{self.prompts}")
         return "-".join(parts)
 
     @property
@@ -129,24 +106,8 @@ class Cell:
 
     def unmarked(self) -> "Cell":
         """The cell of the same length and sampling without a watermark."""
-        return Cell(None, 1, self.setting, self.tokens, prompts=self.prompts)
-
-    def prompt_ids(self, index: int, prompts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        """What a text continues: one of the model's prompts."""
-        return prompts[index % min(self.prompts or len(prompts), len(prompts))]
+        return Cell(None, 1, self.setting, self.tokens)
 
     def key(self, seed: int, index: int) -> bytes:
         """The watermark key of a text."""
-        if self.pool is None:
-            return prf_key(seed, self.name, index)
-        if self.pool == 1:
-            return prf_key(seed, self.name)
-        return prf_key(seed, self.name, sampling_seed(seed, "pool", self.name, index) % self.pool)
-
-
-DEFAULT_PROFILE = "gumbel, r 2, H 2"
-
-
-def default_cell(setting: SamplingSetting, tokens: int) -> Cell:
-    """Texts under the default profile, with the branch budget of a service (docs/adr/0073)."""
-    return Cell("gumbel", 2, setting, tokens, 2, max_branches=8)
+        return prf_key(seed, self.name, index)

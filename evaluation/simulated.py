@@ -98,7 +98,7 @@ class SimulatedSource:
                 self.language_model,
                 cell,
                 cell.key(seed, index),
-                cell.prompt_ids(index, self.prompts),
+                self.prompts[index % len(self.prompts)],
                 np.random.default_rng(sampling_seed(seed, cell.name, index)),
             )
             seconds = time.perf_counter() - started

@@ -108,7 +108,7 @@ class EngineSource:
             tokens: list[int] = []
             watermarked = 0
             async with slots:
-                prompt_ids = cell.prompt_ids(index, self.prompts)
+                prompt_ids = self.prompts[index % len(self.prompts)]
                 async for delta in engine.generate(_request(prompt_ids, cell, watermark, index, seed)):
                     tokens += delta.token_ids
                     watermarked = delta.report.watermarked_blocks if delta.report else watermarked
@@ -124,8 +124,7 @@ def _request(
 ) -> GenerationRequest:
     marking = None
     if watermark:
-        key = cell.key(seed, index)
-        marking = Marking("evaluation", 1, "evaluation", watermark, key, cell.opening_bits)
+        marking = Marking("evaluation", 1, "evaluation", watermark, cell.key(seed, index))
     return GenerationRequest(
         request_id=f"{cell.name}-{index}",
         prompt_ids=prompt_ids,
@@ -134,10 +133,8 @@ def _request(
             temperature=cell.setting.temperature,
             top_k=cell.setting.top_k,
             top_p=cell.setting.top_p,
-            frequency_penalty=cell.setting.frequency_penalty,
             seed=sampling_seed(seed, cell.name, index),
             ignore_eos=True,
-            max_branches=cell.max_branches,
         ),
         marking=marking,
         unmarked_reason=None if marking else "evaluation",

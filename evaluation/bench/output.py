@@ -20,7 +20,7 @@ def show(tables: Sequence[Table], rows: Sequence[Any], json: Path | None, names:
 
     Args:
         rows: dataclasses.
-        names: of the rows, where they have no field `name`.
+        names: of the rows, where they have no field `name`; `tests.harness.gpu` prints them.
     """
     capability = torch.backends.cpu.get_cpu_capability()
     described = machine() | {"torch": f"{torch.__version__}, {torch.get_num_threads()} threads, {capability}"}

@@ -21,11 +21,6 @@ class Timing:
     share: float
 
 
-def least_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Processor time of the fastest of several runs."""
-    return min(_seconds(work) for _ in range(repeats))
-
-
 def time_in_turns(systems: Mapping[str, Callable[[], object]], units: int, repeats: int) -> list[Timing]:
     """Runs every system `repeats` times, turn by turn, so that whatever slows the machine slows all.
 
@@ -36,15 +31,11 @@ def time_in_turns(systems: Mapping[str, Callable[[], object]], units: int, repea
     best = dict.fromkeys(systems, float("inf"))
     for _ in range(repeats):
         for name, work in systems.items():
-            best[name] = min(best[name], _seconds(work))
+            started = time.process_time()
+            work()
+            best[name] = min(best[name], time.process_time() - started)
     first = next(iter(best.values()))
     return [Timing(name, units / seconds, first / seconds) for name, seconds in best.items()]
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    started = time.process_time()
-    work()
-    return time.process_time() - started
 
 
 def timing_table(title: str, unit: str, timings: list[Timing], notes: tuple[str, ...]) -> Table:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app, one_clear_line
 from ttmark.evaluation.cli.core_command import Core
-from ttmark.evaluation.cli.found_commands import Changes, Found, ReadingsBy, Shares
+from ttmark.evaluation.cli.found_commands import Changes, Found, ReadingsBy
 from ttmark.evaluation.cli.without_run import NullTables, Pairs, Report
 from ttmark.evaluation.endpoint import EndpointError
 from ttmark.evaluation.experiment import Experiment, Lab
@@ -133,6 +133,6 @@ def eval_app() -> typer.Typer:
         app.command(kind.name)(command_of(measure, kind, LabOptions))
     app.command("calibrate")(command_of(calibrate, Calibrate, LabOptions))
     app.command("all")(command_of(measure, Everything, LabOptions))
-    for tool in (Changes, ReadingsBy, Found, Shares, Core, Pairs, Report, NullTables):
+    for tool in (Changes, ReadingsBy, Found, Core, Pairs, Report, NullTables):
         app.command(tool.name)(command_of(tool.run, tool))
     return app

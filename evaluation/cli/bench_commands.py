@@ -1,12 +1,11 @@
 """`ttmark bench`: measurements beside peers."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 import typer
 
-from ttmark.evaluation.bench.core import REPEATS, measure_speed
 from ttmark.evaluation.bench.detect import OurDetectors, measure_detectors
 from ttmark.evaluation.bench.generation import Generate
 from ttmark.evaluation.bench.in_vllm import InVllm
@@ -14,12 +13,9 @@ from ttmark.evaluation.bench.output import show
 from ttmark.evaluation.bench.timing import timing_table
 from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app, one_clear_line
 from ttmark.evaluation.options import Human, Json, chosen_model, model_path
-from ttmark.evaluation.report.result import table_by
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.watermark import scheme_names
-
-Scheme = Annotated[str, typer.Option(help=f"One of {', '.join(scheme_names())}.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +26,7 @@ class Detect:
         str | None,
         typer.Option(help="`smollm2`, `demo`, or a folder with a tokenizer; default: as of `ttmark eval`."),
     ] = None
-    scheme: Scheme = "synthid"
+    scheme: Annotated[str, typer.Option(help=f"One of {', '.join(scheme_names())}.")] = "synthid"
     block_size: Annotated[int, typer.Option(min=1, max=3, help="Tokens per block.")] = 2
     documents: Annotated[int, typer.Option(min=1)] = 256
     tokens: Annotated[int, typer.Option(min=10, help="Of each document.")] = 400
@@ -53,35 +49,10 @@ class Detect:
         show([timing_table(title, "tokens", timings, notes)], timings, self.json)
 
 
-@dataclass(frozen=True, slots=True)
-class Core:
-    """Scoring, aligned and localized detection beside numpy's random words, one core."""
-
-    name: ClassVar[str] = "core"
-
-    scheme: Scheme = "synthid"
-    seed: int = 1
-    json: Json = None
-
-    def run(self) -> None:
-        speeds = measure_speed(self.scheme, self.seed)
-        table = table_by(
-            f"The core, {self.scheme}, r = 2",
-            speeds,
-            {
-                "": lambda item: item.name,
-                "of numpy's time for as many random words": lambda item: f"{item.ratio:.1f}",
-                "ms of CPU time": lambda item: f"{item.milliseconds:.2f}",
-            },
-            (f"The best of {REPEATS} runs on one core.",),
-        )
-        show([table], speeds, self.json)
-
-
 def bench_app(ours: OurDetectors) -> typer.Typer:
     """The command line; `ours` makes the detection modes that `detect` compares with their peers."""
     app = new_app("Benchmarks side by side with their peers.")
     app.command("detect")(command_of(lambda options: options.run(ours), Detect))
-    for kind in (Generate, InVllm, Core):
+    for kind in (Generate, InVllm):
         app.command(kind.name)(command_of(kind.run, kind))
     return app

@@ -1,8 +1,8 @@
-"""`ttmark eval changes`, `readings`, `found`, `shares`: marked answers, a model that reads, what is found."""
+"""`ttmark eval changes`, `readings`, `found`: marked answers, a model that reads, what is found."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 import typer
@@ -19,15 +19,13 @@ from ttmark.evaluation.command_line import command_words
 from ttmark.evaluation.likelihood_power import measure_found, tables
 from ttmark.evaluation.model_readings import KnownReadings, write_readings
 from ttmark.evaluation.options import Human, Label, Lengths, Out, Texts, run_folder
-from ttmark.evaluation.report.result import Result, Table
-from ttmark.evaluation.shares import measure_shares, read_by_key, shares_table
+from ttmark.evaluation.report.result import Result
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.shared.tokenization import TextTokenizer
 
 Documents = Annotated[Path, typer.Argument(help="JSONL that `ttmark eval changes` wrote.")]
-Answers = Annotated[Path, typer.Argument(help="JSONL with `index`, `prf_key` (hex) and token `ids`.")]
 Tokenizer = Annotated[Path, typer.Option(help="Folder with the tokenizer of the model that wrote.")]
 File = Annotated[Path, typer.Option("--file", help="Written, as JSON lines.")]
 
@@ -41,7 +39,7 @@ class Changes:
 
     name: ClassVar[str] = "changes"
 
-    answers: Answers
+    answers: Annotated[Path, typer.Argument(help="JSONL with `index`, `prf_key` (hex) and token `ids`.")]
     tokenizer: Tokenizer
     file: File
     texts: Texts = 200
@@ -124,35 +122,6 @@ class Found:
         made = tables(rows, nulls)
         for table in made:
             typer.echo(table.markdown())
-        data = (*(row.plain() for row in rows), *(row.plain() for row in nulls))
-        _save(self, made, data)
-
-
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """How often the interval for the marked share holds it, in mixtures with texts by people."""
-
-    name: ClassVar[str] = "shares"
-
-    answers: Answers
-    tokenizer: Tokenizer
-    texts: Texts = 300
-    human: Human = None
-    label: Label = None
-    out: Out = None
-
-    def run(self) -> None:
-        with one_clear_line():
-            tokenizer, human = (
-                TextTokenizer.load(self.tokenizer),
-                read_human_texts(self.human or HUMAN_TEXTS_PATH),
-            )
-            rows = measure_shares(read_by_key(self.answers, tokenizer), tokenizer, human, self.texts)
-        table = shares_table(rows)
-        typer.echo(table.markdown())
-        _save(self, (table,), tuple(row.plain() for row in rows))
-
-
-def _save(tool: Found | Shares, made: tuple[Table, ...], data: tuple[Any, ...]) -> None:
-    result = Result(tool.name, command_words(tool.name, tool), made, (), data)
-    (result.labelled(tool.label) if tool.label else result).made_here().save(run_folder(tool.out))
+        data = (*(row.plain() for row in rows), *map(asdict, nulls))
+        result = Result(self.name, command_words(self.name, self), made, (), data)
+        (result.labelled(self.label) if self.label else result).made_here().save(run_folder(self.out))

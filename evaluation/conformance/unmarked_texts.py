@@ -1,13 +1,12 @@
 """Sets of texts that carry no mark: people's, programs', the operator's."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ttmark.evaluation.core.false_positives_of_texts import docstrings, standard_library
-from ttmark.evaluation.core.foreign import templated_texts
 from ttmark.evaluation.experiment_cells import sampling_seed
 from ttmark.evaluation.text_edits import words_of
 from ttmark.evaluation.text_files import read_human_texts
@@ -15,6 +14,8 @@ from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 
 PASSAGE_WORDS = 150
 OWN_WORDS = 1_000
+_THINGS = ("bolts", "paper", "lamps", "cables", "chairs", "paint")
+_NAMES = ("Ada", "Boris", "Chandra", "Dilek", "Emeka", "Fumiko")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,20 @@ def shipped_sets(passages: int, seed: int) -> list[TextSet]:
     notes = tuple("".join(words_of(text)[:PASSAGE_WORDS]) for text in templated_texts(passages, generator))
     origin = "delivery notes that a program made: their lines repeat within a text and between texts"
     return [*sets, TextSet("templates", origin, notes)]
+
+
+def templated_texts(count: int, rng: np.random.Generator) -> Iterator[str]:
+    """Delivery notes that differ in names, numbers and the order of few lines."""
+    for _ in range(count):
+        name, place = (str(rng.choice(_NAMES)) for _ in range(2))
+        lines = [f"Dear {name}, thank you for your order. Please find the items below."]
+        lines += [
+            f"Item: {rng.choice(_THINGS)}. Quantity: {rng.integers(1, 9)}. Delivered in full, no remarks."
+            for _ in range(40)
+        ]
+        checked = f"This delivery was checked by {place} on day {rng.integers(31)}."
+        lines.insert(int(rng.integers(1, 9)), checked)
+        yield "\n".join(lines)
 
 
 def passages_of(documents: Sequence[str], count: int, generator: np.random.Generator) -> tuple[str, ...]:

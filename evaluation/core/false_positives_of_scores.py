@@ -1,124 +1,60 @@
-"""Measured against promised false-positive rates on simulated scores of unwatermarked text."""
+"""Measured against promised false-positive rates, on simulated scores of texts without the mark."""
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.core.rate_tables import Count, rate_cell
-from ttmark.evaluation.null_tables.sampling import sample_best
-from ttmark.evaluation.null_tables.tilting import null_chunks
+from ttmark.evaluation.intervals import clopper_pearson
 from ttmark.evaluation.report.result import Table, table_of
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.detectors.alignment import BETA, aligned_scores
-from ttmark.shared.watermark.detectors.localized import Method
-from ttmark.shared.watermark.detectors.segments import log10_family
-from ttmark.shared.watermark.null_tables import LocalNull, NullTable
+from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence
+from ttmark.shared.watermark.likelihood.forward_backward import find_passes
+from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, gate
+from ttmark.shared.watermark.likelihood.rows import Chain, Ratios, as_table, evidence_paths
 
 DIRECT_LEVELS = (1e-3, 1e-4, 1e-5, 1e-6)
-SEARCH_LEVELS = (1e-2, 1e-3, 1e-4)
 BLOCKS = (4, 20, 98)
 CHUNK = 1 << 18
-LANES = 8192
-# Share of the trials that each length gets: the long ones are dear.
-SHARES = {50: 0.5, 200: 0.3, 1000: 0.14, 5000: 0.04, 10_000: 0.02}
+LIKELIHOOD_LEVELS = (1e-2, 1e-3, 1e-4, 1e-5)
+LENGTHS = (50, 200, 1_000)
+SETS = 24
+"""Texts of a cell: each has draws of its own, and its share of the trials as wrong keys."""
+ROWS = 20_000
 
 log = logging.getLogger(__name__)
+
+
+def lower_bound(hits: int, trials: int) -> float:
+    """The lower 99 % Clopper-Pearson bound of a rate."""
+    return clopper_pearson(hits, trials, 0.99).low
+
+
+def rate_cell(hits: int, trials: int, level: float) -> str:
+    """Measured rate, and a mark where even its lower 99 % bound exceeds the promise."""
+    return f"{hits / trials:.2e}" + (" **above**" if lower_bound(hits, trials) > level else "")
 
 
 def direct_table(schemes: Sequence[str], trials: int, seed: int) -> Table:
     """Exact tails of sums of scores; `trials` texts over all schemes and lengths."""
     rows = []
-    for scheme in schemes:
-        for blocks in BLOCKS:
-            watermark, rng = Watermark(scheme, 2), np.random.default_rng(seed)
-            limits = [_least_total(watermark, blocks, level) for level in DIRECT_LEVELS]
-            found, done = np.zeros(len(limits), dtype=int), 0
-            while done < trials // (len(schemes) * len(BLOCKS)):
-                totals = np.zeros(CHUNK)
-                for _ in range(blocks):
-                    totals += watermark.null.draw(rng.integers(0, 2**64, CHUNK, dtype=np.uint64))
-                found += [int(np.count_nonzero(totals >= limit)) for limit in limits]
-                done += CHUNK
-            cells = [
-                rate_cell(int(hits), done, level) for hits, level in zip(found, DIRECT_LEVELS, strict=True)
-            ]
-            rows.append([scheme, blocks, f"{done:,}", *cells])
+    for scheme, blocks in product(schemes, BLOCKS):
+        watermark, rng = Watermark(scheme, 2), np.random.default_rng(seed)
+        limits = [_least_total(watermark, blocks, level) for level in DIRECT_LEVELS]
+        found, done = np.zeros(len(limits), dtype=int), 0
+        while done < trials // (len(schemes) * len(BLOCKS)):
+            totals = np.zeros(CHUNK)
+            for _ in range(blocks):
+                totals += watermark.null.draw(rng.integers(0, 2**64, CHUNK, dtype=np.uint64))
+            found += [int(np.count_nonzero(totals >= limit)) for limit in limits]
+            done += CHUNK
+        cells = [rate_cell(int(hits), done, level) for hits, level in zip(found, DIRECT_LEVELS, strict=True)]
+        rows.append([scheme, blocks, f"{done:,}", *cells])
     columns = ["scheme", "scored blocks", "trials", *[f"at {level:g}" for level in DIRECT_LEVELS]]
     return table_of("False positives of direct detection", columns, rows)
-
-
-def search_counts(
-    schemes: Sequence[str], block_sizes: Sequence[int], trials: int, window_trials: int, seed: int
-) -> Iterator[Count]:
-    """Aligned and localized detection from null tables on simulated scores of unwatermarked text.
-
-    `trials` texts per watermark for aligned and scan, `window_trials` for WaterSeeker, over the lengths.
-    """
-    for watermark, null in with_tables(schemes, block_sizes):
-        scheme, block_size = watermark.scheme, watermark.block_size
-        for length, share in SHARES.items():
-            tokens = length - watermark.context_width
-            sizes = math.ceil(trials * share), math.ceil(window_trials * share)
-            for name, scores, log10_p in _detectors(watermark, null, tokens, *sizes, seed):
-                limits = [least_score(log10_p, math.log10(level)) for level in SEARCH_LEVELS]
-                hits = [int(np.count_nonzero(scores >= limit)) for limit in limits]
-                yield Count(scheme, block_size, name, f"{length:,} tokens", scores.size, hits)
-            log.info("%s r=%d %d tokens", scheme, block_size, length)
-
-
-def with_tables(schemes: Sequence[str], block_sizes: Sequence[int]) -> Iterator[tuple[Watermark, NullTable]]:
-    """The watermarks with their null tables.
-
-    Raises:
-        FileNotFoundError: there is none for one of them.
-    """
-    for scheme, block_size in product(schemes, block_sizes):
-        watermark = Watermark(scheme, block_size)
-        null = watermark.null_table()
-        if null is None:
-            raise FileNotFoundError(f"no null table for {scheme}, r = {block_size}")
-        yield watermark, null
-
-
-Detector = tuple[str, NDArray[np.float64], Callable[[float], float]]
-
-
-def _detectors(
-    watermark: Watermark, null: NullTable, tokens: int, count: int, window_count: int, seed: int
-) -> Iterator[Detector]:
-    """Scores of unwatermarked texts and their p-value, for each detector; WaterSeeker has its own count."""
-    runs, positions = -(-count // LANES), tokens - watermark.block_size + 1
-    rng = np.random.default_rng(seed)
-    aligned = [
-        aligned_scores(null_chunks(watermark.null, positions, LANES, rng), watermark.block_size, BETA, LANES)
-        for _ in range(runs)
-    ]
-    yield "aligned", np.concatenate(aligned), lambda score: aligned_p(watermark, null, tokens, score)
-    localized: tuple[tuple[Method, LocalNull, int], ...] = (
-        ("scan", null.scan, runs * LANES),
-        ("waterseeker", null.waterseeker, window_count),
-    )
-    for method, local, documents in localized:
-        best = sample_best(watermark, method, tokens, documents, seed)
-        yield method, best, partial(local_p, local, tokens)
-
-
-def local_p(null: LocalNull, tokens: int, score: float) -> float:
-    """log10 of the p-value of a document whose best segment has this score."""
-    return log10_family(null.log10_e(tokens, score))
-
-
-def aligned_p(watermark: Watermark, null: NullTable, tokens: int, score: float) -> float:
-    """log10 of the p-value of D over so many tokens. Raises ValueError where the table has no row."""
-    log10_p = null.aligned.log10_p(watermark.block_size, tokens, score)
-    if log10_p is None:
-        raise ValueError(f"the null table does not cover {tokens} tokens")
-    return log10_p
 
 
 def _least_total(watermark: Watermark, blocks: int, level: float) -> float:
@@ -128,10 +64,54 @@ def _least_total(watermark: Watermark, blocks: int, level: float) -> float:
     return least_score(log10_p, math.log10(level), blocks * watermark.null.maximum)
 
 
-def least_score(log10_p: Callable[[float], float], level: float, high: float = 1e5) -> float:
+def least_score(log10_p: Callable[[float], float], level: float, high: float) -> float:
     """The smallest score whose p-value meets the level, by bisection."""
     low = -1e3
     while high - low > 1e-7:
         middle = (low + high) / 2.0
         low, high = (low, middle) if log10_p(middle) <= level else (middle, high)
     return high
+
+
+def likelihood_table(schemes: Sequence[str], block_sizes: Sequence[int], trials: int, seed: int) -> Table:
+    """How often the likelihood ratio finds text without the mark at each level, `trials` wrong keys a cell.
+
+    Without a reader; the p-value is drawn for where detection draws for it.
+    """
+    rows = []
+    for scheme, size, tokens in product(schemes, block_sizes, LENGTHS):
+        watermark = Watermark(scheme, size)
+        positions = tokens - watermark.context_width - size + 1
+        paths = as_table(evidence_paths(by_surprise=False))
+        chain = Chain.plain(Ratios.of(watermark), positions, paths, size)
+        keys = math.ceil(trials / SETS)
+        hits = np.array([_found(chain, keys, seed * SETS + number) for number in range(SETS)])
+        done = keys * SETS
+        found = list(zip(hits.sum(axis=0).tolist(), LIKELIHOOD_LEVELS, strict=True))
+        shares = ", ".join(f"{count / done / level:.2f}" for count, level in found)
+        spread = hits[:, 0] / keys / LIKELIHOOD_LEVELS[0]
+        rates = [rate_cell(count, done, level) for count, level in found]
+        spread_text = f"{spread.min():.2f} to {spread.max():.2f}"
+        rows.append([scheme, size, tokens, f"{done:,}", *rates, shares, spread_text])
+        log.info("%s r=%d %d tokens: %s", scheme, size, tokens, shares)
+    columns = ["scheme", "r", "tokens", "wrong keys", *[f"at {level:g}" for level in LIKELIHOOD_LEVELS]]
+    columns += ["over the promise", f"text by text, at {LIKELIHOOD_LEVELS[0]:g}"]
+    return table_of("False positives of the likelihood ratio", columns, rows)
+
+
+def _found(chain: Chain, keys: int, seed: int) -> NDArray[np.int64]:
+    """Of wrong keys of one text, how many find it at each level [levels]."""
+    passes = find_passes()
+    tails = [NullTail.draw(passes, chain, math.log10(level), seed) for level in LIKELIHOOD_LEVELS]
+    hits = np.zeros(len(LIKELIHOOD_LEVELS), dtype=np.int64)
+    for first in range(0, keys, ROWS):
+        # Other numbers than those of draws and pilots.
+        unmarked = np.full(min(ROWS, keys - first), -1)
+        cells = passes.draw(chain, seed + 1_000_003, (1 << 50) + first, unmarked)
+        log10_e = log10_of_evidence(passes, chain, cells)
+        for number, (tail, level) in enumerate(zip(tails, LIKELIHOOD_LEVELS, strict=True)):
+            close = log10_e >= gate(-math.log10(level))
+            hits[number] += np.count_nonzero(-log10_e[~close] <= math.log10(level))
+            if close.any():
+                hits[number] += np.count_nonzero(tail.log10_p(cells[close]) <= math.log10(level))
+    return hits

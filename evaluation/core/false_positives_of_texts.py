@@ -1,17 +1,20 @@
-"""Unwatermarked texts as token ids (prose, code, lists, loops), and the false positives on them."""
+"""False positives on texts without the mark: prose, code, lists, loops, as token ids."""
 
 import hashlib
 import inspect
+import json
 import re
 import sysconfig
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.core.rate_tables import Count
+from ttmark.evaluation.core.false_positives_of_scores import lower_bound, rate_cell
+from ttmark.evaluation.report.result import Table, groups, table_of
 from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 
@@ -77,6 +80,24 @@ def docstrings() -> Iterator[str]:
 LEVELS = (1e-1, 1e-2, 1e-3, 1e-4)
 
 
+@dataclass(frozen=True)
+class Count:
+    """How many of `trials` texts of a kind had a p-value of at most each of `LEVELS`."""
+
+    scheme: str
+    block_size: int
+    detector: str
+    text: str
+    trials: int
+    hits: list[int]
+
+    def excess(self) -> float:
+        """The largest lower 99 % Clopper-Pearson bound of a rate over its level; above 1 breaks a promise."""
+        return max(
+            lower_bound(hits, self.trials) / level for hits, level in zip(self.hits, LEVELS, strict=True)
+        )
+
+
 def text_counts(schemes: Sequence[str], texts: int, seed: int) -> Iterator[Count]:
     """`texts` texts per scheme, each under a key of its own; r = 2."""
     for scheme in schemes:
@@ -92,3 +113,36 @@ def text_counts(schemes: Sequence[str], texts: int, seed: int) -> Iterator[Count
         for (detector, kind), log10_p in found.items():
             hits = [int(np.count_nonzero(np.array(log10_p) <= np.log10(level))) for level in LEVELS]
             yield Count(scheme, 2, detector, kind, len(log10_p), hits)
+
+
+def counts_table(counts: Sequence[Count]) -> Table:
+    """Rates by detector and kind of text, over all schemes.
+
+    The last columns count the (scheme, level) cells whose lower 99 % bound is above the promise, and name
+    the scheme that comes nearest to that.
+    """
+    rows = []
+    for (detector, text), members in groups(counts, lambda count: (count.detector, count.text)).items():
+        trials = sum(count.trials for count in members)
+        rates = [
+            rate_cell(sum(count.hits[place] for count in members), trials, level)
+            for place, level in enumerate(LEVELS)
+        ]
+        above = sum(
+            lower_bound(hits, count.trials) > level
+            for count in members
+            for hits, level in zip(count.hits, LEVELS, strict=True)
+        )
+        worst = max(members, key=Count.excess)
+        cells = f"{above} of {len(members) * len(LEVELS)}"
+        rows.append([detector, text, f"{trials:,}", *rates, cells, f"{worst.scheme}: {worst.excess():.2f}"])
+    rates_at = [f"at {level:g}" for level in LEVELS]
+    worst_row = "worst scheme: lower 99 % bound / promise"
+    header = ["detector", "text", "trials", *rates_at, "cells above promise", worst_row]
+    return table_of("False positives", header, rows)
+
+
+def write_counts(counts: Sequence[Count], path: Path) -> None:
+    """All counts as JSON, one to a line."""
+    lines = ",\n  ".join(json.dumps(asdict(count)) for count in counts)
+    path.write_text(f'{{"levels": {json.dumps(list(LEVELS))}, "rows": [\n  {lines}\n]}}\n', encoding="utf-8")

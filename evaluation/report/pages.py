@@ -12,6 +12,18 @@ from ttmark.evaluation.run_manifest import Manifest, in_words
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 SETTLED = {
+    "stealing": (
+        "Stealing a key",
+        "Forgeries from a victim's completions and the public model, detected with the real key.",
+    ),
+    "peers": (
+        "Beside other systems",
+        "Power, edits, diversity and loss of our watermarks beside those of transformers and vLLM.",
+    ),
+    "diversity": (
+        "Different answers under the default key",
+        "Many answers to the same prompts: how many differ under the default key, its pool and its opening?",
+    ),
     "repeated": (
         "Repeated queries",
         "Many completions of the same prompts under one key: how alike are they?",
@@ -59,6 +71,7 @@ SETTLED = {
 SETTLED_AT = {
     "5b50d73": ("repeated", "widths", "retokenisation", "cost", "averaging"),
     "9e4c636": ("gains", "kinds", "frontier", "scrubbing", "oracle"),
+    "db1d0b46": ("stealing", "peers", "diversity"),
 }
 """The last commit that can measure them."""
 SECTIONS = (

@@ -1,6 +1,6 @@
 """Figures as data: panels of series with error bars; `plots` draws them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -20,8 +20,6 @@ class Series:
     x: tuple[float, ...] | tuple[str, ...]
     y: tuple[Interval, ...]
     dashed: bool = False
-    names: tuple[str, ...] = ()
-    """Labels of the points, for scatter plots."""
 
 
 Row = TypeVar("Row")
@@ -29,22 +27,19 @@ Row = TypeVar("Row")
 
 def line(
     label: str,
-    rows: Iterable[Row],
+    rows: Sequence[Row],
     x: Callable[[Row], float],
     y: Callable[[Row], Interval],
     *,
     dashed: bool = False,
-    name: Callable[[Row], str] | None = None,
 ) -> Series:
     """A series with a point for each row."""
-    rows = list(rows)
-    names = tuple(map(name, rows)) if name else ()
-    return Series(label, tuple(map(x, rows)), tuple(map(y, rows)), dashed, names)
+    return Series(label, tuple(map(x, rows)), tuple(map(y, rows)), dashed)
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes."""
+    """One pair of axes; `scatter` is of settled experiments and drawn no more."""
 
     title: str
     x_label: str

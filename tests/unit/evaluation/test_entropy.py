@@ -31,7 +31,7 @@ def model() -> CausalModel:
 
 
 def test_the_distribution_of_a_block_is_the_product_along_its_paths(model: CausalModel) -> None:
-    setting = SamplingSetting(3, 1.0, 1.0, 0.5)
+    setting = SamplingSetting(3, 1.0, 1.0)
     levels = list(block_levels(model, setting, PROMPT, COMPLETION, 3))
     single, pair, triple = (probs for _, probs in levels)
     assert levels[1].paths[0] == [*levels[0].paths[0], levels[1].paths[0][-1]]

@@ -11,7 +11,6 @@ from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.experiment_cells import Setting
 from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
 from ttmark.evaluation.report.result import Result as Outcome
-from ttmark.evaluation.run_folder import CompletionFile
 
 OWN_OPTIONS = {"schemes": "--scheme", "texts": "--texts", "length": "--length"}
 
@@ -44,19 +43,6 @@ def test_edits_are_measured_by_both_detectors_on_the_same_texts(tmp_path: Path) 
         assert row["gain"]["estimate"] == pytest.approx(gain)
 
 
-def test_different_answers_are_counted_prompt_by_prompt_marked_and_not(tmp_path: Path) -> None:
-    sizes = ("--length", "4", "--prompt-count", "2", "--answers", "6", "--pool", "1", "--pool", "4")
-    result = simulated(tmp_path, "diversity", *sizes)
-    assert result.exit_code == 0, result.output
-    one, four = Outcome.load(tmp_path / "diversity.json").data
-    for row, cell in ((one, "onekey"), (four, "pool4")):
-        for count, name in (("unmarked", "plain-*-q2"), ("marked", f"gumbel-*-{cell}-open8-q2")):
-            texts = CompletionFile(next((tmp_path / "texts").glob(f"{name}.jsonl"))).read()
-            tokens = [texts[index].token_ids for index in range(12)]
-            assert row[count] == [len(set(tokens[0::2])), len(set(tokens[1::2]))]
-        assert row["share"]["estimate"] == pytest.approx(sum(row["marked"]) / sum(row["unmarked"]))
-
-
 def test_spans_are_planted_in_documents_that_no_model_wrote(tmp_path: Path) -> None:
     sizes = ("--documents", "2", "--document-tokens", "600", "--scheme", "gumbel", "--block-size", "2")
     result = simulated(tmp_path, "localized", *sizes)
@@ -74,7 +60,7 @@ def test_spans_are_planted_in_documents_that_no_model_wrote(tmp_path: Path) -> N
         (("direct", "--length", "0"), "'--length'"),
         (("localized", "--documents", "1"), "'--documents'"),
         (("core", "fpr-texts", "--documents", "4"), "'--documents'"),
-        (("core", "fpr-search", "--trials", "0"), "'--trials'"),
+        (("core", "fpr-direct", "--trials", "0"), "'--trials'"),
         (("core", "nothing"), "nothing"),
     ],
 )
@@ -100,6 +86,17 @@ def test_a_core_experiment_prints_markdown() -> None:
     result = CliRunner().invoke(eval_app(), ["core", "theorem", "--keys", "5"])
     assert result.exit_code == 0, result.output
     assert "| simulated model | 5 |" in result.output
+
+
+def test_counts_of_texts_are_written_as_the_table_has_them(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.json"
+    options = ["--scheme", "gumbel", "--documents", "10", "--rows", str(rows)]
+    result = CliRunner().invoke(eval_app(), ["core", "fpr-texts", *options])
+    assert result.exit_code == 0, result.output
+    counts = orjson.loads(rows.read_bytes())["rows"]
+    assert len(counts) == 4 * 5
+    assert {(count["trials"], len(count["hits"])) for count in counts} == {(2, 4)}
+    assert sum("0 of 4" in line for line in result.output.splitlines()) == len(counts)
 
 
 @pytest.mark.parametrize("quick", [True, False])
