@@ -1,4 +1,4 @@
-"""`ttmark eval`: the paper's experiments on any causal language model, and the watermark core by itself."""
+"""`ttmark eval`: the paper's experiments on any causal language model."""
 
 import re
 import sys
@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app, one_clear_line
-from ttmark.evaluation.cli.core_command import Core
 from ttmark.evaluation.cli.found_commands import Changes, Found, ReadingsBy
 from ttmark.evaluation.cli.without_run import NullTables, Pairs, Report
 from ttmark.evaluation.endpoint import EndpointError
@@ -133,6 +132,6 @@ def eval_app() -> typer.Typer:
         app.command(kind.name)(command_of(measure, kind, LabOptions))
     app.command("calibrate")(command_of(calibrate, Calibrate, LabOptions))
     app.command("all")(command_of(measure, Everything, LabOptions))
-    for tool in (Changes, ReadingsBy, Found, Core, Pairs, Report, NullTables):
+    for tool in (Changes, ReadingsBy, Found, Pairs, Report, NullTables):
         app.command(tool.name)(command_of(tool.run, tool))
     return app

@@ -1,4 +1,4 @@
-"""`ttmark eval` without a trained model: the simulated one, and the core by itself."""
+"""`ttmark eval` without a trained model: the simulated one."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -59,9 +59,6 @@ def test_spans_are_planted_in_documents_that_no_model_wrote(tmp_path: Path) -> N
         (("edits", "--texts", "1"), "'--texts'"),
         (("direct", "--length", "0"), "'--length'"),
         (("localized", "--documents", "1"), "'--documents'"),
-        (("core", "fpr-texts", "--documents", "4"), "'--documents'"),
-        (("core", "fpr-direct", "--trials", "0"), "'--trials'"),
-        (("core", "nothing"), "nothing"),
     ],
 )
 def test_too_small_a_number_is_a_wrong_option_and_no_traceback(
@@ -80,23 +77,6 @@ def test_every_experiment_has_a_command_whose_help_shows_its_own_options_and_the
         own = {field.name for field in fields(kind)} & OWN_OPTIONS.keys()
         options = [OWN_OPTIONS[name] for name in own] + ["--model", "--label"]
         assert all(option in result.output for option in options)
-
-
-def test_a_core_experiment_prints_markdown() -> None:
-    result = CliRunner().invoke(eval_app(), ["core", "theorem", "--keys", "5"])
-    assert result.exit_code == 0, result.output
-    assert "| simulated model | 5 |" in result.output
-
-
-def test_counts_of_texts_are_written_as_the_table_has_them(tmp_path: Path) -> None:
-    rows = tmp_path / "rows.json"
-    options = ["--scheme", "gumbel", "--documents", "10", "--rows", str(rows)]
-    result = CliRunner().invoke(eval_app(), ["core", "fpr-texts", *options])
-    assert result.exit_code == 0, result.output
-    counts = orjson.loads(rows.read_bytes())["rows"]
-    assert len(counts) == 4 * 5
-    assert {(count["trials"], len(count["hits"])) for count in counts} == {(2, 4)}
-    assert sum("0 of 4" in line for line in result.output.splitlines()) == len(counts)
 
 
 @pytest.mark.parametrize("quick", [True, False])
