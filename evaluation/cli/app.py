@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app, one_clear_line
-from ttmark.evaluation.cli.found_commands import Changes, Found, ReadingsBy
 from ttmark.evaluation.cli.commands_without_model import NullTables, Pairs, Report
+from ttmark.evaluation.cli.found_commands import Changes, Found, ReadingsBy
 from ttmark.evaluation.endpoint import EndpointError
 from ttmark.evaluation.experiment import Experiment, Lab
 from ttmark.evaluation.experiment_cells import Setting

@@ -6,11 +6,10 @@ from typing import Annotated
 import torch
 import typer
 
-from ttmark.evaluation.bench.detect import OurDetectors, measure_detectors
+from ttmark.evaluation.bench.detect import OurDetectors, measure_detectors, timing_table
 from ttmark.evaluation.bench.generation import Generate
 from ttmark.evaluation.bench.in_vllm import InVllm
 from ttmark.evaluation.bench.output import show
-from ttmark.evaluation.bench.timing import timing_table
 from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app, one_clear_line
 from ttmark.evaluation.options import Human, Json, chosen_model, model_path
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH

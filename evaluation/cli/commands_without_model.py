@@ -15,9 +15,9 @@ from ttmark.evaluation.cli.commands_of_dataclasses import one_clear_line
 from ttmark.evaluation.command_line import command_words
 from ttmark.evaluation.null_tables.build import TABLES, write_table
 from ttmark.evaluation.options import BlockSizes, Out, Schemes, run_folder
+from ttmark.evaluation.reference_scores import bert_scorer, pairs_table, read_pairs, score_pairs
 from ttmark.evaluation.report.pages import write_pages
 from ttmark.evaluation.report.result import Result
-from ttmark.evaluation.text_quality import bert_scorer, pairs_table, read_pairs, score_pairs
 from ttmark.shared.watermark import Watermark, scheme_names
 
 

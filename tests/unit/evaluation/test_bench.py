@@ -11,9 +11,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from ttmark.evaluation.bench.detect import SynthIdDetector, cut_texts
+from ttmark.evaluation.bench.detect import SynthIdDetector, cut_texts, time_in_turns
 from ttmark.evaluation.bench.in_vllm import UNMARKED, medians
-from ttmark.evaluation.bench.timing import time_in_turns
 from ttmark.evaluation.bench.workload import STRICT, Measurement, Rates, Stopwatch, Workload, ratio_table
 from ttmark.evaluation.cli.bench_commands import bench_app
 from ttmark.evaluation.report.result import Table

@@ -15,11 +15,11 @@ from ttmark.detect_service.bulk.fixed_keys import FixedKeys
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.evaluation.conformance.answer_language import NAMES, language_of
-from ttmark.evaluation.conformance.edits import CONFORMANCE_EDITS
 from ttmark.evaluation.conformance.figures import Figure, compare, figures_of
 from ttmark.evaluation.conformance.kept_answers import OtherRun, check_identity
 from ttmark.evaluation.conformance.measure import (
     ALL,
+    CONFORMANCE_EDITS,
     DEPLOYED_SECTION,
     FRESH_SECTION,
     LENGTH,
