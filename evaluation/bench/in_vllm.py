@@ -1,5 +1,6 @@
 """`bench vllm`: pairs inside vLLM beside unmarked text, in one run of vLLM's environment."""
 
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -94,6 +95,7 @@ def medians(seen: Sequence[Measurement]) -> Table:
     for (*workload, system), items in kinds.items():
         speed, unmarked = speeds[*workload, system], speeds.get((*workload, UNMARKED))
         rates = sorted(item.rates.per_second for item in items)
+        pause = statistics.median(item.details.get("seconds_per_token", math.nan) for item in items)
         rows.append(
             [
                 *workload,
@@ -101,14 +103,8 @@ def medians(seen: Sequence[Measurement]) -> Table:
                 f"{speed:.1f}",
                 f"{rates[0]:.1f} to {rates[-1]:.1f}",
                 f"{speed / unmarked:.2f}" if unmarked else "",
-                f"{1e3 * _median(items, 'seconds_per_token'):.1f}",
-                f"{_median(items, 'share_outside_forward'):.0%}",
+                f"{1e3 * pause:.1f}",
             ]
         )
     columns = ["sequences", "prompt", "filters", "system", "tokens/s", "least to most", f"over {UNMARKED}"]
-    columns += ["ms a token", "outside of forwards"]
-    return table_of("Inside vLLM, median of the rounds", columns, rows)
-
-
-def _median(items: Sequence[Measurement], detail: str) -> float:
-    return statistics.median(item.details.get(detail, 0.0) for item in items)
+    return table_of("Inside vLLM, median of the rounds", [*columns, "ms a token"], rows)

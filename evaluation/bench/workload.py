@@ -94,7 +94,12 @@ def ratio_table(measured: Iterable[Measurement]) -> Table:
         place = (item.workload.sequences, setting(item))
         rates.setdefault(place, {})[item.system] = item.rates.per_cpu_second
     rows = [
-        (str(sequences), filters, system, *(f"{rate / found[peer]:.2f}" * (peer in found) for peer in PEERS))
+        (
+            str(sequences),
+            filters,
+            system,
+            *(f"{rate / found[peer]:.2f}" if peer in found else "" for peer in PEERS),
+        )
         for (sequences, filters), found in rates.items()
         for system, rate in found.items()
         if system.startswith((UNMARKED, PAIRS))
