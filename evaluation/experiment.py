@@ -9,14 +9,17 @@ from rich.console import Console
 
 from ttmark.evaluation.calibration import calibrate
 from ttmark.evaluation.command_line import command_words
+from ttmark.evaluation.engine_source import EngineSource
 from ttmark.evaluation.entropy import EntropyReport, entropy_note, measure_entropy
 from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
 from ttmark.evaluation.report.plot_data import Figure
 from ttmark.evaluation.report.result import Result, Table
 from ttmark.evaluation.run_folder import Run, read_kept, write_kept
+from ttmark.evaluation.simulated import SimulatedSource
 from ttmark.evaluation.text_files import read_human_texts
-from ttmark.evaluation.text_sources import ModelSource
 
+ModelSource = EngineSource | SimulatedSource
+"""A model that makes texts, and what experiments ask about it besides."""
 ENTROPY_TEXTS = 30
 CALIBRATION_TEXTS = 80
 

@@ -14,7 +14,8 @@ from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app, o
 from ttmark.evaluation.cli.commands_without_model import NullTables, Pairs, Report
 from ttmark.evaluation.cli.found_commands import Changes, Found, ReadingsBy
 from ttmark.evaluation.endpoint import EndpointError
-from ttmark.evaluation.experiment import Experiment, Lab
+from ttmark.evaluation.engine_source import EngineSource
+from ttmark.evaluation.experiment import Experiment, Lab, ModelSource
 from ttmark.evaluation.experiment_cells import Setting
 from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
 from ttmark.evaluation.options import (
@@ -40,7 +41,6 @@ from ttmark.evaluation.run_folder import Run
 from ttmark.evaluation.run_manifest import ManifestMismatch, describe
 from ttmark.evaluation.simulated import SIMULATED, SimulatedSource
 from ttmark.evaluation.text_files import MAX_TOKENS
-from ttmark.evaluation.text_sources import EngineSource, ModelSource
 from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFailed
 from ttmark.shared.tokenization import TokenizerMissing
 

@@ -1,50 +1,19 @@
-"""Where texts come from: a model, and the project's engine, batched, each text with its own key and seed."""
+"""Texts by the project's engine, batched, each with its own key and seed."""
 
 import asyncio
 import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
-from ttmark.evaluation.language_model import CausalModel, LanguageModel
-from ttmark.evaluation.run_folder import Completion, OnText, TextSource
+from ttmark.evaluation.language_model import CausalModel
+from ttmark.evaluation.run_folder import Completion, OnText
 from ttmark.evaluation.text_files import MAX_TOKENS, read_human_texts, read_prompts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
-
-
-class ModelSource(TextSource, Protocol):
-    """A model that makes texts, and what experiments ask about it besides.
-
-    Attributes:
-        prompts: as token ids; text i continues prompt i, counted round.
-        language_model: the same model outside the engine.
-        end_tokens: those that end a text.
-    """
-
-    @property
-    def prompts(self) -> Sequence[tuple[int, ...]]: ...
-
-    @property
-    def language_model(self) -> LanguageModel: ...
-
-    @property
-    def tokenizer(self) -> TextTokenizer: ...
-
-    @property
-    def end_tokens(self) -> frozenset[int]: ...
-
-    def human_texts(self) -> list[str]:
-        """Documents by people that go with the model."""
-        ...
-
-    def close(self) -> None:
-        """Ends whatever runs."""
-        ...
 
 
 class EngineSource:
@@ -66,7 +35,7 @@ class EngineSource:
 
     @cached_property
     def language_model(self) -> CausalModel:
-        """See `ModelSource`."""
+        """The same model outside the engine."""
         return CausalModel(self.model)
 
     @cached_property
@@ -76,16 +45,16 @@ class EngineSource:
 
     @cached_property
     def prompts(self) -> list[tuple[int, ...]]:
-        """See `ModelSource`."""
+        """As token ids; text i continues prompt i, counted round."""
         return read_prompts(self.prompts_path, self.tokenizer, MAX_TOKENS)
 
     @property
     def end_tokens(self) -> frozenset[int]:
-        """See `ModelSource`."""
+        """Those that end a text."""
         return frozenset(self.engine.eos_token_ids)
 
     def human_texts(self) -> list[str]:
-        """See `ModelSource`."""
+        """Documents by people that go with the model."""
         return read_human_texts(HUMAN_TEXTS_PATH)
 
     def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
