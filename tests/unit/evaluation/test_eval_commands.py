@@ -43,16 +43,6 @@ def test_edits_are_measured_by_both_detectors_on_the_same_texts(tmp_path: Path) 
         assert row["gain"]["estimate"] == pytest.approx(gain)
 
 
-def test_spans_are_planted_in_documents_that_no_model_wrote(tmp_path: Path) -> None:
-    sizes = ("--documents", "2", "--document-tokens", "600", "--scheme", "gumbel", "--block-size", "2")
-    result = simulated(tmp_path, "localized", *sizes)
-    assert result.exit_code == 0, result.output
-    assert {row["method"] for row in Outcome.load(tmp_path / "localized.json").data} == {
-        "scan",
-        "waterseeker",
-    }
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
