@@ -1,4 +1,4 @@
-"""Minutes of each part of a run, and what was left out, for people to read."""
+"""How long each part of a run takes, in minutes."""
 
 import time
 from collections.abc import Iterator
