@@ -64,7 +64,7 @@ def prompts_for(form: str) -> list[str]:
     """Chat prompts in English that ask for a form, or for anything if it is empty."""
     if form:
         questions = map(orjson.loads, QUESTIONS_PATH.read_bytes().splitlines())
-        return [one["prompt"] for one in questions if (one["language"], one["kind"]) == ("en", form)]
+        return [one["prompt"] for one in questions if one["kind"] == form]
     return [text for text in read_field(CHAT_PROMPTS_PATH, "prompt") if text.startswith(CHAT)]
 
 
