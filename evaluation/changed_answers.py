@@ -8,6 +8,7 @@ import numpy as np
 import orjson
 
 from ttmark.evaluation.experiment_cells import sampling_seed
+from ttmark.evaluation.json_lines import read_lines
 from ttmark.evaluation.planted_spans import plant
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import EDITS, WORD_EDITS, Material
@@ -44,16 +45,9 @@ class Document:
         return ((self.text, self.key), *self.later)
 
 
-def read_lines(file: Path) -> list[dict[str, object]]:
-    """The objects of a JSONL file, but for a last line that was cut off."""
-    lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
-    return [orjson.loads(line) for line in lines if line.endswith(b"\n")]
-
-
 def read_documents(file: Path) -> list[Document]:
     """What `write_documents` wrote."""
-    lines = read_lines(file)
-    return [Document(**line | {"later": tuple(map(tuple, line["later"]))}) for line in lines]  # type: ignore[arg-type, call-overload]
+    return [Document(**line | {"later": tuple(map(tuple, line["later"]))}) for line in read_lines(file)]
 
 
 def write_documents(documents: Sequence[Document], file: Path) -> None:
@@ -126,14 +120,13 @@ def _long_enough(
     answers: Path, tokenizer: TextTokenizer, least: int, count: int
 ) -> list[tuple[str, list[int]]]:
     """Key and tokens of the first `count` answers that have `least` tokens, in the order of their indices."""
-    lines = sorted(read_lines(answers), key=lambda line: int(str(line["index"])))
-    whole = [(str(line["prf_key"]), own_tokens(line["ids"], tokenizer)) for line in lines]
+    lines = sorted(read_lines(answers), key=lambda line: int(line["index"]))
+    # Without tokens that are no text, which end an answer.
+    whole = [
+        (line["prf_key"], [token for token in line["ids"] if token not in tokenizer.special_ids])
+        for line in lines
+    ]
     chosen = [(key, ids) for key, ids in whole if len(ids) >= least][:count]
     if len(chosen) < count:
         raise ValueError(f"{answers} has {len(chosen)} answers of {least} tokens, not {count}")
     return chosen
-
-
-def own_tokens(ids: object, tokenizer: TextTokenizer) -> list[int]:
-    """Without tokens that are no text, which end an answer."""
-    return [token for token in ids if token not in tokenizer.special_ids]  # type: ignore[attr-defined]

@@ -7,10 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import orjson
 from transformers import AutoConfig
 
-from ttmark.evaluation.changed_answers import read_lines
+from ttmark.evaluation.json_lines import append_lines, read_lines
 from ttmark.evaluation.language_model import CausalModel, log_likelihood
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.tokenization import TextTokenizer, byte_ends, byte_spans
@@ -37,8 +36,6 @@ class ReadingModel:
 
 def write_readings(texts: Iterable[str], model: str, file: Path) -> Iterator[int]:
     """Reads the texts that the file lacks, and that begin no other one; yields how many are left."""
-    kept = file.read_bytes() if file.exists() else b""
-    file.write_bytes(kept[: kept.rfind(b"\n") + 1])
     known = set(KnownReadings.read(file).texts)
     asked = list(dict.fromkeys(texts))
     begins = {text for text, after in pairwise(sorted(asked)) if after.startswith(text)}
@@ -48,8 +45,7 @@ def write_readings(texts: Iterable[str], model: str, file: Path) -> Iterator[int
     for left, text in zip(reversed(range(len(missing))), missing, strict=True):
         found = reader.read(text)
         line = {"text": text, "ends": found.ends.tolist(), "logprobs": found.logprobs.tolist()}
-        with file.open("ab") as lines:
-            lines.write(orjson.dumps(line) + b"\n")
+        append_lines(file, [line])
         yield left
 
 
@@ -63,12 +59,12 @@ class KnownReadings:
     @classmethod
     def read(cls, file: Path) -> "KnownReadings":
         """Those of a file of `write_readings`."""
-        lines = sorted(read_lines(file), key=lambda line: str(line["text"]))
+        lines = sorted(read_lines(file), key=lambda line: line["text"])
         readings = [
             ByteReading(np.array(line["ends"], dtype=np.int64), np.array(line["logprobs"], dtype=np.float64))
             for line in lines
         ]
-        return cls([str(line["text"]) for line in lines], readings)
+        return cls([line["text"] for line in lines], readings)
 
     def of(self, text: str, tokenizer: TextTokenizer) -> Reading | None:
         """By tokens of the text, or of the one that begins with it; None if neither was read.

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from rich.progress import Progress
 
 from ttmark.evaluation.experiment_cells import Cell
+from ttmark.evaluation.json_lines import append_lines, read_lines
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 Kept = TypeVar("Kept")
@@ -72,22 +73,12 @@ class CompletionFile:
 
     def read(self) -> dict[int, Completion]:
         """Texts by index; a line that was cut off by a crash is left out."""
-        if not self._path.is_file():
-            return {}
-        texts = {}
-        for line in self._path.read_bytes().splitlines():
-            try:
-                record = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                continue
-            record["token_ids"] = tuple(record["token_ids"])
-            texts[record["index"]] = Completion(**record)
-        return texts
+        records = (line | {"token_ids": tuple(line["token_ids"])} for line in read_lines(self._path))
+        return {record["index"]: Completion(**record) for record in records}
 
     def append(self, text: Completion) -> None:
         """Writes one text; it is on disk when this returns."""
-        with self._path.open("ab") as file:
-            file.write(b"\n" * self._ends_inside_a_line() + orjson.dumps(asdict(text)) + b"\n")
+        append_lines(self._path, [asdict(text)])
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -96,13 +87,6 @@ class CompletionFile:
         with self._path.with_suffix(".lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
-
-    def _ends_inside_a_line(self) -> bool:
-        if not self._path.is_file() or not self._path.stat().st_size:
-            return False
-        with self._path.open("rb") as file:
-            file.seek(-1, 2)
-            return file.read(1) != b"\n"
 
 
 class Run:

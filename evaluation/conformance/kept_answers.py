@@ -10,6 +10,7 @@ import orjson
 from numpy.typing import NDArray
 from rich.progress import Progress
 
+from ttmark.evaluation.json_lines import append_lines, read_lines
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.whole_file import write_whole
 
@@ -60,14 +61,9 @@ class Questions(Generic[About]):
         self._path = folder / name
         self._ask = ask
         self._progress = progress
-        self._known: dict[tuple[str, str], float] = {}
-        if self._path.is_file():
-            for line in self._path.read_bytes().splitlines():
-                try:
-                    label, digest, value = orjson.loads(line)
-                except ValueError:
-                    continue  # empty, or cut off when the run was killed
-                self._known[label, digest] = value
+        self._known: dict[tuple[str, str], float] = {
+            (label, digest): value for label, digest, value in read_lines(self._path)
+        }
 
     def answers(self, title: str, asked: Sequence[tuple[str, About, str]]) -> NDArray[np.float64]:
         """That to every question (label, what it is about, text), in order [questions]."""
@@ -85,13 +81,9 @@ class Questions(Generic[About]):
             for start in range(0, len(group), _BATCH):
                 some = group[start : start + _BATCH]
                 values = self._ask(some[0][1], [text for _, _, text in some])
-                self._keep([(label, digest) for digest, _, _ in some], values)
+                found = [(label, digest, value) for (digest, *_), value in zip(some, values, strict=True)]
+                append_lines(self._path, found)
+                self._known |= {(label, digest): value for label, digest, value in found}
                 self._progress.advance(task, len(some))
         self._progress.remove_task(task)
         return np.array([self._known[place] for place in places], dtype=np.float64)
-
-    def _keep(self, places: Sequence[tuple[str, str]], values: Sequence[float]) -> None:
-        with self._path.open("ab") as file:
-            for place, value in zip(places, values, strict=True):
-                self._known[place] = value
-                file.write(b"\n" + orjson.dumps([*place, value]))
