@@ -8,7 +8,7 @@ import numpy as np
 import orjson
 
 from ttmark.evaluation.experiment_cells import sampling_seed
-from ttmark.evaluation.json_lines import read_lines
+from ttmark.evaluation.json_files import read_lines
 from ttmark.evaluation.planted_spans import plant
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import EDITS, WORD_EDITS, Material

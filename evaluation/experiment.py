@@ -12,9 +12,10 @@ from ttmark.evaluation.command_line import command_words
 from ttmark.evaluation.engine_source import EngineSource
 from ttmark.evaluation.entropy import EntropyReport, entropy_note, measure_entropy
 from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
+from ttmark.evaluation.json_files import read_kept, write_kept
 from ttmark.evaluation.report.plot_data import Figure
 from ttmark.evaluation.report.result import Result, Table
-from ttmark.evaluation.run_folder import Run, read_kept, write_kept
+from ttmark.evaluation.run_folder import Run
 from ttmark.evaluation.simulated import SimulatedSource
 from ttmark.evaluation.text_files import read_human_texts
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from transformers import AutoConfig
 
-from ttmark.evaluation.json_lines import append_lines, read_lines
+from ttmark.evaluation.json_files import append_lines, read_lines
 from ttmark.evaluation.language_model import CausalModel, log_likelihood
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.tokenization import TextTokenizer, byte_ends, byte_spans

@@ -5,30 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
-from pydantic import TypeAdapter
 from rich.progress import Progress
 
 from ttmark.evaluation.experiment_cells import Cell
-from ttmark.evaluation.json_lines import append_lines, read_lines
-from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
-
-Kept = TypeVar("Kept")
-
-
-def read_kept(path: Path, kind: type[Kept]) -> Kept | None:
-    """The dataclass in `path`, or None if there is no such file."""
-    return TypeAdapter(kind).validate_json(path.read_bytes()) if path.is_file() else None
-
-
-def write_kept(path: Path, value: object) -> None:
-    """Writes a dataclass to `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n", mode=AS_UMASK_SAYS)
+from ttmark.evaluation.json_files import append_lines, read_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter
 
+from ttmark.evaluation.json_files import write_kept
 from ttmark.shared.processor import processor_name
-from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 FILE = "manifest.json"
 PACKAGES = ("ttmark", "torch", "transformers", "tokenizers", "numpy", "scipy")
@@ -62,9 +62,7 @@ class Manifest:
                         f"{folder} holds results with {name} {stored[name]!r}, not {getattr(self, name)!r};"
                         " choose another folder"
                     )
-        folder.mkdir(parents=True, exist_ok=True)
-        text = orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2) + b"\n"
-        write_whole(path, text, mode=AS_UMASK_SAYS)
+        write_kept(path, self)
 
 
 def describe(

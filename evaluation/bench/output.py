@@ -5,14 +5,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import orjson
 import torch
 from rich.console import Console
 
 from ttmark.evaluation.command_line import command_line
+from ttmark.evaluation.json_files import write_kept
 from ttmark.evaluation.report.result import Table
 from ttmark.evaluation.run_manifest import machine, versions
-from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 
 def show(tables: Sequence[Table], rows: Sequence[Any], json: Path | None, names: Sequence[str] = ()) -> None:
@@ -36,5 +35,4 @@ def show(tables: Sequence[Table], rows: Sequence[Any], json: Path | None, names:
             "versions": versions(),
             "rows": [name | asdict(row) for name, row in zip(named, rows, strict=True)],
         }
-        text = orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"
-        write_whole(json, text, mode=AS_UMASK_SAYS)
+        write_kept(json, document)

@@ -10,7 +10,7 @@ import orjson
 from numpy.typing import NDArray
 from rich.progress import Progress
 
-from ttmark.evaluation.json_lines import append_lines, read_lines
+from ttmark.evaluation.json_files import append_lines, read_lines
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.whole_file import write_whole
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import orjson
 import torch
 
-from ttmark.evaluation.json_lines import append_lines, read_lines
+from ttmark.evaluation.json_files import append_lines, read_lines
 from ttmark.evaluation.options import CHAT_PROMPTS_PATH
 from ttmark.evaluation.text_files import read_field
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams

@@ -1,11 +1,27 @@
-"""Files of JSON lines that grow, and whose last line may be cut off."""
+"""JSON on disk: values that are written whole, and lines that grow and of which the last may be cut off."""
 
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
+from pydantic import TypeAdapter
+
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
+
+Kept = TypeVar("Kept")
+
+
+def read_kept(path: Path, kind: type[Kept]) -> Kept | None:
+    """The dataclass in `path`, or None if there is no such file."""
+    return TypeAdapter(kind).validate_json(path.read_bytes()) if path.is_file() else None
+
+
+def write_kept(path: Path, value: object) -> None:
+    """Writes a value, which may have dataclasses, to `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n", mode=AS_UMASK_SAYS)
 
 
 def read_lines(file: Path) -> list[Any]:
