@@ -85,26 +85,21 @@ class InVllm:
 
 def medians(seen: Sequence[Measurement]) -> Table:
     """Median tokens a second of each workload and block size, from least to most, and over unmarked text."""
-    kinds = groups(
-        seen, lambda item: (item.workload.sequences, item.workload.prompt_tokens, setting(item), item.system)
-    )
+    kinds = groups(seen, lambda item: (_place(item), item.system))
     speeds = {
         kind: statistics.median(item.rates.per_second for item in items) for kind, items in kinds.items()
     }
     rows = []
-    for (*workload, system), items in kinds.items():
-        speed, unmarked = speeds[*workload, system], speeds.get((*workload, UNMARKED))
+    for (place, system), items in kinds.items():
+        speed, unmarked = speeds[place, system], speeds.get((place, UNMARKED))
         rates = sorted(item.rates.per_second for item in items)
         pause = statistics.median(item.details.get("seconds_per_token", math.nan) for item in items)
-        rows.append(
-            [
-                *workload,
-                system,
-                f"{speed:.1f}",
-                f"{rates[0]:.1f} to {rates[-1]:.1f}",
-                f"{speed / unmarked:.2f}" if unmarked else "",
-                f"{1e3 * pause:.1f}",
-            ]
-        )
+        spread, ratio = f"{rates[0]:.1f} to {rates[-1]:.1f}", f"{speed / unmarked:.2f}" if unmarked else ""
+        rows.append([*place, system, f"{speed:.1f}", spread, ratio, f"{1e3 * pause:.1f}"])
     columns = ["sequences", "prompt", "filters", "system", "tokens/s", "least to most", f"over {UNMARKED}"]
     return table_of("Inside vLLM, median of the rounds", [*columns, "ms a token"], rows)
+
+
+def _place(item: Measurement) -> tuple[int, int, str]:
+    """The columns that say what a workload is."""
+    return item.workload.sequences, item.workload.prompt_tokens, setting(item)
