@@ -24,7 +24,7 @@ REFUSED = [
     (("gen",), "up --exit", "gen"),
     (("gen", "detect"), "up --exit", "gen,detect"),
     (("eval",), "eval direct", "eval"),
-    (("eval",), "bench core", "eval"),
+    (("eval",), "bench detect", "eval"),
     (("eval",), "conformance run --key a --model demo --out out", "eval"),
     (("eval",), "conformance compare a b", "eval"),
     (("gen", "eval"), "eval --help", "gen"),
@@ -36,7 +36,7 @@ REFUSED = [
 ]
 Outcomes = dict[tuple[tuple[str, ...], str], Outcome]
 SENT = "detect a.txt --url http://127.0.0.1:1 --token t"
-SERVED = [(ALL, SENT), (ALL, "--version"), (("eval",), "eval"), (("eval",), "bench core --help")]
+SERVED = [(ALL, SENT), (ALL, "--version"), (("eval",), "eval"), (("eval",), "bench detect --help")]
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_a_missing_extra_is_one_line_that_names_the_command_which_installs_it(
     )
 
 
-@pytest.mark.parametrize("command", ["eval", "bench core --help"])
+@pytest.mark.parametrize("command", ["eval", "bench detect --help"])
 def test_help_of_eval_and_bench_needs_no_more_than_the_services_do(outcomes: Outcomes, command: str) -> None:
     _, written, errors = outcomes[("eval",), command]
     assert f"Usage: ttmark {command.split()[0]}" in written + errors, errors
