@@ -7,10 +7,10 @@ paper's median p-value (Table 1), the gains of blocks can be compared with the p
 import math
 from collections.abc import Callable
 
-from ttmark.evaluation.cells import Cell, SamplingSetting
 from ttmark.evaluation.detection import detect_texts
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
 from ttmark.evaluation.paper import DIRECT
-from ttmark.evaluation.run import Run
+from ttmark.evaluation.run_folder import Run
 
 LENGTH = 200
 TARGET = math.log10(DIRECT["synthid", 1, LENGTH].median_p)
@@ -21,11 +21,11 @@ TOLERANCE = 0.3
 """In log10 p, below the error of a median over 100 texts."""
 
 
-def calibrate(run: Run, texts: int, frequency_penalty: float = 0.0) -> SamplingSetting:
+def calibrate(run: Run, texts: int) -> SamplingSetting:
     """The paper's default filters with the temperature, to 0.01, that gives its median p-value."""
 
     def setting(temperature: float) -> SamplingSetting:
-        return SamplingSetting(50, 0.95, temperature, frequency_penalty)
+        return SamplingSetting(50, 0.95, temperature)
 
     def median_log10_p(temperature: float) -> float:
         cell = Cell("synthid", 1, setting(temperature), LENGTH)

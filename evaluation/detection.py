@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import Cell, prf_key
+from ttmark.evaluation.experiment_cells import Cell, prf_key
 from ttmark.evaluation.intervals import Interval, Sample, bootstrap, clopper_pearson, mean
-from ttmark.evaluation.run import Completion, Run
+from ttmark.evaluation.run_folder import Completion, Run
 from ttmark.shared.watermark import DirectEvidence, Watermark, detect_direct
 from ttmark.shared.watermark.detectors.alignment import aligned_scores
 from ttmark.shared.watermark.detectors.block_scores import position_scores

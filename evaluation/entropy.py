@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import SamplingSetting
+from ttmark.evaluation.experiment_cells import SamplingSetting
 from ttmark.evaluation.intervals import Interval, mean
-from ttmark.evaluation.language_model import LanguageModel, block_levels, penalize, supports
-from ttmark.gen_service.decoding.support import Support
+from ttmark.evaluation.language_model import LanguageModel, block_levels, supports
 
 BLOCKS_PER_TEXT = 4
 MAX_PATHS = 20_000
@@ -49,14 +48,6 @@ def entropy_bits(probs: NDArray[np.float64]) -> float:
     return float(-(probs * np.log2(probs)).sum())
 
 
-def supports_along(
-    model: LanguageModel, setting: SamplingSetting, prompt: Sequence[int], completion: Sequence[int]
-) -> list[Support]:
-    """What the setting's filters left to choose each token of the completion from."""
-    before = [completion[:position] for position in range(len(completion))]
-    return supports(penalize(model.logits(prompt, completion), setting, before), setting)
-
-
 def measure_entropy(
     model: LanguageModel,
     setting: SamplingSetting,
@@ -72,7 +63,7 @@ def measure_entropy(
     generator = np.random.default_rng(seed)
     figures, bounds = [], []
     for prompt, completion in texts:
-        rows = supports_along(model, setting, prompt, completion)
+        rows = supports(model.logits(prompt, completion), setting)
         figures.append(
             [
                 np.mean([entropy_bits(row.probs) for row in rows]),

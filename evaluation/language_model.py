@@ -9,9 +9,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
-from ttmark.evaluation.cells import Cell, SamplingSetting
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.logit_processors import LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.support import FilterParams, Support
 from ttmark.shared.watermark import key_lanes
 
@@ -75,16 +74,6 @@ def log_likelihood(
     return values
 
 
-def penalize(logits: torch.Tensor, setting: SamplingSetting, before: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Logits with the setting's penalty on the tokens before each row."""
-    adjustments = LogitAdjustments(frequency=setting.frequency_penalty)
-    if adjustments.penalizes:
-        logits = logits.clone()
-        for row, tokens in enumerate(before):
-            adjustments.apply(logits[row : row + 1], TokenCounts((), tokens), [()])
-    return logits
-
-
 def supports(logits: torch.Tensor, setting: SamplingSetting) -> list[Support]:
     """What the setting's filters leave of each row."""
     params = FilterParams(setting.temperature, setting.top_k, setting.top_p)
@@ -106,8 +95,7 @@ def block_levels(
     level = Level([[]], np.ones(1))
     for _ in range(tokens):
         logits = model.branch_logits([*prompt, *before], level.paths)
-        penalized = penalize(logits, setting, [[*before, *path] for path in level.paths])
-        branches = list(zip(level.paths, level.probs, supports(penalized, setting), strict=True))
+        branches = list(zip(level.paths, level.probs, supports(logits, setting), strict=True))
         level = Level(
             [[*path, token] for path, _, support in branches for token in support.ids.tolist()],
             np.concatenate([p * support.probs for _, p, support in branches]),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ttmark.evaluation.cells import Setting
+from ttmark.evaluation.experiment_cells import Setting
 from ttmark.evaluation.simulated import SIMULATED
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
 from ttmark.gen_service.smollm2 import SMOLLM2

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from ttmark.evaluation.cells import Cell, sampling_seed
+from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.language_model import write_text
-from ttmark.evaluation.run import Completion, OnText
+from ttmark.evaluation.run_folder import Completion, OnText
 from ttmark.shared.tokenization import TextTokenizer
 
 SIMULATED = "simulated"
@@ -98,7 +98,7 @@ class SimulatedSource:
                 self.language_model,
                 cell,
                 cell.key(seed, index),
-                cell.prompt_ids(index, self.prompts),
+                self.prompts[index % len(self.prompts)],
                 np.random.default_rng(sampling_seed(seed, cell.name, index)),
             )
             seconds = time.perf_counter() - started

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ttmark.evaluation.edits import words_of
+from ttmark.evaluation.text_edits import words_of
 
 PARTS, SENSES = ("noun", "verb", "adj", "adv"), 2
 """Parts of speech, and senses of a word that count: those met most often."""

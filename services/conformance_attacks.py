@@ -17,7 +17,6 @@ from ttmark.detect_service.extraction.readers import extract_text
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.evaluation.adversaries.asking import Verdict
 from ttmark.evaluation.adversaries.catalogue import attacks
-from ttmark.evaluation.cells import sampling_seed
 from ttmark.evaluation.command_line import command_line
 from ttmark.evaluation.conformance.attacks import AttackRun, collected, shipped_prompts
 from ttmark.evaluation.conformance.attacks_page import attacks_page
@@ -30,15 +29,16 @@ from ttmark.evaluation.conformance.detectors import (
     told_once,
     translated_by,
 )
+from ttmark.evaluation.conformance.kept_answers import Ask, Questions, check_identity
 from ttmark.evaluation.conformance.plan import FOUND_RATES
-from ttmark.evaluation.conformance.quality import quality
+from ttmark.evaluation.conformance.quality_after_attacks import quality
 from ttmark.evaluation.conformance.report import write_report
-from ttmark.evaluation.conformance.unmarked import TextSet, human_documents, own_set, passages_of
-from ttmark.evaluation.conformance.work import Ask, Questions, check_identity
-from ttmark.evaluation.edits import Material
+from ttmark.evaluation.conformance.unmarked_texts import TextSet, human_documents, own_set, passages_of
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError, Usage
-from ttmark.evaluation.manifest import folder_hash
+from ttmark.evaluation.experiment_cells import sampling_seed
+from ttmark.evaluation.run_manifest import folder_hash
 from ttmark.evaluation.synonyms import Synonyms
+from ttmark.evaluation.text_edits import Material
 from ttmark.services.startup import no_start_after
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.client import Client, ClientError

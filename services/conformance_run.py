@@ -16,14 +16,14 @@ from ttmark.detect_service.bulk.fixed_keys import FixedKeys
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.evaluation.command_line import command_line
-from ttmark.evaluation.conformance.answers import DeployedSource
+from ttmark.evaluation.conformance.deployed_model import DeployedSource
 from ttmark.evaluation.conformance.detectors import log10_p_of
+from ttmark.evaluation.conformance.kept_answers import Detect, Questions, check_identity
 from ttmark.evaluation.conformance.measure import Conformance
 from ttmark.evaluation.conformance.plan import FALSE_RATES, FOUND_RATES, PLANS, Size
 from ttmark.evaluation.conformance.report import Deployment, make_report, prompts_sha256, write_report
-from ttmark.evaluation.conformance.unmarked import own_set, shipped_sets
-from ttmark.evaluation.conformance.work import Detect, Questions, check_identity
-from ttmark.evaluation.run import Run
+from ttmark.evaluation.conformance.unmarked_texts import own_set, shipped_sets
+from ttmark.evaluation.run_folder import Run
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.engine import EngineError, SequenceFailed
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics

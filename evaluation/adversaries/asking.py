@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ttmark.evaluation.edits import Edit, Material, sentences_of, words_of
+from ttmark.evaluation.text_edits import Edit, Material, sentences_of, words_of
 
 Verdict = Callable[[str], bool | None]
 """Whether a text is found, as an ordinary caller is told; None: no verdict, a limit is reached."""

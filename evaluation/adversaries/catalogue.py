@@ -18,9 +18,9 @@ from ttmark.evaluation.adversaries.copying import (
     through_pdf,
     without_markup,
 )
-from ttmark.evaluation.edits import EDITS, PROMPTS, Edit, EndpointEdit, Material, sentences_of, words_of
 from ttmark.evaluation.endpoint import EndpointClient
 from ttmark.evaluation.synonyms import Synonyms
+from ttmark.evaluation.text_edits import EDITS, PROMPTS, Edit, EndpointEdit, Material, sentences_of, words_of
 
 WORDS, CHARACTERS, PASSAGES = "words", "letters and signs", "sentences and passages"
 COPIES, MODELS = "copies through other programs", "rewriting by a model"

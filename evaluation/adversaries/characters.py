@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ttmark.evaluation.edits import Edit, Material, chosen_positions, words_of
+from ttmark.evaluation.text_edits import Edit, Material, chosen_positions, words_of
 
 ZERO_WIDTH, SOFT_HYPHEN, NO_BREAK = "\u200b", "\u00ad", "\u00a0"
 _LOOK_ALIKES = str.maketrans("aeocpxyAEOCPXT", "аеосрхуАЕОСРХТ")

@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from ttmark.evaluation.edits import Edit, Material
+from ttmark.evaluation.text_edits import Edit, Material
 
 Read = Callable[[str, bytes], str]
 """The text of a file, by its name and content, as its reader sees it."""

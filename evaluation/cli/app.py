@@ -1,4 +1,4 @@
-"""`ttmark eval`: the paper's experiments on any causal language model, and the watermark core by itself."""
+"""`ttmark eval`: the paper's experiments on any causal language model."""
 
 import re
 import sys
@@ -10,16 +10,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ttmark.evaluation.cells import Setting
-from ttmark.evaluation.cli.commands import command_of, new_app, one_clear_line
-from ttmark.evaluation.cli.core import Core
-from ttmark.evaluation.cli.found import Changes, Found, ReadingsBy, Shares
-from ttmark.evaluation.cli.without_run import NullTables, Pairs, Report
+from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app, one_clear_line
+from ttmark.evaluation.cli.commands_without_model import NullTables, Pairs, Report
+from ttmark.evaluation.cli.found_commands import Changes, Found, ReadingsBy
 from ttmark.evaluation.endpoint import EndpointError
+from ttmark.evaluation.engine_source import EngineSource
+from ttmark.evaluation.experiment import Experiment, Lab, ModelSource
+from ttmark.evaluation.experiment_cells import Setting
 from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
-from ttmark.evaluation.inputs import MAX_TOKENS
-from ttmark.evaluation.lab import Experiment, Lab
-from ttmark.evaluation.manifest import ManifestMismatch, describe
 from ttmark.evaluation.options import (
     EXACT,
     Batch,
@@ -39,9 +37,10 @@ from ttmark.evaluation.options import (
     model_path,
     run_folder,
 )
-from ttmark.evaluation.run import Run
+from ttmark.evaluation.run_folder import Run
+from ttmark.evaluation.run_manifest import ManifestMismatch, describe
 from ttmark.evaluation.simulated import SIMULATED, SimulatedSource
-from ttmark.evaluation.sources import EngineSource, ModelSource
+from ttmark.evaluation.text_files import MAX_TOKENS
 from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFailed
 from ttmark.shared.tokenization import TokenizerMissing
 
@@ -133,6 +132,6 @@ def eval_app() -> typer.Typer:
         app.command(kind.name)(command_of(measure, kind, LabOptions))
     app.command("calibrate")(command_of(calibrate, Calibrate, LabOptions))
     app.command("all")(command_of(measure, Everything, LabOptions))
-    for tool in (Changes, ReadingsBy, Found, Shares, Core, Pairs, Report, NullTables):
+    for tool in (Changes, ReadingsBy, Found, Pairs, Report, NullTables):
         app.command(tool.name)(command_of(tool.run, tool))
     return app

@@ -6,7 +6,7 @@ from typing import Any
 
 from ttmark.evaluation.conformance.attacks import Row
 from ttmark.evaluation.conformance.report import as_read, made_by
-from ttmark.evaluation.conformance.unmarked import TextSet
+from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.shared.cases.signed_file import ATTACKS_FORMAT
 
 

@@ -1,15 +1,17 @@
 """The figures of a conformance run, section by section."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ttmark.evaluation.cells import sampling_seed
-from ttmark.evaluation.conformance.edits import CONFORMANCE_EDITS
+from ttmark.evaluation.adversaries.catalogue import first_part, sentences_deleted
+from ttmark.evaluation.adversaries.characters import INVISIBLE
+from ttmark.evaluation.adversaries.copying import retyped, without_markup
+from ttmark.evaluation.conformance.answer_language import NAMES, WITHOUT_SPACES, language_of
 from ttmark.evaluation.conformance.figures import Figure, figures_of
-from ttmark.evaluation.conformance.languages import NAMES, WITHOUT_SPACES, language_of
+from ttmark.evaluation.conformance.kept_answers import DEPLOYED, Questions
 from ttmark.evaluation.conformance.plan import (
     CHAT,
     FALSE_RATES,
@@ -22,10 +24,10 @@ from ttmark.evaluation.conformance.plan import (
     prompt_of,
     unmarked_cell,
 )
-from ttmark.evaluation.conformance.unmarked import TextSet, human_documents
-from ttmark.evaluation.conformance.work import DEPLOYED, Questions
-from ttmark.evaluation.edits import Material
-from ttmark.evaluation.run import Run
+from ttmark.evaluation.conformance.unmarked_texts import TextSet, human_documents
+from ttmark.evaluation.experiment_cells import sampling_seed
+from ttmark.evaluation.run_folder import Run
+from ttmark.evaluation.text_edits import EDITS, Edit, Material
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.tokenization import TextTokenizer
@@ -35,6 +37,23 @@ DEPLOYED_SECTION = "false positives under the deployed key"
 SAMPLING, LENGTH, LANGUAGE, KIND, EDIT = "sampling", "length", "language", "kind of text", "edit"
 ALL = "all texts"
 SAMPLING_NAMES = {CHAT: f"chat ({SAMPLINGS[CHAT]})", PLAIN: f"OpenAI's default ({SAMPLINGS[PLAIN]})"}
+
+CONFORMANCE_EDITS: Mapping[str, tuple[Edit, float]] = {
+    "none": (lambda text, *_: text, 0.0),
+    "10 % of the words edited": (EDITS["mix"], 0.10),
+    "20 % of the words edited": (EDITS["mix"], 0.20),
+    "10 % of the words deleted": (EDITS["delete"], 0.10),
+    "a third of the sentences deleted": (sentences_deleted, 1 / 3),
+    "first half alone": (first_part, 0.5),
+    "half of the text by people, around it": (EDITS["dilute"], 0.5),
+    "four fifths by people, around it": (EDITS["dilute"], 0.8),
+    "30 % rewritten in runs": (EDITS["rewrite"], 0.3),
+    "quotes, dashes and spaces retyped": (retyped, 1.0),
+    "markup and line breaks removed": (without_markup, 1.0),
+    "zero-width spaces in every word": (INVISIBLE["zero-width spaces"], 1.0),
+    "look-alike letters throughout": (INVISIBLE["look-alike letters"], 1.0),
+}
+"""Of words: one third each replaced, deleted, followed by a new one. None rephrases or translates."""
 
 
 @dataclass(frozen=True, slots=True)

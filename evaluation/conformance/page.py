@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ttmark.evaluation.conformance.answer_language import NAMES
 from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.conformance.html import (
     bullets,
@@ -14,7 +15,6 @@ from ttmark.evaluation.conformance.html import (
     share,
     whole_page,
 )
-from ttmark.evaluation.conformance.languages import NAMES
 from ttmark.evaluation.conformance.measure import (
     ALL,
     DEPLOYED_SECTION,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from ttmark.evaluation.cells import SETTINGS, Cell, SamplingSetting, Setting
+from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
 from ttmark.shared.schemas.profile import Profile
 
 PROMPTS_PATH = Path(__file__).with_name("prompts.jsonl")

@@ -13,7 +13,7 @@ import orjson
 from ttmark.evaluation.conformance.measure import Measurement
 from ttmark.evaluation.conformance.page import page_parts
 from ttmark.evaluation.conformance.plan import PROMPTS_PATH, Plan, Size
-from ttmark.evaluation.manifest import machine, versions
+from ttmark.evaluation.run_manifest import machine, versions
 from ttmark.shared import watermark
 from ttmark.shared.cases.signed_file import CONFORMANCE_FORMAT, JSON_NAME, PAGE_NAME, REPORTS, CaseKey
 from ttmark.shared.keys.records import UnlockedKey

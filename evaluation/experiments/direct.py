@@ -6,15 +6,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from ttmark.evaluation.cells import SETTINGS, Cell, SamplingSetting, Setting
 from ttmark.evaluation.detection import FPRS, Detections, detect_texts, detect_under_random_keys
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
 from ttmark.evaluation.intervals import Interval, ratio_of_means, ratio_of_medians
-from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import SCHEMES, BlockSizes, Lengths, Schemes, Settings, TextsInTurn, in_turn
 from ttmark.evaluation.paper import DIRECT, STRICT, DirectFigures, row_name
-from ttmark.evaluation.report.figure import Figure, Panel, Series
+from ttmark.evaluation.report.plot_data import Figure, Panel, Series
 from ttmark.evaluation.report.result import Table, groups, power_of_ten, rate_name, table_by
-from ttmark.evaluation.run import PromptRows, Run, rows_per_token, seconds_per_thousand
+from ttmark.evaluation.run_folder import PromptRows, Run, rows_per_token, seconds_per_thousand
 from ttmark.shared.watermark.schemes.registry import scheme_title
 
 NULL_FPRS = (1e-1, 1e-2, 1e-3)

@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from ttmark.evaluation.cells import SamplingSetting
-from ttmark.evaluation.edits import EDITS, PROMPTS, EndpointEdit, Material
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient, Usage
-from ttmark.evaluation.experiments.aligned import (
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import SamplingSetting
+from ttmark.evaluation.experiments.edited_texts import (
     EditNames,
     EditOptions,
     EditRow,
@@ -18,12 +18,12 @@ from ttmark.evaluation.experiments.aligned import (
     measure_edit,
     offline_edit,
 )
-from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import PAPER_SCHEMES, BlockSizes, Schemes, Texts
 from ttmark.evaluation.paper import EDITS as PAPER
 from ttmark.evaluation.paper import row_name
-from ttmark.evaluation.report.figure import Figure, Panel, line
+from ttmark.evaluation.report.plot_data import Figure, Panel, line
 from ttmark.evaluation.report.result import Table, groups, table_by
+from ttmark.evaluation.text_edits import EDITS, PROMPTS, EndpointEdit, Material
 from ttmark.shared.watermark.schemes.registry import scheme_title
 
 BETAS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0)

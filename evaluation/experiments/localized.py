@@ -8,14 +8,14 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import Cell, SamplingSetting, Setting, prf_key, sampling_seed
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting, Setting, prf_key, sampling_seed
 from ttmark.evaluation.intervals import Interval, bootstrap, clopper_pearson, mean
-from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import PAPER_SCHEMES, BlockSizes, Human, OneSetting, Schemes
 from ttmark.evaluation.paper import LOCALIZED, row_name
+from ttmark.evaluation.planted_spans import Document, Span, best_overlap, plant
 from ttmark.evaluation.report.result import Table, table_by
-from ttmark.evaluation.run import Run
-from ttmark.evaluation.spans import Document, Span, best_overlap, plant
+from ttmark.evaluation.run_folder import Run
 from ttmark.shared.watermark import detect_localized
 from ttmark.shared.watermark.detectors.localized import METHODS, Method
 

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ttmark.evaluation.cells import Cell, SamplingSetting, Setting
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting, Setting
 from ttmark.evaluation.intervals import Interval, Sample, clopper_pearson, difference_of_means, mean
-from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.language_model import log_likelihood
 from ttmark.evaluation.options import SCHEMES, BlockSizes, Length, OneSetting, Schemes, Texts
 from ttmark.evaluation.paper import row_name
-from ttmark.evaluation.quality import count_matrix, distinct_n, has_loop, permutation_p, until_end
 from ttmark.evaluation.report.result import Table, table_by
+from ttmark.evaluation.text_quality import count_matrix, distinct_n, has_loop, permutation_p, until_end
 
 COMMON_TOKENS = 300
 

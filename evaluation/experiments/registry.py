@@ -6,18 +6,15 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from ttmark.evaluation.cells import Setting
+from ttmark.evaluation.experiment import CALIBRATION_TEXTS, Experiment, Lab
+from ttmark.evaluation.experiment_cells import Setting
 from ttmark.evaluation.experiments.direct import Blocks, Direct
-from ttmark.evaluation.experiments.diversity import Diversity
 from ttmark.evaluation.experiments.edits import Beta, Edits
 from ttmark.evaluation.experiments.localized import Localized
-from ttmark.evaluation.experiments.peers import Peers
 from ttmark.evaluation.experiments.quality import Quality
 from ttmark.evaluation.experiments.runtime import Runtime
-from ttmark.evaluation.experiments.stealing import Stealing
 from ttmark.evaluation.experiments.strict import Strict
 from ttmark.evaluation.experiments.topp import TopP
-from ttmark.evaluation.lab import CALIBRATION_TEXTS, Experiment, Lab
 from ttmark.evaluation.options import PAPER_SCHEMES, SCHEMES, Human, OneSetting
 
 EXPERIMENTS: tuple[type[Experiment], ...] = (
@@ -30,9 +27,6 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Beta,
     Localized,
     Quality,
-    Diversity,
-    Stealing,
-    Peers,
 )
 QUICK_CALIBRATION_TEXTS = 40
 
@@ -75,19 +69,7 @@ class Everything:
         yield Beta(setting=setting, schemes=one, lengths=lengths, texts=8, human=human)
         yield Localized((2_000,), setting=setting, schemes=one, documents=16, human=human)
         yield Quality(setting, paper, length=200, texts=16)
-        yield Diversity(setting, length=16, prompt_counts=(2,), answers=(8,))
-        yield Stealing(schemes=one, control=False, quick=True)
         yield Runtime(one, repeats=1, candidates=(1, 8, 50))
-        yield Peers(
-            setting=setting,
-            texts=6,
-            length=100,
-            block_sizes=(2,),
-            prompt_count=3,
-            completions=4,
-            loss_texts=6,
-            human=human,
-        )
 
     def _full(self) -> Iterator[tuple[Experiment, str | None]]:
         """What the documents have of SmolLM2: 200 texts in the main cells, fewer in others."""
@@ -103,7 +85,4 @@ class Everything:
         yield Beta(edits=words[:1], schemes=("synthid",), setting=setting, texts=100, human=human), None
         yield Localized((2_000, 10_000), setting=setting, schemes=SCHEMES, human=human), None
         yield Quality(chat, length=200, texts=64), None
-        yield Diversity(), None
-        yield Stealing(schemes=("mcmark",), control=False, quick=True), None
         yield Runtime(two, length=8, texts=16, candidates=(1, 4, 16, 50)), None
-        yield Peers(texts=48, loss_texts=32, human=human), None

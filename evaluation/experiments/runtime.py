@@ -8,13 +8,13 @@ from typing import Annotated, ClassVar
 import numpy as np
 import typer
 
-from ttmark.evaluation.cells import Cell, SamplingSetting
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
 from ttmark.evaluation.intervals import Interval
-from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import PAPER_SCHEMES, BlockSizes, Length, Schemes, Texts
-from ttmark.evaluation.report.figure import Figure, Panel, line
+from ttmark.evaluation.report.plot_data import Figure, Panel, line
 from ttmark.evaluation.report.result import Table, groups
-from ttmark.evaluation.run import TextSource
+from ttmark.evaluation.run_folder import TextSource
 from ttmark.shared.watermark.schemes.registry import scheme_title
 
 CANDIDATES = (1, 2, 4, 8, 16, 32, 50)

@@ -6,16 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from ttmark.evaluation.cells import Cell, Setting
 from ttmark.evaluation.detection import FPRS, detect_texts
 from ttmark.evaluation.entropy import EntropyReport, entropy_note
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import Cell, Setting
 from ttmark.evaluation.experiments.direct import TPR_COLUMNS, DirectRow, grid, measure_direct
 from ttmark.evaluation.intervals import Interval, bootstrap
-from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import SCHEMES, Length, Schemes, Settings, Texts
 from ttmark.evaluation.paper import row_name
 from ttmark.evaluation.report.result import Table, power_of_ten, table_by
-from ttmark.evaluation.run import Run
+from ttmark.evaluation.run_folder import Run
 
 WEAK_TPR = 0.075
 """Middle of the 5 to 10 % of TPR at 1e-5 that the paper's single-token rows have."""

@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from ttmark.evaluation.cells import Setting
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import Setting
 from ttmark.evaluation.experiments.direct import DirectRow, grid, measure_direct
-from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import PAPER_SCHEMES, BlockSizes, Length, OneSetting, Schemes, Texts
 from ttmark.evaluation.paper import row_name
-from ttmark.evaluation.report.figure import Figure, Panel, line
+from ttmark.evaluation.report.plot_data import Figure, Panel, line
 from ttmark.evaluation.report.result import Table, groups
 from ttmark.shared.watermark.schemes.registry import scheme_title
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,24 +14,16 @@ Scores = NDArray[np.float64]
 CHUNK_POSITIONS = 16
 
 
-class TiltedScore(Protocol):
-    """Standardised scores z under density proportional to exp(theta z) times the null's."""
-
-    @property
-    def log_moment(self) -> float:
-        """ln E exp(theta z) under the null."""
-        ...
-
-    def draw(self, rng: np.random.Generator, count: int) -> Scores: ...
-
-
 @dataclass(frozen=True)
 class TiltedBinomial:
+    """Standardised scores z under density proportional to exp(theta z) times the null's."""
+
     null: BinomialNull
     theta: float
 
     @property
     def log_moment(self) -> float:
+        """ln E exp(theta z) under the null."""
         step = self.theta / self.null.standard_deviation
         grown = math.log1p(self.null.probability * math.expm1(step))
         return self.null.trials * grown - step * self.null.mean
@@ -69,6 +60,8 @@ class TiltedBinomial:
 
 @dataclass(frozen=True)
 class TiltedExponential:
+    """The same of an exponential null."""
+
     theta: float
 
     @property
@@ -99,7 +92,7 @@ def null_chunks(
         start = end
 
 
-def tilted(null: Null, theta: float) -> TiltedScore:
+def tilted(null: Null, theta: float) -> TiltedBinomial | TiltedExponential:
     """The tilted scores of a null. Raises TypeError for a null without a closed form."""
     if isinstance(null, BinomialNull):
         return TiltedBinomial(null, theta)

@@ -1,32 +1,26 @@
 """Draws figures as PNG files, without a display."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
-from matplotlib.transforms import Bbox
 
-from ttmark.evaluation.report.figure import Figure, Panel, Series
+from ttmark.evaluation.report.plot_data import Figure, Panel, Series
 
-PANEL_INCHES = {"line": (4.2, 3.4), "bars": (4.2, 3.4), "scatter": (6.4, 5.2)}
+PANEL_INCHES = (4.2, 3.4)
 DPI = 110
 
 
 def draw(figure: Figure, folder: Path) -> Path:
     """Writes `<folder>/<name>.png`."""
     count = len(figure.panels)
-    width, height = PANEL_INCHES[figure.panels[0].kind]
+    width, height = PANEL_INCHES
     canvas = Canvas(figsize=(width * count, height), layout="constrained")
     FigureCanvasAgg(canvas)
-    axes = [canvas.add_subplot(1, count, position + 1) for position in range(count)]
-    for place, panel in zip(axes, figure.panels, strict=True):
-        _draw_panel(place, panel)
-    canvas.draw_without_rendering()
-    for place, panel in zip(axes, figure.panels, strict=True):
-        _name_points(place, panel.series)
+    for place, panel in enumerate(figure.panels, start=1):
+        _draw_panel(canvas.add_subplot(1, count, place), panel)
     canvas.suptitle(figure.title, fontsize="medium")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{figure.name}.png"
@@ -43,42 +37,22 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         if panel.kind == "bars":
             _draw_bars(axes, series, number, len(panel.series))
         else:
-            _draw_points(axes, series, connected=panel.kind == "line")
+            _draw_points(axes, series)
     if panel.log_x:
-        ticks = sorted({x for series in panel.series for x in _numbers(series)})
+        ticks = sorted({float(x) for series in panel.series for x in series.x})
         axes.set_xscale("log")
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
     axes.legend(fontsize="x-small")
 
 
-def _draw_points(axes: Axes, series: Series, *, connected: bool) -> None:
+def _draw_points(axes: Axes, series: Series) -> None:
     y = np.array([value.estimate for value in series.y])
-    line = ("--" if series.dashed else "-") if connected else "none"
+    line = "--" if series.dashed else "-"
     x = np.array(series.x, dtype=np.float64)
     axes.errorbar(
         x, y, _errors(series), marker="o", markersize=3, capsize=2, linestyle=line, label=series.label
     )
-
-
-def _name_points(axes: Axes, series: Sequence[Series]) -> None:
-    """Writes the names of points beside them, each moved down until it covers no other."""
-    labels = [
-        (name, x, value.estimate)
-        for one in series
-        if one.names
-        for name, x, value in zip(one.names, _numbers(one), one.y, strict=True)
-    ]
-    taken: list[Bbox] = []
-    for name, x, y in sorted(labels, key=lambda label: -label[2]):
-        text = axes.annotate(
-            name, (x, y), fontsize="x-small", xytext=(4, 2), textcoords="offset points", va="center"
-        )
-        drop = 2.0
-        while taken and text.get_window_extent().count_overlaps(taken):
-            drop -= 2.0
-            text.set_position((4, drop))
-        taken.append(text.get_window_extent())
 
 
 def _draw_bars(axes: Axes, series: Series, number: int, of: int) -> None:
@@ -87,11 +61,6 @@ def _draw_bars(axes: Axes, series: Series, number: int, of: int) -> None:
     heights = [value.estimate for value in series.y]
     axes.bar(positions, heights, width, yerr=_errors(series), capsize=2, label=series.label)
     axes.set_xticks(np.arange(len(series.x)), [str(x) for x in series.x], fontsize="x-small")
-
-
-def _numbers(series: Series) -> list[float]:
-    """x of a series that is not bars."""
-    return [float(x) for x in series.x]
 
 
 def _errors(series: Series) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

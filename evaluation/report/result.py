@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from ttmark.evaluation.manifest import in_words, machine, versions
-from ttmark.evaluation.report.figure import Figure
+from ttmark.evaluation.report.plot_data import Figure
+from ttmark.evaluation.run_manifest import in_words, machine, versions
 from ttmark.shared.languages.words import counted
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 

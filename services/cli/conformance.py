@@ -171,7 +171,7 @@ def attack(
     The detector's token needs the scope detect:evidence. The rewriter must not mark what it writes.
     """
     from ttmark.evaluation.endpoint import Endpoint
-    from ttmark.evaluation.inputs import read_field
+    from ttmark.evaluation.text_files import read_field
     from ttmark.services.conformance_attacks import AttackOptions, run
 
     def service(address: str | None, name: str, secret: Path | None, body: str = "{}") -> Endpoint | None:
@@ -314,7 +314,7 @@ def _signer_of_new(out: Path, path: Path | None) -> CaseKey:
 def _own_texts(path: Path) -> list[str]:
     """The operator's texts; every file has to be readable, so that none is left out unseen."""
     if path.name.endswith(_JSONL):
-        from ttmark.evaluation.inputs import read_human_texts
+        from ttmark.evaluation.text_files import read_human_texts
 
         try:
             return read_human_texts(path)

@@ -21,7 +21,7 @@ def evaluate(context: typer.Context) -> None:
 def benchmark(context: typer.Context) -> None:
     """Benchmarks side by side with their peers."""
     _require_extras(context.args)
-    from ttmark.evaluation.cli.bench import bench_app
+    from ttmark.evaluation.cli.bench_commands import bench_app
     from ttmark.services.bulk_detection import bulk_systems
 
     if context.args[:1] == ["vllm"]:

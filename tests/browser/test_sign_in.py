@@ -15,7 +15,7 @@ import uvicorn
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from tests.browser.conftest import word_tokenizer
-from tests.harness.observe.bed import free_port
+from tests.harness.observe.services import free_port
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.bulk.fixed_keys import FixedKeys

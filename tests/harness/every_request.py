@@ -8,7 +8,7 @@ import docx
 import httpx
 
 from tests.harness.hostile_files.pdf import text_page
-from tests.harness.observe.bed import Bed
+from tests.harness.observe.services import Bed
 
 _PROMPT = {"prompt": "The command reads the file and", "max_tokens": 64, "seed": 1}
 

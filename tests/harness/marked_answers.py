@@ -16,8 +16,9 @@ from pathlib import Path
 import orjson
 import torch
 
-from ttmark.evaluation.inputs import read_field
+from ttmark.evaluation.json_files import append_lines, read_lines
 from ttmark.evaluation.options import CHAT_PROMPTS_PATH
+from ttmark.evaluation.text_files import read_field
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.smollm2 import SAMPLING
 from ttmark.shared.watermark import Watermark
@@ -53,18 +54,16 @@ def read_answers(file: Path) -> list[MarkedAnswer]:
 
 
 def _lines(file: Path) -> Iterator[MarkedAnswer]:
-    for line in file.read_bytes().splitlines(keepends=True) if file.exists() else ():
-        if line.endswith(b"\n"):
-            said = orjson.loads(line)
-            prf_key, ids = bytes.fromhex(said["prf_key"]), tuple(said["ids"])
-            yield MarkedAnswer(said["index"], said["prompt"], said["key"], prf_key, ids, said["text"])
+    for said in read_lines(file):
+        prf_key, ids = bytes.fromhex(said["prf_key"]), tuple(said["ids"])
+        yield MarkedAnswer(said["index"], said["prompt"], said["key"], prf_key, ids, said["text"])
 
 
 def prompts_for(form: str) -> list[str]:
     """Chat prompts in English that ask for a form, or for anything if it is empty."""
     if form:
         questions = map(orjson.loads, QUESTIONS_PATH.read_bytes().splitlines())
-        return [one["prompt"] for one in questions if (one["language"], one["kind"]) == ("en", form)]
+        return [one["prompt"] for one in questions if one["kind"] == form]
     return [text for text in read_field(CHAT_PROMPTS_PATH, "prompt") if text.startswith(CHAT)]
 
 
@@ -94,8 +93,7 @@ async def write(engine: Engine, file: Path, asked: Sequence[str], count: int, to
             "ids": [token for delta in deltas for token in delta.token_ids],
             "text": "".join(delta.text for delta in deltas),
         }
-        with file.open("ab") as lines:
-            lines.write(orjson.dumps(said) + b"\n")
+        append_lines(file, [said])
 
     await asyncio.gather(*(one(index) for index in range(count) if index not in known))
 

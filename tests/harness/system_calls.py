@@ -11,9 +11,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from tests.harness.confined import allowed, read_profile
 from tests.harness.every_request import ask_everything
-from tests.harness.observe.bed import Bed
+from tests.harness.observe.services import Bed
+from tests.harness.seccomp_run import allowed, read_profile
 
 PROFILE = Path(__file__).resolve().parents[2] / "deploy/docker/seccomp.json"
 _CALL = re.compile(r"^(?:\d+ +)?(?:<\.\.\. )?(\w+)(?:\(| resumed)")

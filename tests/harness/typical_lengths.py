@@ -12,7 +12,7 @@ from statistics import median_high
 import numpy as np
 
 from tests.harness.marked_answers import read_answers
-from ttmark.evaluation.found import is_found
+from ttmark.evaluation.likelihood_power import is_found
 
 
 def least_tokens(prf_key: bytes, ids: tuple[int, ...], rate: float) -> int:

@@ -10,7 +10,7 @@ from tests.stack.client import Client, text_of
 from tests.stack.compose import COMPOSE, Checkout
 from tests.stack.health import HealthChecks
 from tests.stack.index_settings import build_arguments
-from tests.stack.parts import Parts
+from tests.stack.part_times import Parts
 from tests.stack.podman import Podman, StackFailed, missing
 from tests.stack.small_disks import SmallDisks
 

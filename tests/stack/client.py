@@ -22,20 +22,10 @@ class Client:
         self.gen, self.detect, self.token, self.model = gen, detect, token, model
         self._http = httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=120)
 
-    def close(self) -> None:
-        """Closes its connections."""
-        self._http.close()
-
-    def complete(self, tokens: int = 200, seed: int | None = None) -> dict[str, Any]:
+    def complete(self, tokens: int = 200) -> dict[str, Any]:
         """A completion, which has to be marked; it does not end early, as short ones have no mark."""
         body = {"model": self.model, "prompt": PROMPT, "max_tokens": tokens, "top_k": 50, "temperature": 1.0}
-        body["ignore_eos"] = True
-        answer = self._http.post(f"{self.gen}/v1/completions", json=body | ({"seed": seed} if seed else {}))
-        answer.raise_for_status()
-        document: dict[str, Any] = answer.json()
-        if document["watermark"]["status"] == "unwatermarked":
-            raise StackFailed(f"unmarked: {document['watermark']}")
-        return document
+        return self._marked("completions", {**body, "ignore_eos": True})
 
     def stream(self, tokens: int) -> None:
         """A completion as a stream, which has to come to its end."""
@@ -50,7 +40,10 @@ class Client:
         if self.model == "demo":
             return self.complete()
         body = {"model": self.model, "messages": [{"role": "user", "content": "Tell a long story."}]}
-        answer = self._http.post(f"{self.gen}/v1/chat/completions", json=body | {"max_tokens": 200})
+        return self._marked("chat/completions", {**body, "max_tokens": 200})
+
+    def _marked(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer = self._http.post(f"{self.gen}/v1/{path}", json=body)
         answer.raise_for_status()
         document: dict[str, Any] = answer.json()
         if document["watermark"]["status"] == "unwatermarked":

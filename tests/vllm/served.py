@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.harness.observe.forked import ForkedService
+from tests.harness.observe.forked_services import ForkedService
 from ttmark.services.local.provision import LocalSetup
 
 if find_spec("vllm"):

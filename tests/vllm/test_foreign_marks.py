@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from ttmark.evaluation.peers.vllm_gumbel import VllmRow
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
@@ -72,23 +71,3 @@ def test_scores_under_two_keys_are_those_of_the_original_detector(alpha: float) 
         )
         found.append(one.log10_p)
     assert np.median(found) < -5
-
-
-@pytest.mark.parametrize("dual", [False, True])
-def test_a_class_that_sees_the_kept_tokens_alone_takes_the_same_ones(dual: bool) -> None:
-    from vllm.v1.watermarking import DualKeyGumbelWatermarker, GumbelWatermarker
-
-    def original() -> Any:
-        # With alpha 1 the second key is always taken, and nothing is left to chance.
-        return DualKeyGumbelWatermarker(KEY, alpha=1.0) if dual else GumbelWatermarker(KEY)
-
-    row, whole = VllmRow(original(), 2), original()
-    torch.manual_seed(3)
-    tokens = [11, 12]
-    for _ in range(30):
-        logits = 2 * torch.randn(1, VOCABULARY)
-        logits = logits.masked_fill(logits < logits.topk(9).values[:, -1:], -float("inf"))
-        context = torch.tensor([([-1] * 4 + tokens[2:])[-4:]])
-        expected = int(whole.sample(logits, context).token_ids)
-        assert row(torch.tensor([tokens]), logits)[0].isfinite().nonzero().tolist() == [[expected]]
-        tokens.append(expected)

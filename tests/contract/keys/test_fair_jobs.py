@@ -13,7 +13,7 @@ import pytest
 
 from tests.harness.job_tenants import JobAsker, provision
 from tests.integration.detect.service_figures import serving
-from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 
 DOCUMENTS = 100

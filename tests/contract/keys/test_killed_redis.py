@@ -13,7 +13,7 @@ from tests.contract.keys.secured_redis import SecuredRedis
 from tests.harness.job_tenants import JobAsker, provision
 from tests.integration.detect.service_figures import serving
 from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
-from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.services.detection_stores import open_case_store
 from ttmark.shared.access.scopes import Scope

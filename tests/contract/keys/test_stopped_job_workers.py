@@ -15,7 +15,7 @@ import redis
 from tests.harness.job_tenants import JobAsker, provision
 from tests.integration.detect.service_figures import free_port, running, service_environment
 from ttmark.detect_service.jobs.part_work import MOST_ATTEMPTS
-from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 
 RESTARTS = MOST_ATTEMPTS + 1

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from string import Formatter
 
-from tests.harness.figures.book import Known
+from tests.harness.figures.figures_file import Known
 from tests.harness.figures.values import NUMBER, BadFigure, Measured
 
 LOOSE_NUMBER = rf"{NUMBER}(?:\s%)?(?:\s\[{NUMBER},\s{NUMBER}\])?"

@@ -59,8 +59,8 @@ def _embedded(model: str, sequences: int) -> Part:
 def _vllm(model: str, sequences: int) -> Part:
     return Part(
         f"vllm-{sequences}",
-        _bench("vllm", model, sequences, 128, "--no-beside", "--dtype", "bfloat16"),
-        _bench("vllm", "demo", min(sequences, 8), 4, "--no-beside", "--dtype", "float32", "--rounds", "1"),
+        _bench("vllm", model, sequences, 128, "--dtype", "bfloat16"),
+        _bench("vllm", "demo", min(sequences, 8), 4, "--dtype", "float32", "--rounds", "1"),
         vllm=True,
     )
 

@@ -45,9 +45,6 @@ def _speeds(folder: Path, name: str, weight_bytes: int | None) -> list[str]:
     rows = json.loads(path.read_text()).get("rows", []) if path.exists() else []
     lines = []
     for row in rows:
-        if not row["rates"]:
-            lines.append(f"| {name} | {row['name']} | {row['error']} | |")
-            continue
         rate, share = row["rates"]["per_second"], ""
         if weight_bytes and bandwidth.exists():
             read = json.loads(bandwidth.read_text())["bytes_per_second"]

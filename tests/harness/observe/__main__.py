@@ -13,9 +13,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.harness.observe.bed import Bed, free_port
 from tests.harness.observe.check import Verdict, check_all, summary
 from tests.harness.observe.prometheus import Prometheus
+from tests.harness.observe.services import Bed, free_port
 from tests.harness.observe.traffic import Traffic
 
 # Small enough for the burst of the traffic to overflow, so that refusals are seen too.

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import httpx
 
-from tests.harness.observe.bed import Bed
+from tests.harness.observe.services import Bed
 
 PROMPTS = ("The command reads the file and", "A function that returns", "In the second step the user")
 _PAUSE = 0.02

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from tests.harness.spec_detector.detector import Reach, too_short
+from tests.harness.spec_detector.drawn_p_value import Tail, log10_mean, log10_sum, seed_of
 from tests.harness.spec_detector.paths import Text, log10_sums, posterior
 from tests.harness.spec_detector.ratios import NEUTRAL, PLAIN, Array, cells_of, ratios_of
-from tests.harness.spec_detector.said import Parts, Said
+from tests.harness.spec_detector.reader_classes import Parts, Said
 from tests.harness.spec_detector.scheme import Scheme
-from tests.harness.spec_detector.sharp import Tail, log10_mean, log10_sum, seed_of
 
 Row = tuple[int, ...]
 ReaderState = Literal["none", "down", "not_needed", "read"]

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.harness.every_request import ask_everything
-from tests.harness.observe.bed import Bed
+from tests.harness.observe.services import Bed
 from tests.harness.system_calls import PROFILE
 
 try:
-    from tests.harness.confined import allowed, read_profile
+    from tests.harness.seccomp_run import allowed, read_profile
 except (ImportError, OSError, RuntimeError) as error:  # not Linux, or without libseccomp
     pytest.skip(f"seccomp cannot be had here: {error}", allow_module_level=True)
 
-CONFINED = [sys.executable, "-m", "tests.harness.confined", str(PROFILE)]
+CONFINED = [sys.executable, "-m", "tests.harness.seccomp_run", str(PROFILE)]
 ROOT = PROFILE.parents[2]
 
 CALL = """

@@ -24,7 +24,7 @@ from tests.harness.marked_answers import WATERMARK, MarkedAnswer, pool, read_ans
 from tests.integration.detect.spent_figures import CALLER, asked, backend_of, examined
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.spending import Spending
-from ttmark.evaluation.reader import ReadingModel
+from ttmark.evaluation.model_readings import ReadingModel
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger

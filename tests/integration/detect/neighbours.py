@@ -25,7 +25,7 @@ import psutil
 
 from tests.harness.job_tenants import provision
 from tests.integration.detect.service_figures import serving
-from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
 from ttmark.shared.tokenization import TextTokenizer
 

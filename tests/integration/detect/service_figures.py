@@ -27,8 +27,8 @@ from pathlib import Path
 import httpx
 
 from tests.harness.job_tenants import provision
-from tests.harness.observe.bed import free_port
-from ttmark.evaluation.inputs import read_human_texts
+from tests.harness.observe.services import free_port
+from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
 from ttmark.shared.tokenization import TextTokenizer
 

@@ -24,7 +24,7 @@ from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.detection import Detection
 from ttmark.detect_service.questions import check_askable
 from ttmark.detect_service.spending import Counted, Spending
-from ttmark.evaluation.reader import ReadingModel
+from ttmark.evaluation.model_readings import ReadingModel
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.limits.counters import LocalCounters

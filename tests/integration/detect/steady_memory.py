@@ -19,7 +19,7 @@ import httpx
 
 from tests.harness.worst_bodies import WORST_BODIES
 from tests.integration.detect.worst_bodies import measured_service
-from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 
 _SIZE = 8 * 2**20

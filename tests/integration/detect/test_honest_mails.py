@@ -11,7 +11,7 @@ import pytest
 
 from tests.harness.job_tenants import provision
 from tests.integration.detect.service_figures import serving
-from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.shared.access.scopes import Scope
 

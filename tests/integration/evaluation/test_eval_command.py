@@ -42,13 +42,6 @@ def test_direct_detection_is_measured_and_a_second_call_generates_nothing(
     assert Experiment.load(tmp_path / "run" / "direct.json").data == rows
 
 
-def test_the_texts_of_a_cell_are_watermarked_under_their_own_keys(evaluate: Eval, tmp_path: Path) -> None:
-    evaluate("direct", "--setting", "strict", "--length", "60", "--texts", "3")
-    rows = Experiment.load(tmp_path / "run" / "direct.json").data
-    assert [row["block_size"] for row in rows] == [1, 2]
-    assert all(row["z"]["estimate"] > 4 for row in rows)
-
-
 def test_strict_quality_edits_and_spans_run_and_become_one_document(
     evaluate: Eval, human: Path, tmp_path: Path
 ) -> None:

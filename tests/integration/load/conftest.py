@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.observe.forked import ForkedService
+from tests.harness.observe.forked_services import ForkedService
 from tests.harness.random_model import save_random_model, small_llama
 from ttmark.services.local.provision import LocalSetup, provision
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.harness.observe.bed import Bed, free_port
+from tests.harness.observe.services import Bed, free_port
 from tests.stack.client import Client, text_of
 from tests.stack.rolling import Balancer, Load, wait_ready
 

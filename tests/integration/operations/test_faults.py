@@ -14,8 +14,8 @@ import httpx
 import pytest
 import yaml
 
-from tests.harness.observe.bed import Bed, free_port
 from tests.harness.observe.prometheus import RULES, Prometheus
+from tests.harness.observe.services import Bed, free_port
 from ttmark.shared.client import Client
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(5400)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.harness.observe.bed import Bed
+from tests.harness.observe.services import Bed
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.observe.bed import free_port
+from tests.harness.observe.services import free_port
 
 START_SECONDS = 240.0
 

@@ -49,7 +49,9 @@ def under(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def disk(under: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullDisk]:
     scratch = tmp_path_factory.mktemp("scratch")
-    with full_disk("tests.harness.key_work", under, scratch, TTMARK_AUDIT_FOLDER="audit") as running:
+    with full_disk(
+        "tests.harness.state_folder_steps", under, scratch, TTMARK_AUDIT_FOLDER="audit"
+    ) as running:
         yield running
 
 

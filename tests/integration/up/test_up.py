@@ -17,7 +17,7 @@ from openai import OpenAI
 from transformers import MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
 from typer.testing import CliRunner
 
-from tests.harness.observe.bed import free_port
+from tests.harness.observe.services import free_port
 from tests.integration.detect.service_figures import is_ready
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli.main import app

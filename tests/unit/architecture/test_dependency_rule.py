@@ -46,7 +46,7 @@ ONLY_IN = {
     "transformers": ("gen_service/", "evaluation/", "library/"),
     "c2pa": ("shared/manifests/",),
     "redis": ("shared/vault/",),
-    "vllm": ("gen_service/vllm_engine/", "evaluation/bench/", "evaluation/peers/"),
+    "vllm": ("gen_service/vllm_engine/",),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.harness.conformance import PLAN, SECRET, simulated_key
+from tests.harness.simulated_conformance import PLAN, SECRET, simulated_key
 from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.conformance.measure import (
     ALL,
@@ -25,7 +25,7 @@ from ttmark.evaluation.conformance.measure import (
 )
 from ttmark.evaluation.conformance.plan import FALSE_RATES, FOUND_RATES, Size
 from ttmark.evaluation.conformance.report import Deployment, make_report, write_report
-from ttmark.evaluation.conformance.unmarked import TextSet
+from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.services.cli.main import app
 from ttmark.shared.cases.signed_file import (
     JSON_NAME,

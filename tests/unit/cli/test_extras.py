@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.lacking import Outcome
+from tests.harness.missing_libraries import Outcome
 from ttmark.services.extras import CONTAINS, MODULES
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,7 +24,7 @@ REFUSED = [
     (("gen",), "up --exit", "gen"),
     (("gen", "detect"), "up --exit", "gen,detect"),
     (("eval",), "eval direct", "eval"),
-    (("eval",), "bench core", "eval"),
+    (("eval",), "bench detect", "eval"),
     (("eval",), "conformance run --key a --model demo --out out", "eval"),
     (("eval",), "conformance compare a b", "eval"),
     (("gen", "eval"), "eval --help", "gen"),
@@ -36,7 +36,7 @@ REFUSED = [
 ]
 Outcomes = dict[tuple[tuple[str, ...], str], Outcome]
 SENT = "detect a.txt --url http://127.0.0.1:1 --token t"
-SERVED = [(ALL, SENT), (ALL, "--version"), (("eval",), "eval"), (("eval",), "bench core --help")]
+SERVED = [(ALL, SENT), (ALL, "--version"), (("eval",), "eval"), (("eval",), "bench detect --help")]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TTMARK_")}
     result = subprocess.run(
-        [sys.executable, "-m", "tests.harness.lacking"],
+        [sys.executable, "-m", "tests.harness.missing_libraries"],
         cwd=folder,
         env=environment | {"PYTHONPATH": str(ROOT), "COLUMNS": "120"},
         input=json.dumps(asked),
@@ -76,7 +76,7 @@ def test_a_missing_extra_is_one_line_that_names_the_command_which_installs_it(
     )
 
 
-@pytest.mark.parametrize("command", ["eval", "bench core --help"])
+@pytest.mark.parametrize("command", ["eval", "bench detect --help"])
 def test_help_of_eval_and_bench_needs_no_more_than_the_services_do(outcomes: Outcomes, command: str) -> None:
     _, written, errors = outcomes[("eval",), command]
     assert f"Usage: ttmark {command.split()[0]}" in written + errors, errors

@@ -15,8 +15,8 @@ import httpx
 import pytest
 import yaml
 
-from tests.harness.observe.bed import free_port
 from tests.harness.observe.prometheus import Prometheus
+from tests.harness.observe.services import free_port
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("prometheus") and shutil.which("prometheus-alertmanager")),

@@ -1,4 +1,4 @@
-"""The Dockerfiles: linted, and their steps replayed (marker slow)."""
+"""The Dockerfiles, linted; `make stack-test` builds them."""
 
 import re
 import subprocess
@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-REPLAYED = ("gen.Dockerfile", "detect.Dockerfile")
-DOCKERFILES = (*REPLAYED, "vllm.Dockerfile")
+DOCKERFILES = ("gen.Dockerfile", "detect.Dockerfile", "vllm.Dockerfile")
 
 
 @pytest.mark.parametrize("name", DOCKERFILES)
@@ -42,15 +41,3 @@ def test_vllms_image_keeps_what_it_has_and_takes_the_rest_as_locked(root: Path, 
     )
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["pyyaml==6.0.1", "typing-extensions==4.1", "ray==2.60.0"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", REPLAYED)
-def test_every_step_of_the_image_runs_and_the_service_is_importable(root: Path, name: str) -> None:
-    result = subprocess.run(
-        [sys.executable, root / "tests/harness/replay_dockerfiles.py", root / "deploy/docker" / name],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]

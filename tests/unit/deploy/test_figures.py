@@ -9,12 +9,12 @@ import pytest
 import yaml
 
 from tests.harness.figures.__main__ import check
-from tests.harness.figures.coverage import uncovered
-from tests.harness.figures.printed import stale_pictures
+from tests.harness.figures.result_pages import stale_pictures
+from tests.harness.figures.unsourced import uncovered
 from tests.harness.reference.result_plots import pictures
-from ttmark.evaluation.manifest import describe
-from ttmark.evaluation.report.document import write_pages
+from ttmark.evaluation.report.pages import write_pages
 from ttmark.evaluation.report.result import Result, Table
+from ttmark.evaluation.run_manifest import describe
 
 FOUND = {"estimate": 0.9512, "low": 0.9101, "high": 0.9732}
 ROWS = (

@@ -24,7 +24,7 @@ from tests.harness.golden_likelihood import (
 from tests.harness.spec_detector import Reading, detect_combined, detect_conversation
 from tests.harness.spec_detector.normalisation import normalised
 from tests.harness.spec_detector.ratios import ratios_of
-from tests.harness.spec_detector.said import token_ends
+from tests.harness.spec_detector.reader_classes import token_ends
 from tests.harness.spec_detector.scheme import Scheme
 from tests.unit.detect.test_golden_answers import LOOK_ALIKES, TEXTS, approximately
 from ttmark.shared.schemas.detection import Document

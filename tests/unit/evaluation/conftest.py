@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from rich.progress import Progress
 
-from ttmark.evaluation.cells import Cell, sampling_seed
-from ttmark.evaluation.run import Completion, OnText, Run
+from ttmark.evaluation.experiment_cells import Cell, sampling_seed
+from ttmark.evaluation.run_folder import Completion, OnText, Run
 from ttmark.shared.watermark import key_lanes
 
 VOCABULARY = 12

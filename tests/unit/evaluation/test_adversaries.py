@@ -8,7 +8,7 @@ import pytest
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.evaluation.adversaries.characters import INVISIBLE, VISIBLE
 from ttmark.evaluation.adversaries.meaning import words_kept
-from ttmark.evaluation.edits import Edit, Material
+from ttmark.evaluation.text_edits import Edit, Material
 
 TEXT = (
     "The quick rabbit in London has quietly watched 12 famous gardens, and the old man was not walking there."

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ttmark.evaluation.cells import prf_key
 from ttmark.evaluation.detection import alignment_z, threshold
+from ttmark.evaluation.experiment_cells import prf_key
 from ttmark.shared.watermark import Watermark, detect_aligned
 
 

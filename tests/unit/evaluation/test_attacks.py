@@ -30,13 +30,13 @@ from ttmark.evaluation.conformance.detectors import (
     translated_by,
 )
 from ttmark.evaluation.conformance.figures import Figure
-from ttmark.evaluation.conformance.quality import Kept, Quality
-from ttmark.evaluation.conformance.unmarked import TextSet
-from ttmark.evaluation.conformance.work import Questions
-from ttmark.evaluation.edits import Material, sentences_of
+from ttmark.evaluation.conformance.kept_answers import Questions
+from ttmark.evaluation.conformance.quality_after_attacks import Kept, Quality
+from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient, Usage
 from ttmark.evaluation.intervals import Interval
 from ttmark.evaluation.synonyms import Synonyms
+from ttmark.evaluation.text_edits import Material, sentences_of
 from ttmark.shared.client import Client
 
 ROOT = Path(__file__).parents[3]

@@ -11,12 +11,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from ttmark.evaluation.bench.detect import SynthIdDetector, cut_texts
-from ttmark.evaluation.bench.in_vllm_table import UNMARKED_IN_VLLM, ratios
-from ttmark.evaluation.bench.timing import time_in_turns
-from ttmark.evaluation.bench.vllm_process import VllmPeer, vllm
-from ttmark.evaluation.bench.workload import VLLM, Measurement, Rates, Stopwatch, Workload
-from ttmark.evaluation.cli.bench import bench_app
+from ttmark.evaluation.bench.detect import SynthIdDetector, cut_texts, time_in_turns
+from ttmark.evaluation.bench.in_vllm import UNMARKED, medians
+from ttmark.evaluation.bench.workload import STRICT, Measurement, Rates, Stopwatch, Workload, ratio_table
+from ttmark.evaluation.cli.bench_commands import bench_app
 from ttmark.evaluation.report.result import Table
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.bulk_detection import bulk_systems
@@ -103,25 +101,42 @@ def test_a_name_in_brackets_is_text_on_the_terminal() -> None:
     assert all(text in shown for text in ("[title]", "[a]", "rows[b].share", "[note]"))
 
 
-def test_medians_of_the_rounds_are_compared_with_vllms() -> None:
-    workload = Workload(8, 4)
-
-    def measured(system: str, *rates: float, **details: float) -> list[Measurement]:
+def test_medians_of_the_rounds_are_compared_with_unmarked_text() -> None:
+    def measured(system: str, workload: Workload, *rates: float) -> list[Measurement]:
+        details = {"seconds_per_token": 0.0312}
         return [Measurement(system, workload, Rates(rate, rate), details) for rate in rates]
 
-    shares = {"share_outside_forward": 0.07, "seconds_per_token": 0.0312}
-    pairs = measured("in vLLM, r = 2", 30.0, 45.0, 48.0, **shares)
-    unmarked = measured(UNMARKED_IN_VLLM, 60.0)
-    longer = Measurement(VLLM, Workload(8, 4, 4096), Rates(9.0, 9.0))
-    failed = Measurement(VLLM, Workload(32, 4), error="no answer")
-    table = ratios([*measured(VLLM, 90.0, 50.0, 40.0), *pairs, *unmarked, longer, failed, failed])
+    short, long = Workload(8, 4), Workload(8, 4, 4096)
+    pairs = measured("in vLLM, r = 2", short, 30.0, 48.0, 45.0)
+    table = medians([*pairs, *measured(UNMARKED, short, 60.0), *measured("in vLLM, r = 2", long, 9.0)])
     assert [row[1:2] + row[3:] for row in table.rows] == [
-        ("32", VLLM, "50.0", "40.0 to 90.0", "50.0", "1.00", "", "0.83", "", ""),
-        ("32", "in vLLM, r = 2", "45.0", "30.0 to 48.0", "45.0", "0.90", "", "0.75", "31.2", "7 %"),
-        ("32", UNMARKED_IN_VLLM, "60.0", "60.0 to 60.0", "60.0", "1.20", "", "1.00", "", ""),
-        ("4096", VLLM, "9.0", "9.0 to 9.0", "9.0", "1.00", "", "", "", ""),
+        ("32", "in vLLM, r = 2", "45.0", "30.0 to 48.0", "0.75", "31.2"),
+        ("32", UNMARKED, "60.0", "60.0 to 60.0", "1.00", "31.2"),
+        ("4096", "in vLLM, r = 2", "9.0", "9.0 to 9.0", "", "31.2"),
     ]
-    assert table.notes == ("vLLM: no answer",)
+
+
+def test_ours_is_compared_with_what_ran_under_the_same_load_and_filters_by_cpu_time() -> None:
+    def measured(system: str, rate: float, workload: Workload) -> Measurement:
+        return Measurement(system, workload, Rates(per_second=1.0, per_cpu_second=rate))
+
+    paper, strict = Workload(8, 4), Workload(8, 4, filters=dict(STRICT))
+    table = ratio_table(
+        [
+            measured("ours, no watermark", 400.0, paper),
+            measured("ours, r = 2, b = 4", 300.0, paper),
+            measured("transformers generate", 200.0, paper),
+            measured("transformers generate, SynthID", 20.0, paper),
+            measured("ours, no watermark", 50.0, strict),
+            measured("ours, r = 2", 45.0, strict),
+        ]
+    )
+    assert table.rows == (
+        ("8", "(50, 0.95, 1)", "ours, no watermark", "1.00", "2.00", "20.00"),
+        ("8", "(50, 0.95, 1)", "ours, r = 2, b = 4", "0.75", "1.50", "15.00"),
+        ("8", "(20, 0.8, 0.7)", "ours, no watermark", "1.00", "", ""),
+        ("8", "(20, 0.8, 0.7)", "ours, r = 2", "0.90", "", ""),
+    )
 
 
 def test_a_stopwatch_counts_what_its_processes_compute() -> None:
@@ -136,44 +151,3 @@ def test_a_stopwatch_counts_what_its_processes_compute() -> None:
     finally:
         child.kill()
         child.communicate()
-
-
-def an_interpreter(folder: Path, script: str) -> Path:
-    """Stands in for a Python that has vLLM."""
-    path = folder / "python"
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-    return path
-
-
-def test_vllm_in_another_process_answers_job_after_job(tmp_path: Path) -> None:
-    script = f"""
-read arguments
-while read job; do
-    echo "$arguments $job" >> {tmp_path}/seen
-    echo noise; echo 'answer: {{"tokens": 8, "seconds": 2, "cpu_seconds": 4}}'
-done"""
-    model = str(DEMO_MODEL_PATH)
-    peer = VllmPeer(an_interpreter(tmp_path, script), model, "float32", 1, 60, sequences=1)
-    first = peer.measure(Workload(1, 4))
-    other = peer.measure(Workload(1, 4), {"temperature": 0.7}, "other")
-    peer.close()
-    assert (first.system, other.system) == (VLLM, "other")
-    assert first.rates == Rates(4.0, 2.0)
-    seen = (tmp_path / "seen").read_text().splitlines()
-    assert [line.count('"top_k": 50') for line in seen] == [1, 0]
-    assert all('"max_num_seqs": 2' in line for line in seen)
-
-
-def test_what_vllm_complains_of_stands_in_place_of_figures(tmp_path: Path) -> None:
-    script = "echo 'ValueError: of its own' >&2; echo '  Value error, needs Triton. [...]' >&2; echo more >&2"
-    failed = vllm(an_interpreter(tmp_path, script), str(DEMO_MODEL_PATH), "float32", 1, Workload(1, 4), 60)
-    assert (failed.rates, failed.error) == (None, "Value error, needs Triton. [...]")
-    missing = vllm(tmp_path / "nothing", str(DEMO_MODEL_PATH), "float32", 1, Workload(1, 4), 60)
-    assert missing.error is not None
-    assert "nothing" in missing.error
-
-
-def test_vllm_without_an_answer_is_ended(tmp_path: Path) -> None:
-    slow = an_interpreter(tmp_path, "exec sleep 60")
-    assert vllm(slow, str(DEMO_MODEL_PATH), "float32", 1, Workload(1, 4), 0.2).error == "no answer in 0 s"

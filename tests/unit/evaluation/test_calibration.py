@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from ttmark.evaluation.calibration import solve_falling
-from ttmark.evaluation.cells import SamplingSetting, Setting
-from ttmark.evaluation.lab import Lab
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import SamplingSetting, Setting
 
 
 @pytest.mark.parametrize("target", [-0.5, -1.3, -5.0, -9.0])

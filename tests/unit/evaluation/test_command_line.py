@@ -10,24 +10,23 @@ from rich.console import Console
 from rich.progress import Progress
 from typer.testing import CliRunner
 
-from ttmark.evaluation.cells import Setting
 from ttmark.evaluation.cli.app import LabOptions
-from ttmark.evaluation.cli.commands import command_of, new_app
+from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app
 from ttmark.evaluation.command_line import command_line, command_words
-from ttmark.evaluation.experiments.direct import Direct
-from ttmark.evaluation.experiments.diversity import Diversity
+from ttmark.evaluation.experiment import Lab
+from ttmark.evaluation.experiment_cells import Setting
+from ttmark.evaluation.experiments.direct import Blocks, Direct
 from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
 from ttmark.evaluation.experiments.strict import Strict
-from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.report.result import Table
-from ttmark.evaluation.run import Run
+from ttmark.evaluation.run_folder import Run
 from ttmark.evaluation.simulated import SimulatedSource
 
 SHARED = LabOptions(model="simulated", dtype="bfloat16", threads=1, prompts=Path("some prompts.jsonl"))
 PLANS = [
     *(experiment for quick in (False, True) for experiment, _ in Everything(quick=quick).experiments()),
     *(kind() for kind in EXPERIMENTS),
-    Diversity(prompt_counts=(2, 3), answers=(4, 5), opening=0.0),
+    Blocks(lengths=(2, 3), texts=(4, 5), block_sizes=(1,)),
 ]
 
 

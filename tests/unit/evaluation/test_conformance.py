@@ -9,16 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.harness.conformance import PLAN, TOKENIZER, simulated_key, simulated_run
+from tests.harness.simulated_conformance import PLAN, TOKENIZER, simulated_key, simulated_run
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.bulk.fixed_keys import FixedKeys
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.evaluation.conformance.edits import CONFORMANCE_EDITS
+from ttmark.evaluation.conformance.answer_language import NAMES, language_of
 from ttmark.evaluation.conformance.figures import Figure, compare, figures_of
-from ttmark.evaluation.conformance.languages import NAMES, language_of
+from ttmark.evaluation.conformance.kept_answers import OtherRun, check_identity
 from ttmark.evaluation.conformance.measure import (
     ALL,
+    CONFORMANCE_EDITS,
     DEPLOYED_SECTION,
     FRESH_SECTION,
     LENGTH,
@@ -27,9 +28,8 @@ from ttmark.evaluation.conformance.measure import (
 )
 from ttmark.evaluation.conformance.page import promise_kept
 from ttmark.evaluation.conformance.plan import PLANS, prompt_of, prompts
-from ttmark.evaluation.conformance.unmarked import own_set, passages_of, shipped_sets
-from ttmark.evaluation.conformance.work import OtherRun, check_identity
-from ttmark.evaluation.edits import Material
+from ttmark.evaluation.conformance.unmarked_texts import own_set, passages_of, shipped_sets
+from ttmark.evaluation.text_edits import Material
 from ttmark.services.conformance_run import detection
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import UnlockedKey
@@ -210,7 +210,7 @@ def test_texts_without_a_mark_follow_from_the_seed_and_are_named_by_their_hash()
 
 
 def test_another_process_draws_the_same_texts() -> None:
-    code = "from ttmark.evaluation.conformance.unmarked import shipped_sets\n"
+    code = "from ttmark.evaluation.conformance.unmarked_texts import shipped_sets\n"
     code += "print(*(one.sha256 for one in shipped_sets(300, 1)))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.split() == [one.sha256 for one in shipped_sets(300, 1)]

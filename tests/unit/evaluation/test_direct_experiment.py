@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from scipy.stats import norm
 
-from ttmark.evaluation.cells import SamplingSetting
+from ttmark.evaluation.experiment_cells import SamplingSetting
 from ttmark.evaluation.experiments.direct import direct_tables, grid, measure_direct
-from ttmark.evaluation.run import Run
+from ttmark.evaluation.run_folder import Run
 
 SETTING = SamplingSetting(50, 0.95, 0.8)
 LENGTHS = (30, 60)

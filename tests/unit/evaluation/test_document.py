@@ -8,10 +8,10 @@ import pytest
 
 from ttmark.evaluation.experiments.registry import EXPERIMENTS
 from ttmark.evaluation.intervals import Interval
-from ttmark.evaluation.manifest import Manifest, ManifestMismatch, describe
-from ttmark.evaluation.report.document import PAGE_OF, SECTIONS, SHARED, pages, write_pages
-from ttmark.evaluation.report.figure import Figure, Panel, Series
+from ttmark.evaluation.report.pages import PAGE_OF, SECTIONS, SHARED, pages, write_pages
+from ttmark.evaluation.report.plot_data import Figure, Panel, Series
 from ttmark.evaluation.report.result import Result, Table
+from ttmark.evaluation.run_manifest import Manifest, ManifestMismatch, describe
 
 LINE = Series("r = 2", (1.0, 2.0), (Interval(1.0, 0.5, 2.0), Interval(2.0, 1.5, 2.5)))
 FIGURE = Figure("plot", "A plot", (Panel("p", "x", "y", (LINE,)),))

@@ -7,8 +7,8 @@ import httpx
 import orjson
 import pytest
 
-from ttmark.evaluation.edits import EndpointEdit
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError, Usage
+from ttmark.evaluation.text_edits import EndpointEdit
 
 ENDPOINT = Endpoint("http://endpoint/v1", "m", "secret", prompt_price=2.0, completion_price=10.0)
 TEXTS = [" One two.  Three four. Five six. Seven eight."]

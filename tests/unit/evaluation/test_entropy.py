@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ttmark.evaluation.cells import SamplingSetting
 from ttmark.evaluation.entropy import entropy_bits, measure_entropy, strength_bound
+from ttmark.evaluation.experiment_cells import SamplingSetting
 from ttmark.evaluation.language_model import CausalModel, block_levels
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 
@@ -31,7 +31,7 @@ def model() -> CausalModel:
 
 
 def test_the_distribution_of_a_block_is_the_product_along_its_paths(model: CausalModel) -> None:
-    setting = SamplingSetting(3, 1.0, 1.0, 0.5)
+    setting = SamplingSetting(3, 1.0, 1.0)
     levels = list(block_levels(model, setting, PROMPT, COMPLETION, 3))
     single, pair, triple = (probs for _, probs in levels)
     assert levels[1].paths[0] == [*levels[0].paths[0], levels[1].paths[0][-1]]

@@ -1,4 +1,4 @@
-"""`ttmark eval` without a trained model: the simulated one, and the core by itself."""
+"""`ttmark eval` without a trained model: the simulated one."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -7,11 +7,10 @@ import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
-from ttmark.evaluation.cells import Setting
 from ttmark.evaluation.cli.app import eval_app
+from ttmark.evaluation.experiment_cells import Setting
 from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
 from ttmark.evaluation.report.result import Result as Outcome
-from ttmark.evaluation.run import CompletionFile
 
 OWN_OPTIONS = {"schemes": "--scheme", "texts": "--texts", "length": "--length"}
 
@@ -44,38 +43,12 @@ def test_edits_are_measured_by_both_detectors_on_the_same_texts(tmp_path: Path) 
         assert row["gain"]["estimate"] == pytest.approx(gain)
 
 
-def test_different_answers_are_counted_prompt_by_prompt_marked_and_not(tmp_path: Path) -> None:
-    sizes = ("--length", "4", "--prompt-count", "2", "--answers", "6", "--pool", "1", "--pool", "4")
-    result = simulated(tmp_path, "diversity", *sizes)
-    assert result.exit_code == 0, result.output
-    one, four = Outcome.load(tmp_path / "diversity.json").data
-    for row, cell in ((one, "onekey"), (four, "pool4")):
-        for count, name in (("unmarked", "plain-*-q2"), ("marked", f"gumbel-*-{cell}-open8-q2")):
-            texts = CompletionFile(next((tmp_path / "texts").glob(f"{name}.jsonl"))).read()
-            tokens = [texts[index].token_ids for index in range(12)]
-            assert row[count] == [len(set(tokens[0::2])), len(set(tokens[1::2]))]
-        assert row["share"]["estimate"] == pytest.approx(sum(row["marked"]) / sum(row["unmarked"]))
-
-
-def test_spans_are_planted_in_documents_that_no_model_wrote(tmp_path: Path) -> None:
-    sizes = ("--documents", "2", "--document-tokens", "600", "--scheme", "gumbel", "--block-size", "2")
-    result = simulated(tmp_path, "localized", *sizes)
-    assert result.exit_code == 0, result.output
-    assert {row["method"] for row in Outcome.load(tmp_path / "localized.json").data} == {
-        "scan",
-        "waterseeker",
-    }
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("edits", "--texts", "1"), "'--texts'"),
         (("direct", "--length", "0"), "'--length'"),
         (("localized", "--documents", "1"), "'--documents'"),
-        (("core", "fpr-texts", "--documents", "4"), "'--documents'"),
-        (("core", "fpr-search", "--trials", "0"), "'--trials'"),
-        (("core", "nothing"), "nothing"),
     ],
 )
 def test_too_small_a_number_is_a_wrong_option_and_no_traceback(
@@ -94,12 +67,6 @@ def test_every_experiment_has_a_command_whose_help_shows_its_own_options_and_the
         own = {field.name for field in fields(kind)} & OWN_OPTIONS.keys()
         options = [OWN_OPTIONS[name] for name in own] + ["--model", "--label"]
         assert all(option in result.output for option in options)
-
-
-def test_a_core_experiment_prints_markdown() -> None:
-    result = CliRunner().invoke(eval_app(), ["core", "theorem", "--keys", "5"])
-    assert result.exit_code == 0, result.output
-    assert "| simulated model | 5 |" in result.output
 
 
 @pytest.mark.parametrize("quick", [True, False])

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ttmark.evaluation.cells import Cell, SamplingSetting
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
 from ttmark.evaluation.experiments.localized import LocalizedPlan, localized_table, measure_localized
 from ttmark.evaluation.experiments.runtime import Runtime, measure_runtime, runtime_figure, runtime_table
-from ttmark.evaluation.run import Run
+from ttmark.evaluation.run_folder import Run
 
 SETTING = SamplingSetting(50, 0.95, 1.0)
 

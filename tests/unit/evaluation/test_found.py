@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ttmark.detect_service import cascade
-from ttmark.evaluation import found, shares
-from ttmark.evaluation.changes import (
+from ttmark.evaluation import likelihood_power as found
+from ttmark.evaluation.changed_answers import (
     AS_WRITTEN,
     Document,
     as_they_are,
@@ -21,7 +21,7 @@ from ttmark.evaluation.changes import (
 )
 from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.language_model import CausalModel, log_likelihood
-from ttmark.evaluation.reader import KnownReadings, write_readings
+from ttmark.evaluation.model_readings import KnownReadings, write_readings
 from ttmark.evaluation.report.result import Result
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
@@ -242,33 +242,3 @@ def test_the_commands_follow_each_other(tmp_path: Path, tokenizer: TextTokenizer
     assert sum(name == found.NOBODY for name, _, _ in kinds) == 5
     assert sum("hits" in row for row in result.data) == 2
     assert (found.FIRST, found.SECOND) == (cascade.FIRST_SHARE, cascade.SECOND_SHARE)
-
-
-def test_intervals_for_the_share_are_tried_on_mixtures_of_answers_under_one_key(
-    tmp_path: Path, tokenizer: TextTokenizer
-) -> None:
-    key = bytes(16)
-    lines = [
-        {"index": number, "prf_key": key.hex(), "ids": marked(tokenizer, key, 120, number)}
-        for number in range(3)
-    ]
-    (tmp_path / "answers.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    sizes = ("--tokenizer", str(DEMO_MODEL_PATH), "--texts", "24", "--out", str(tmp_path))
-    outcome = CliRunner().invoke(eval_app(), ["shares", str(tmp_path / "answers.jsonl"), *sizes])
-    assert outcome.exit_code == 0, outcome.output
-    rows = Result.load(tmp_path / "shares.json").data
-    assert [row["kind"] for row in rows] == list(shares.KINDS)
-    assert all(row["texts"] == 4 for row in rows)
-    unedited = [row for row in rows if not row["kind"].endswith("edited")]
-    assert all(row["found"] == 4 for row in unedited)
-    assert sum(row["held"]["estimate"] * row["found"] for row in unedited) >= 14
-    half = next(row for row in rows if row["kind"] == "half")
-    assert 0.0 < half["width"] < 0.5
-
-
-def test_what_stands_twice_is_marked_twice() -> None:
-    people, answer = [np.full(50, 1)], np.full(40, 2)
-    mix = shares._mixture("repeated", [answer] * 3, people, np.random.default_rng(0))
-    assert (int((mix[0] == 2).sum()), mix[1]) == (80, 80 / 680)
-    assert shares._mixture("whole, edited", [answer] * 3, people, np.random.default_rng(0))[1] == 1.0
-    assert shares._mixture("half", [answer] * 3, people, np.random.default_rng(0))[1] == 0.5

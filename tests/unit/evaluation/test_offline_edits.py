@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ttmark.evaluation.edits import (
+from ttmark.evaluation.experiments.edited_texts import intact_share
+from ttmark.evaluation.text_edits import (
     EDITS,
     Material,
     delete,
@@ -16,7 +17,6 @@ from ttmark.evaluation.edits import (
     substitute,
     swap_sentences,
 )
-from ttmark.evaluation.experiments.aligned import intact_share
 
 TEXT = " ".join(f"w{i}" for i in range(100))
 MATERIAL = Material(tuple(f" other{i}" for i in range(500)))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ttmark.evaluation.quality import pairs_table, read_pairs, score_pairs
+from ttmark.evaluation.reference_scores import pairs_table, read_pairs, score_pairs
 
 
 def test_equal_texts_score_fully_and_unrelated_ones_nothing(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ttmark.evaluation.quality import (
+from ttmark.evaluation.text_quality import (
     count_matrix,
     distinct_n,
     has_loop,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ttmark.evaluation.intervals import Interval
-from ttmark.evaluation.manifest import machine
-from ttmark.evaluation.report.figure import Figure, Panel, Series
+from ttmark.evaluation.report.plot_data import Figure, Panel, Series
 from ttmark.evaluation.report.result import Result, Table, power_of_ten
+from ttmark.evaluation.run_manifest import machine
 
 TABLE = Table("Title", ("a", "b"), (("1", "x|y"),), ("a note",))
 

@@ -1,16 +1,14 @@
 """A run resumes: what is on disk is not generated again."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from ttmark.evaluation.cells import Cell, SamplingSetting
-from ttmark.evaluation.manifest import ManifestMismatch, describe
-from ttmark.evaluation.run import Completion, CompletionFile, Run
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
+from ttmark.evaluation.run_folder import Completion, CompletionFile, Run
+from ttmark.evaluation.run_manifest import ManifestMismatch, describe
 
 SETTING = SamplingSetting(50, 0.95, 1.0)
 CELL = Cell("synthid", 2, SETTING, 20)
@@ -48,11 +46,6 @@ def test_cells_that_differ_have_names_that_differ() -> None:
         Cell(None, 1, SETTING, 20),
         Cell("synthid", 2, SETTING, 21),
         Cell("synthid", 2, SETTING, 20, context_width=6),
-        Cell("synthid", 2, SETTING, 20, max_branches=8),
-        Cell("synthid", 2, SETTING, 20, pool=1),
-        Cell("synthid", 2, SETTING, 20, pool=16),
-        Cell("synthid", 2, SETTING, 20, prompts=10),
-        Cell("synthid", 2, SETTING, 20, opening_bits=6.0),
         Cell("synthid", 2, SamplingSetting(50, 0.95, 0.99), 20),
     ]
     assert len({cell.name for cell in cells}) == len(cells)
@@ -73,12 +66,3 @@ def test_a_folder_of_another_seed_is_refused(tmp_path: Path) -> None:
     describe("owner/name", "owner/name", prompts, 64, 0, {"threads": 2}).save(tmp_path / "run")
     with pytest.raises(ManifestMismatch, match="seed 0, not 1"):
         describe("owner/name", "owner/name", prompts, 64, 1, {}).save(tmp_path / "run")
-
-
-def test_keys_of_a_pool_are_as_many_as_it_has_and_drawn_alike() -> None:
-    cell = replace(CELL, pool=16)
-    keys = [cell.key(0, index) for index in range(1_600)]
-    counts = np.unique(keys, return_counts=True)[1]
-    assert len(counts) == 16
-    assert counts.min() > 60
-    assert len({replace(CELL, pool=1).key(0, index) for index in range(9)}) == 1

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from ttmark.evaluation.cells import SETTINGS, Cell, Setting
+from ttmark.evaluation.experiment_cells import SETTINGS, Cell, Setting
 from ttmark.evaluation.language_model import supports
-from ttmark.evaluation.run import Completion
+from ttmark.evaluation.run_folder import Completion
 from ttmark.evaluation.simulated import CANDIDATES, SimulatedModel, SimulatedSource
 from ttmark.shared.watermark import detect_direct
 
@@ -51,7 +51,7 @@ def test_its_texts_carry_the_watermark_of_their_own_keys_and_plain_ones_none(blo
 
 
 def test_a_text_is_made_again_from_its_cell_and_number() -> None:
-    cell = Cell("gumbel", 2, SETTING, 30, prompts=2)
+    cell = Cell("gumbel", 2, SETTING, 30)
     first, again = texts(cell, 3), texts(cell, 3)
     assert [text.token_ids for text in first] == [text.token_ids for text in again]
     assert len({text.token_ids for text in first}) == 3

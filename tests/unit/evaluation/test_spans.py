@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ttmark.evaluation.spans import Span, best_overlap, overlap, plant
+from ttmark.evaluation.planted_spans import Span, best_overlap, overlap, plant
 
 HUMAN = [np.arange(1_000, 1_400), np.arange(2_000, 2_300)]
 

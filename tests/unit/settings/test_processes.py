@@ -23,7 +23,7 @@ REFUSED: list[tuple[str, dict[str, str], str]] = [
     ("detect file", {"TTMARK_DETECT_URL": "localhost"}, "TTMARK_DETECT_URL"),
     ("generate a", {"TTMARK_GEN_URL": f"http://:{SECRET}@["}, "TTMARK_GEN_URL"),
     ("generate a", {"TTMARK_TOKEN": f"{SECRET}\u00e9"}, "TTMARK_TOKEN"),
-    ("eval core --no-such", {}, "--no-such"),
+    ("eval direct --no-such", {}, "--no-such"),
 ]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
 from ttmark.shared import tokenization
 from ttmark.shared.tokenization import ChunkedEncoder

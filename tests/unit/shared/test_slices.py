@@ -10,7 +10,7 @@ from tokenizers import pre_tokenizers
 
 from tests.harness.worst_bodies import WORST_BODIES
 from tests.unit.shared.test_chunked_encoding import GPT2, LLAMA, PIECES, QWEN, split_by, trained
-from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.shared import tokenization
 from ttmark.shared.tokenization import TextTokenizer, TooManyTokens, encode_whole

@@ -1,0 +1,83 @@
+"""Our engine under a benchmark's workload."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from statistics import mean
+from typing import Protocol
+
+from ttmark.evaluation.bench.workload import Measurement, Stopwatch, Workload
+from ttmark.gen_service.engine import Delta, GenerationRequest, Marking, SamplingParams
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.watermark import Watermark, detect_direct
+
+_SCHEME = "synthid"
+_KEY = bytes(range(16))
+
+
+class AnyEngine(Protocol):
+    """What both engines have."""
+
+    tokenizer: TextTokenizer
+
+    def start(self) -> None: ...
+    def stop(self, drain_seconds: float) -> None: ...
+    def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]: ...
+
+
+class OurEngine:
+    """An engine on a model, started once for all its measurements."""
+
+    def __init__(self, engine: AnyEngine) -> None:
+        self._engine = engine
+        self._engine.start()
+
+    def close(self) -> None:
+        self._engine.stop(0.0)
+
+    def measure(self, workload: Workload, block_size: int, *, max_branches: int | None = None) -> Measurement:
+        """Throughput with blocks of `block_size` tokens, or without a watermark for 0."""
+        watch = Stopwatch()
+        made = asyncio.run(self._generate(workload, block_size, max_branches))
+        completions = [ids for ids, _ in made]
+        rates = watch.rates(sum(map(len, completions)))
+        details = {}
+        if between := [seconds for _, seconds in made if seconds is not None]:
+            details["seconds_per_token"] = mean(between)
+        if block_size:
+            watermark = Watermark(_SCHEME, block_size)
+            details["mean_z"] = mean(detect_direct(watermark, _KEY, ids).z for ids in completions)
+        name = f"ours, r = {block_size}" if block_size else "ours, no watermark"
+        if max_branches:
+            name += f", b = {max_branches}"
+        return Measurement(name, workload, rates, details)
+
+    async def _generate(
+        self, workload: Workload, block_size: int, max_branches: int | None
+    ) -> list[tuple[list[int], float | None]]:
+        """Tokens of each completion, and seconds for each token after its first piece, if there are some."""
+        prompts = workload.prompts(self._engine.tokenizer)
+        marking = Marking("bench", 1, "bench", Watermark(_SCHEME, block_size), _KEY) if block_size else None
+
+        async def one(index: int, prompt: list[int]) -> tuple[list[int], float | None]:
+            filters = workload.filters
+            sampling = SamplingParams(
+                max_tokens=workload.tokens,
+                temperature=filters["temperature"],
+                top_k=int(filters["top_k"]),
+                top_p=filters["top_p"],
+                seed=index,
+                ignore_eos=True,
+                max_branches=max_branches,
+            )
+            request = GenerationRequest(str(index), tuple(prompt), sampling, marking)
+            tokens: list[int] = []
+            begun, first = 0.0, 0
+            async for delta in self._engine.generate(request):
+                if not tokens:
+                    begun, first = time.perf_counter(), len(delta.token_ids)
+                tokens += delta.token_ids
+            later = len(tokens) - first
+            return tokens, (time.perf_counter() - begun) / later if later else None
+
+        return await asyncio.gather(*(one(index, prompt) for index, prompt in enumerate(prompts)))

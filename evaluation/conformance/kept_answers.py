@@ -1,0 +1,89 @@
+"""The folder in which a run keeps answers and p-values, so that it goes on where it was interrupted."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+from rich.progress import Progress
+
+from ttmark.evaluation.json_files import append_lines, read_lines
+from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.whole_file import write_whole
+
+About = TypeVar("About")
+Ask = Callable[[About, Sequence[str]], list[float]]
+"""A number for each text in one question about something, say a key."""
+
+Detect = Ask[UnlockedKey]
+"""log10 p of each text in one question that names this key alone, as the detection service answers it."""
+
+DEPLOYED = "deployed"
+_BATCH = 16
+
+
+class OtherRun(ValueError):
+    """A folder holds what another key, model, seed, size or set of texts gave."""
+
+
+def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
+    """Notes in a new folder what the run is about, and holds an old one against it.
+
+    Raises:
+        OtherRun: the folder is about something else.
+    """
+    path, written = folder / "identity.json", orjson.dumps(identity, option=orjson.OPT_INDENT_2)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not path.exists():
+        write_whole(path, written)
+        return
+    before = orjson.loads(path.read_bytes())
+    other = [name for name in identity if before.get(name) != orjson.loads(written)[name]]
+    if other:
+        raise OtherRun(f"{folder} holds a run with another {', '.join(other)}; choose another --out")
+
+
+class Questions(Generic[About]):
+    """Asks each question once; answers are kept by the label of what it is about and the hash of the text.
+
+    Args:
+        ask: what is asked.
+        progress: shows how far each group of questions is.
+        name: of the file of the answers.
+    """
+
+    def __init__(
+        self, folder: Path, ask: Ask[About], progress: Progress, name: str = "answers.jsonl"
+    ) -> None:
+        self._path = folder / name
+        self._ask = ask
+        self._progress = progress
+        self._known: dict[tuple[str, str], float] = {
+            (label, digest): value for label, digest, value in read_lines(self._path)
+        }
+
+    def answers(self, title: str, asked: Sequence[tuple[str, About, str]]) -> NDArray[np.float64]:
+        """That to every question (label, what it is about, text), in order [questions]."""
+        places = [(label, hashlib.sha256(text.encode()).hexdigest()) for label, _, text in asked]
+        missing = {
+            place: (about, text)
+            for place, (_, about, text) in zip(places, asked, strict=True)
+            if place not in self._known
+        }
+        by_label: dict[str, list[tuple[str, About, str]]] = {}
+        for (label, digest), (about, text) in missing.items():
+            by_label.setdefault(label, []).append((digest, about, text))
+        task = self._progress.add_task(title, total=len(missing))
+        for label, group in by_label.items():
+            for start in range(0, len(group), _BATCH):
+                some = group[start : start + _BATCH]
+                values = self._ask(some[0][1], [text for _, _, text in some])
+                found = [(label, digest, value) for (digest, *_), value in zip(some, values, strict=True)]
+                append_lines(self._path, found)
+                self._known |= {(label, digest): value for label, digest, value in found}
+                self._progress.advance(task, len(some))
+        self._progress.remove_task(task)
+        return np.array([self._known[place] for place in places], dtype=np.float64)

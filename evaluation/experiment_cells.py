@@ -1,0 +1,113 @@
+"""What is generated: sampling settings, cells of texts that are made alike, and their keys and seeds."""
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ttmark.shared.watermark import Watermark
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSetting:
+    """Truncation and temperature; `top_k` 0 is off."""
+
+    top_k: int
+    top_p: float
+    temperature: float
+
+    def __str__(self) -> str:
+        return f"top-k {self.top_k or 'off'}, top-p {self.top_p:g}, T {self.temperature:g}"
+
+    @property
+    def slug(self) -> str:
+        """The setting as part of a file name."""
+        return f"k{self.top_k}-p{self.top_p:g}-t{self.temperature:g}"
+
+
+class Setting(StrEnum):
+    """Names of settings on the command line."""
+
+    DEFAULT = "default"
+    CHAT = "chat"
+    STRICT = "strict"
+    QWEN3 = "qwen3"
+    LLAMA3 = "llama3"
+    ISO = "iso"
+
+
+SETTINGS = {
+    Setting.DEFAULT: SamplingSetting(50, 0.95, 1.0),
+    Setting.CHAT: SamplingSetting(50, 0.9, 0.7),
+    Setting.STRICT: SamplingSetting(20, 0.8, 0.7),
+    Setting.QWEN3: SamplingSetting(20, 0.95, 0.6),
+    Setting.LLAMA3: SamplingSetting(0, 0.9, 0.6),
+}
+"""The paper's main setting; that of chat services; the stricter ones of the paper's Table 2 and appendix.
+
+The temperature of `iso` is calibrated."""
+
+PRF_KEY_BYTES = 16
+
+
+def _digest(*parts: object) -> bytes:
+    return hashlib.sha256("/".join(str(part) for part in parts).encode()).digest()
+
+
+def prf_key(seed: int, *parts: object) -> bytes:
+    """A watermark key; a text has its own, so that texts are independent samples also over keys."""
+    return _digest("key", seed, *parts)[:PRF_KEY_BYTES]
+
+
+def sampling_seed(seed: int, *parts: object) -> int:
+    """A seed for the engine or for numpy."""
+    return int.from_bytes(_digest("sampling", seed, *parts)[:6], "little")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """How the texts of a cell are made.
+
+    Attributes:
+        scheme: None for texts without a watermark.
+        tokens: length of each text; an end of text is a token like others.
+        context_width: None is the scheme's default.
+    """
+
+    scheme: str | None
+    block_size: int
+    setting: SamplingSetting
+    tokens: int
+    context_width: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Unique among cells, and a file name."""
+        parts = [f"{self.scheme}-r{self.block_size}" if self.scheme else "plain", self.setting.slug]
+        parts.append(f"n{self.tokens}")
+        if self.context_width is not None:
+            parts.append(f"h{self.context_width}")
+        return "-".join(parts)
+
+    @property
+    def title(self) -> str:
+        """For a progress bar."""
+        marking = f"{self.scheme} r={self.block_size}" if self.scheme else "no watermark"
+        return f"{marking}, {self.setting}"
+
+    def watermark(self) -> Watermark:
+        """The watermark of these texts.
+
+        Raises:
+            ValueError: they have none.
+        """
+        if self.scheme is None:
+            raise ValueError("texts without a watermark")
+        return Watermark(self.scheme, self.block_size, self.context_width)
+
+    def unmarked(self) -> "Cell":
+        """The cell of the same length and sampling without a watermark."""
+        return Cell(None, 1, self.setting, self.tokens)
+
+    def key(self, seed: int, index: int) -> bytes:
+        """The watermark key of a text."""
+        return prf_key(seed, self.name, index)

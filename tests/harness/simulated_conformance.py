@@ -1,0 +1,74 @@
+"""A conformance run on the simulated language model: the deployed key marks, detection is the service's."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.progress import Progress
+
+from ttmark.evaluation.conformance.kept_answers import Detect, Questions
+from ttmark.evaluation.conformance.measure import Conformance
+from ttmark.evaluation.conformance.plan import CHAT, PLAIN, Plan
+from ttmark.evaluation.conformance.unmarked_texts import TextSet
+from ttmark.evaluation.experiment_cells import Cell, sampling_seed
+from ttmark.evaluation.language_model import write_text
+from ttmark.evaluation.run_folder import Completion, OnText, Run
+from ttmark.evaluation.simulated import VOCABULARY, SimulatedModel, SimulatedSource
+from ttmark.services.conformance_run import detection
+from ttmark.shared.keys.key_codec import derive_prf_keys
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.profile import Profile, profile_fields
+from ttmark.shared.tokenization import TextTokenizer
+
+PLAN = Plan({CHAT: 18, PLAIN: 9}, 9, 80, (40, 80), 0, 0, 3)
+TOKENIZER: TextTokenizer = SimulatedSource().tokenizer
+SECRET = bytes(range(32))
+
+
+def simulated_key(secret: bytes = SECRET) -> UnlockedKey:
+    """A key with the default profile."""
+    profile = Profile.model_validate(profile_fields(tokenizer_fingerprint=TOKENIZER.fingerprint))
+    version = UnlockedVersion(1, KeyState.PRIMARY, *derive_prf_keys(secret, profile))
+    return UnlockedKey("assistant", "acme", profile, 1, (version,))
+
+
+class SimulatedAnswers:
+    """A `TextSource` whose marked answers have keys of the pool; counts what it makes."""
+
+    def __init__(self, key: UnlockedKey) -> None:
+        self._key = key
+        self.made = 0
+
+    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+        version = self._key.primary
+        assert version is not None
+        for index in indices:
+            self.made += 1
+            number = sampling_seed(seed, cell.name, index)
+            prf_key = version.prf_keys[number % len(version.prf_keys)]
+            generator = np.random.default_rng(number)
+            text = write_text(SimulatedModel(), cell, prf_key, (number % VOCABULARY,), generator)
+            on_text(Completion(index, text.tokens, text.watermarked, 0.0, 0))
+
+
+def simulated_run(
+    folder: Path, seed: int, *, marks: UnlockedKey | None = None, detect: Detect | None = None
+) -> Conformance:
+    """A run in a folder.
+
+    Args:
+        marks: what answers are marked with; default: the key that is looked for.
+        detect: in place of the service's detection.
+    """
+    key, progress = simulated_key(), Progress(disable=True)
+    documents = SimulatedSource().human_texts()
+    chosen = np.random.default_rng(seed).permutation(len(documents))[:20]
+    people = tuple(" ".join(documents[one].split()[:100]) for one in chosen.tolist())
+    return Conformance(
+        run=Run(folder, SimulatedAnswers(marks or key), seed, progress),
+        questions=Questions(folder, detect or detection(TOKENIZER), progress),
+        tokenizer=TOKENIZER,
+        key=key,
+        plan=PLAN,
+        sets=(TextSet("people", "words at random", people),),
+    )
