@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ttmark.detect_service.asked_document import Counted
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cascade import conversation_may_be_read
-from ttmark.detect_service.conversation_results import (
+from ttmark.detect_service.conversation_evidence import (
     NAME,
     ConversationResults,
     GrownEvidence,
@@ -15,11 +14,12 @@ from ttmark.detect_service.conversation_results import (
     grown_evidence,
 )
 from ttmark.detect_service.cost import check_cost_of
+from ttmark.detect_service.document_reader import read_document
 from ttmark.detect_service.examination import Finish, name_of
 from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
-from ttmark.detect_service.pipeline import Finding
-from ttmark.detect_service.questions import KeySelection
-from ttmark.detect_service.reader import read_document
+from ttmark.detect_service.key_selection import KeySelection
+from ttmark.detect_service.spent_document import Counted
+from ttmark.detect_service.verdict import Finding
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import Unprocessable
 from ttmark.shared.languages.words import ENGLISH, Words

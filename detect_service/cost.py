@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.foreign_marks import hows
-from ttmark.detect_service.questions import KeySelection
-from ttmark.detect_service.reader import DocumentReader
+from ttmark.detect_service.key_selection import KeySelection
 from ttmark.shared.http.service_errors import TooMuchWork
 from ttmark.shared.keys.records import ForeignKey
 from ttmark.shared.schemas.detection import (

@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, Protocol, TypeVar, cast
 
-from ttmark.detect_service.asked_document import Counted
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.conversation import ConversationExamination
 from ttmark.detect_service.examination import Examination, Finish, Readings
+from ttmark.detect_service.key_selection import KeySelection, select_keys
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.pipeline import Finding
-from ttmark.detect_service.questions import KeySelection, select_keys
+from ttmark.detect_service.spent_document import Counted
+from ttmark.detect_service.verdict import Finding
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.languages.words import ENGLISH, Words

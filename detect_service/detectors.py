@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ttmark.detect_service.paper_detectors import aligned, direct, localized
-from ttmark.detect_service.pipeline import Detector, LikelihoodFigures, Tokens, Tried
+from ttmark.detect_service.verdict import Detector, LikelihoodFigures, Tokens, Tried
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import (
     AlignedRequest,

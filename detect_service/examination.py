@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, TypeVar
 
-from ttmark.detect_service.asked_document import AskedDocument, Counted
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cascade import (
     FIRST_SHARE,
@@ -17,12 +16,13 @@ from ttmark.detect_service.cascade import (
 )
 from ttmark.detect_service.cost import check_cost_of
 from ttmark.detect_service.detectors import detector_for
+from ttmark.detect_service.document_reader import DocumentReader, read_document
 from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
 from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
-from ttmark.detect_service.pipeline import Decision, Finding, best_finding, best_reading, decide
-from ttmark.detect_service.questions import KeySelection
-from ttmark.detect_service.reader import DocumentReader, read_document
+from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.results import verdict_only, with_evidence
+from ttmark.detect_service.spent_document import AskedDocument, Counted
+from ttmark.detect_service.verdict import Decision, Finding, best_finding, best_reading, decide
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import message
 from ttmark.shared.keys.records import UnlockedKey

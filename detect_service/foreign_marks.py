@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ttmark.detect_service.asked_document import AskedDocument
-from ttmark.detect_service.pipeline import Decision
-from ttmark.detect_service.reader import DocumentReader
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.results import is_weak
+from ttmark.detect_service.spent_document import AskedDocument
+from ttmark.detect_service.verdict import Decision
 from ttmark.shared.keys.records import ForeignKey, ForeignVersion
 from ttmark.shared.schemas.detection import (
     Basis,

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.pipeline import Detector, Tokens, Tried
+from ttmark.detect_service.verdict import Detector, Tokens, Tried
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Phase
 from ttmark.shared.watermark import DirectEvidence, LocalizedEvidence, Watermark, corrected, scored_positions

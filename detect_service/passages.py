@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.pipeline import Finding, FoundSegment, Tokens
+from ttmark.detect_service.verdict import Finding, FoundSegment, Tokens
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection_combined import MarkedShare
 from ttmark.shared.watermark import DirectEvidence, Watermark

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.passages import block_scores, marked_passages
-from ttmark.detect_service.pipeline import Decision, Finding, FoundSegment, LikelihoodFigures
-from ttmark.detect_service.reader import DocumentReader
+from ttmark.detect_service.verdict import Decision, Finding, FoundSegment, LikelihoodFigures
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import (
     BlockEvidence,

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import orjson
 
-from ttmark.detect_service.asked_document import AskedDocument, Counted, scope_of
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.document_reader import read_document
+from ttmark.detect_service.document_rows import DocumentRows, Memory
 from ttmark.detect_service.failures import is_fault
-from ttmark.detect_service.questions import KeySelection, tokenizers_of
-from ttmark.detect_service.reader import read_document
-from ttmark.detect_service.rows import DocumentRows, Memory
+from ttmark.detect_service.key_selection import KeySelection, tokenizers_of
+from ttmark.detect_service.spent_document import AskedDocument, Counted, scope_of
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.limits.allowances import DocumentAllowance

@@ -14,10 +14,10 @@ from pathlib import Path
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.bulk import Examiner
 from ttmark.detect_service.bulk.fixed_keys import FixedKeys
-from ttmark.detect_service.bulk.rows import InputRow
-from ttmark.detect_service.bulk.source import open_source
+from ttmark.detect_service.bulk.input_formats import open_source
+from ttmark.detect_service.bulk.row_format import InputRow
+from ttmark.detect_service.key_selection import select_keys
 from ttmark.detect_service.options import DetectionOptions, Mode
-from ttmark.detect_service.questions import select_keys
 from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.store import KeyStoreSettings

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from ttmark.detect_service.cases.case_service import KeptCases
 from ttmark.detect_service.cases.case_store import CaseRoom, CaseStore
-from ttmark.detect_service.cases.desk import KeptCases
 from ttmark.detect_service.jobs.job_store import JobStore
-from ttmark.detect_service.jobs.jobs import Jobs
-from ttmark.detect_service.queue.desk import KeptQueue
+from ttmark.detect_service.jobs.sealed_jobs import Jobs
+from ttmark.detect_service.queue.queue_service import KeptQueue
 from ttmark.detect_service.queue.queue_store import QueueStore
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.runtime import StartupError, no_start_after

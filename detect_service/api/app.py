@@ -5,29 +5,29 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
+from ttmark.detect_service.api.admission import WorkDesk
 from ttmark.detect_service.api.body_route import body_scopes
 from ttmark.detect_service.api.cases import case_routers, public_key_router
 from ttmark.detect_service.api.extract import ExtractionMetrics, extraction_router
 from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
-from ttmark.detect_service.api.journal import MODES, DetectionMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics_and_audit import MODES, DetectionMetrics, WorkMetrics
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.public import public_limits, public_routers
 from ttmark.detect_service.api.queue import queue_routers
 from ttmark.detect_service.api.routes import detection_router, keys_router
-from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
+from ttmark.detect_service.cases.case_service import CaseDesk, KeptCases
 from ttmark.detect_service.console import SignIn, console_router
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.jobs.background import JobCalls, JobExpiry, JobWorker
-from ttmark.detect_service.jobs.desk import JobDesk
-from ttmark.detect_service.jobs.jobs import JobMetrics, Jobs
+from ttmark.detect_service.jobs.job_service import JobDesk
 from ttmark.detect_service.jobs.part_work import PartWork
-from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.jobs.sealed_jobs import JobMetrics, Jobs
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
-from ttmark.detect_service.queue.desk import KeptQueue, QueueDesk
+from ttmark.detect_service.queue.queue_service import KeptQueue, QueueDesk
 from ttmark.detect_service.spending import spending_of
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.app import AppOptions, beside, create_app

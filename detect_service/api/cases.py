@@ -8,8 +8,8 @@ from starlette.convertors import StringConvertor, register_url_convertor
 
 from ttmark.detect_service.api.body_route import DESCRIBED, body_route, body_size, idempotency_key
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.cases.cases import content_hash, page_around
-from ttmark.detect_service.cases.desk import CaseDesk
+from ttmark.detect_service.cases.case_service import CaseDesk
+from ttmark.detect_service.cases.case_writer import content_hash, page_around
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.signed_file import CASE_START, Case, CaseKey, CaseRefused, case_page, verified_case
 from ttmark.shared.http.auth import require

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from ttmark.detect_service.api.body_route import DESCRIBED, body_route, body_size, idempotency_key
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.jobs.desk import JobDesk
+from ttmark.detect_service.jobs.job_service import JobDesk
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.json_body import RunLong

@@ -8,17 +8,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from ttmark.detect_service.api.admission import WorkDesk
 from ttmark.detect_service.api.body_route import body_route, body_size
 from ttmark.detect_service.api.cases import PUBLIC_KEY_PATH
-from ttmark.detect_service.api.journal import DetectionMetrics, Journal
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.detection import Detection, answered
-from ttmark.detect_service.manifests.examiner import ManifestExaminer, with_manifests_of
+from ttmark.detect_service.key_selection import check_askable
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
-from ttmark.detect_service.questions import check_askable
 from ttmark.detect_service.spending import Spending, leave_evenly, step_seconds
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message, with_manifests

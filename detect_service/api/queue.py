@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse
 
 from ttmark.detect_service.api.body_route import body_route
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.queue.desk import ChangedMeanwhile, QueueDesk
+from ttmark.detect_service.queue.queue_service import ChangedMeanwhile, QueueDesk
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.json_body import RunLong

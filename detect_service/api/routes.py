@@ -10,17 +10,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from ttmark.detect_service.api.admission import WorkDesk
 from ttmark.detect_service.api.body_route import body_route, body_size
-from ttmark.detect_service.api.journal import DetectionMetrics, Journal
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.cases.cases import Cases
+from ttmark.detect_service.cases.case_writer import Cases
 from ttmark.detect_service.detection import Detection, answered
-from ttmark.detect_service.manifests.examiner import ManifestExaminer, with_manifests_of
+from ttmark.detect_service.document_reader import sizes_to_read
+from ttmark.detect_service.key_selection import check_askable, permitted
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.questions import check_askable, permitted
-from ttmark.detect_service.reader import sizes_to_read
 from ttmark.detect_service.results import response_json
 from ttmark.detect_service.spending import leave_evenly, spending_of, step_seconds
 from ttmark.shared.access.scopes import Principal, Scope

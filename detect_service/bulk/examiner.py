@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.bulk.rows import InputRow, error_row, result_row
+from ttmark.detect_service.bulk.row_format import InputRow, error_row, result_row
 from ttmark.detect_service.detection import detect
-from ttmark.detect_service.manifests.examiner import Found, with_manifests_of
-from ttmark.detect_service.manifests.parting import parted
+from ttmark.detect_service.manifests.manifest_examiner import Found, with_manifests_of
+from ttmark.detect_service.manifests.manifest_stripping import parted
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.service_errors import ServiceError

@@ -13,7 +13,7 @@ _ROWS_IN_A_GROUP = 8192
 
 
 def output_schema() -> pa.Schema:
-    """Columns of an output row; see `rows.result_row`."""
+    """Columns of an output row; see `row_format.result_row`."""
     segment = pa.struct(
         [
             ("start_token", pa.int64()),

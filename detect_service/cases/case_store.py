@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ttmark.detect_service.once import request_keys
-from ttmark.detect_service.once.request_keys import RedisKeys, RequestKeys
+from ttmark.detect_service.idempotency import idempotency_store
+from ttmark.detect_service.idempotency.idempotency_store import RedisKeys, RequestKeys
 from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
 from ttmark.shared.vault.redis_connections import HASH_TAG
 from ttmark.shared.vault.sqlite_store import SqliteFile
@@ -91,7 +91,7 @@ CREATE TABLE IF NOT EXISTS cases (
     case_id TEXT PRIMARY KEY, tenant TEXT NOT NULL, sealed BLOB NOT NULL, expires_at REAL NOT NULL
 )""",
     "CREATE INDEX IF NOT EXISTS cases_of_tenant ON cases (tenant)",
-    *request_keys.SCHEMA,
+    *idempotency_store.SCHEMA,
     "PRAGMA secure_delete = ON",  # a case that is forgotten leaves no bytes in the file
 )
 
@@ -101,7 +101,7 @@ class SqliteCases:
 
     def __init__(self, path: Path) -> None:
         self._file = SqliteFile(f"case store {path}", path, _SCHEMA)
-        self.keys: RequestKeys = request_keys.SqliteKeys(self._file)
+        self.keys: RequestKeys = idempotency_store.SqliteKeys(self._file)
 
     async def keep(self, case: KeptCase, room: CaseRoom) -> None:
         def write(connection: sqlite3.Connection) -> None:

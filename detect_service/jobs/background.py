@@ -15,8 +15,8 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from ttmark.detect_service.jobs.job_store import Claim, DueCall, JobRecord
-from ttmark.detect_service.jobs.jobs import JobMetrics, Jobs, open_head, status_of
 from ttmark.detect_service.jobs.part_work import PartWork
+from ttmark.detect_service.jobs.sealed_jobs import JobMetrics, Jobs, open_head, status_of
 from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable
 
 TENANTS_AT_ONCE = 8

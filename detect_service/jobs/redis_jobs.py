@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import cast
 
+from ttmark.detect_service.idempotency.idempotency_store import RedisKeys, RequestKeys
 from ttmark.detect_service.jobs.job_store import (
     RESULT_BYTES,
     Claim,
@@ -24,7 +25,6 @@ from ttmark.detect_service.jobs.job_store import (
     TooManyJobs,
     room,
 )
-from ttmark.detect_service.once.request_keys import RedisKeys, RequestKeys
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
 from ttmark.shared.vault.redis_connections import HASH_TAG

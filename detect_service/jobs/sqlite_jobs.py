@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from ttmark.detect_service.idempotency import idempotency_store
+from ttmark.detect_service.idempotency.idempotency_store import RequestKeys
 from ttmark.detect_service.jobs.job_store import (
     RESULT_BYTES,
     Claim,
@@ -18,8 +20,6 @@ from ttmark.detect_service.jobs.job_store import (
     TooManyJobs,
     room,
 )
-from ttmark.detect_service.once import request_keys
-from ttmark.detect_service.once.request_keys import RequestKeys
 from ttmark.shared.vault.sqlite_store import SqliteFile
 
 _SCHEMA = (
@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS parts (
     attempts INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (job_id, part)
 )""",
     "CREATE INDEX IF NOT EXISTS open_parts ON parts (job_id, part) WHERE results IS NULL",
-    *request_keys.SCHEMA,
+    *idempotency_store.SCHEMA,
     "PRAGMA foreign_keys = ON",
     "PRAGMA secure_delete = ON",  # a text that is forgotten leaves no bytes in the file
 )
@@ -69,7 +69,7 @@ class SqliteJobs:
     def __init__(self, path: Path, *, lease_seconds: float, now: Callable[[], float] = time.time) -> None:
         self.lease_seconds = lease_seconds
         self._file = SqliteFile(f"job store {path}", path, _SCHEMA)
-        self.keys: RequestKeys = request_keys.SqliteKeys(self._file)
+        self.keys: RequestKeys = idempotency_store.SqliteKeys(self._file)
         self._now = now
 
     async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:

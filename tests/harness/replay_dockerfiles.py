@@ -24,7 +24,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 MOVED = ("/src", "/opt", "/models", "/state", "/audit", "/cache", "/tmp")
 NEEDS_ROOT = ("useradd", "chown")
-IMPORTED_LATE = {"detect": ["ttmark.detect_service.extraction.readers"]}
+IMPORTED_LATE = {"detect": ["ttmark.detect_service.extraction.readers_by_format"]}
 """Of each service, what it imports only once it is used, in a process of its own."""
 
 

@@ -15,8 +15,8 @@ from prometheus_client import CollectorRegistry
 from tests.contract.openai.fake_generator import byte_tokenizer
 from tests.harness.job_worker import work
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.jobs.desk import JobDesk
-from ttmark.detect_service.jobs.jobs import JobLimits, JobMetrics, Jobs
+from ttmark.detect_service.jobs.job_service import JobDesk
+from ttmark.detect_service.jobs.sealed_jobs import JobLimits, JobMetrics, Jobs
 from ttmark.services.stores_beside_keys import open_job_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry

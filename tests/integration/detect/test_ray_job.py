@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from ttmark.detect_service.bulk.ray_job import run_on_ray
-from ttmark.detect_service.bulk.rows import InputRow
+from ttmark.detect_service.bulk.row_format import InputRow
 
 ray = pytest.importorskip("ray", reason="Ray is an optional dependency")
 MODULE = """

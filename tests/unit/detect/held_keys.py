@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ttmark.detect_service.pipeline import Detector, Tried
+from ttmark.detect_service.verdict import Detector, Tried
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark import Watermark

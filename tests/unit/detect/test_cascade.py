@@ -11,7 +11,7 @@ from ttmark.detect_service.cascade import (
     with_reading,
     without_reading,
 )
-from ttmark.detect_service.pipeline import Finding, LikelihoodFigures, Reach, decide
+from ttmark.detect_service.verdict import Finding, LikelihoodFigures, Reach, decide
 from ttmark.shared.watermark import Watermark
 
 TRIALS = 2_000

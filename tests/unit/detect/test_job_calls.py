@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.jobs.background import TENANTS_AT_ONCE, JobCalls, JobExpiry
 from ttmark.detect_service.jobs.job_store import JobRecord, PartAnswer, StoreLimits
-from ttmark.detect_service.jobs.jobs import JobHead, JobMetrics, Jobs, seal_head
+from ttmark.detect_service.jobs.sealed_jobs import JobHead, JobMetrics, Jobs, seal_head
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.jobs.webhooks import Webhooks
 from ttmark.shared.access.scopes import Principal

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.test_job_calls import finish
 from ttmark.detect_service.jobs.background import MOST_CALLS, JobCalls
-from ttmark.detect_service.jobs.jobs import JobMetrics, Jobs
+from ttmark.detect_service.jobs.sealed_jobs import JobMetrics, Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.jobs.webhooks import Webhooks, secret_of, signature
 from ttmark.services.runtime import StartupError

@@ -15,8 +15,8 @@ import pytest
 
 from tests.unit.detect.callers import known
 from tests.unit.detect.served import served
+from ttmark.detect_service.cases.case_service import CaseDesk, KeptCases
 from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
-from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings.cases_and_jobs import CaseSettings
 from ttmark.services.stores_beside_keys import open_kept_cases

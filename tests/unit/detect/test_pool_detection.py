@@ -9,9 +9,9 @@ import pytest
 from tests.unit.detect.held_keys import held, under
 from tests.unit.detect.simulated_texts import written
 from ttmark.detect_service.detectors import likelihood
+from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.paper_detectors import aligned, direct, localized
-from ttmark.detect_service.pipeline import best_finding
-from ttmark.detect_service.questions import KeySelection
+from ttmark.detect_service.verdict import best_finding
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct, detect_localized
 from ttmark.shared.watermark.detectors.alignment import needs_decoys
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood

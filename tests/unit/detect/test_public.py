@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.detect.public_asker import PublicService, public_service
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
-from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.public import DOCUMENT_PATH, PUBLIC_PATH
 from ttmark.detect_service.spending import rest_of_step
 from ttmark.shared.access.scopes import Scope

@@ -9,9 +9,9 @@ from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.options import route_of
-from ttmark.detect_service.pipeline import Finding
-from ttmark.detect_service.questions import KeySelection
+from ttmark.detect_service.verdict import Finding
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.schemas.detection import DetectionResult, Verdict

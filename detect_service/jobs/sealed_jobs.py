@@ -12,9 +12,9 @@ import orjson
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from pydantic import BaseModel, ConfigDict
 
+from ttmark.detect_service.document_reader import RefusedDocument
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStore, StoreLimits
 from ttmark.detect_service.jobs.webhooks import Webhooks
-from ttmark.detect_service.reader import RefusedDocument
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobOptions, JobResult, JobStatus

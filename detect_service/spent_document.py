@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.pipeline import Finding, typical_tokens
-from ttmark.detect_service.rows import MOST_ROWS, DocumentRows, Memory
+from ttmark.detect_service.document_rows import MOST_ROWS, DocumentRows, Memory
+from ttmark.detect_service.verdict import Finding, typical_tokens
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.limits.row_space import SPENT, TURNING, WARM, AnswerRule, Names, Reason, Refusal
 from ttmark.shared.limits.spent_evidence import Standing, short

@@ -18,9 +18,9 @@ from typing import Protocol, Self
 import orjson
 
 from ttmark.detect_service.bulk.examiner import Examiner
-from ttmark.detect_service.bulk.job import BulkJob, Tally
-from ttmark.detect_service.bulk.rows import InputRow, error_row
-from ttmark.detect_service.bulk.source import open_source
+from ttmark.detect_service.bulk.input_formats import open_source
+from ttmark.detect_service.bulk.output_file import BulkJob, Tally
+from ttmark.detect_service.bulk.row_format import InputRow, error_row
 
 MakeExaminer = Callable[[], Examiner]
 """Makes the examiner of a process: picklable, hashable, and one that opens the keys itself."""

@@ -18,7 +18,7 @@ from ttmark.detect_service.cases.case_store import (
     KeptCase,
     TenantStoreFull,
 )
-from ttmark.detect_service.once.once import Asked, Once
+from ttmark.detect_service.idempotency.idempotency import Asked, Once
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import Forbidden, NotFound, StoreDown, TooManyRequests
 from ttmark.shared.schemas.cases import CaseText, StoredCase

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.asked_document import UNSEEN_SHARE, AskedDocument
 from ttmark.detect_service.cascade import FIRST_SHARE, SECOND_SHARE
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.examination import name_of
 from ttmark.detect_service.failures import no_verdict
-from ttmark.detect_service.pipeline import Reach, typical_tokens, without_finding
-from ttmark.detect_service.questions import KeySelection
-from ttmark.detect_service.reader import DocumentReader
+from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.results import is_weak
+from ttmark.detect_service.spent_document import UNSEEN_SHARE, AskedDocument
+from ttmark.detect_service.verdict import Reach, typical_tokens, without_finding
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import conversation_message
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.reader import DocumentReader
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.shared.keys.records import ForeignKey, HeldKey, UnlockedKey
 from ttmark.shared.limits.row_space import SPENT, Names, States
 from ttmark.shared.limits.spent_evidence import Keepsake, mixed, short

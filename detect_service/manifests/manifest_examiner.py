@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from ttmark.detect_service.extraction import ExtractionBusy, ExtractionWorkers, UnreadableFile
 from ttmark.detect_service.failures import is_fault
-from ttmark.detect_service.manifests.content import signed_span
-from ttmark.detect_service.manifests.parting import PartedRequest, PartedText, Request, parted
+from ttmark.detect_service.manifests.manifest_stripping import PartedRequest, PartedText, Request, parted
+from ttmark.detect_service.manifests.signed_text import signed_span
 from ttmark.shared.detection_words import with_manifests
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.labels import Label

@@ -1,11 +1,11 @@
-"""The readers, by format. Untrusted files belong into a worker process (`workers.py`), not here directly."""
+"""The reader of each format. Untrusted files belong into a worker process (`worker_pool.py`), not here."""
 
-from ttmark.detect_service.extraction.archive import docx_text, odt_text
 from ttmark.detect_service.extraction.epub_text import epub_text
 from ttmark.detect_service.extraction.extraction import Extraction, Part, format_of
 from ttmark.detect_service.extraction.html_text import html_text
 from ttmark.detect_service.extraction.mail_text import eml_text, mbox_text
 from ttmark.detect_service.extraction.manifests import MANIFEST, answer_manifest
+from ttmark.detect_service.extraction.office_text import docx_text, odt_text
 from ttmark.detect_service.extraction.pdf_text import pdf_text
 from ttmark.detect_service.extraction.plain_text import csv_text, plain_text, rtf_text
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from ttmark.detect_service.bulk.source import BulkError
+from ttmark.detect_service.bulk.input_formats import BulkError
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.whole_file import AS_UMASK_SAYS, put_in_place, write_whole
 

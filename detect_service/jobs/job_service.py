@@ -8,8 +8,10 @@ from functools import partial
 from typing import Any, Literal
 
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.document_reader import sized
+from ttmark.detect_service.idempotency.idempotency import Asked, Once
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStoreFull, TenantFull, TooManyJobs, room
-from ttmark.detect_service.jobs.jobs import (
+from ttmark.detect_service.jobs.sealed_jobs import (
     JobHead,
     JobMetrics,
     Jobs,
@@ -19,9 +21,7 @@ from ttmark.detect_service.jobs.jobs import (
     seal_head,
     status_of,
 )
-from ttmark.detect_service.once.once import Asked, Once
-from ttmark.detect_service.questions import check_askable, permitted
-from ttmark.detect_service.reader import sized
+from ttmark.detect_service.key_selection import check_askable, permitted
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.languages.words import counted

@@ -13,7 +13,7 @@ from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from ttmark.detect_service.once.request_keys import RequestKeys
+from ttmark.detect_service.idempotency.idempotency_store import RequestKeys
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import AlreadyGone, IdempotencyKeyReused, RequestInProgress
 from ttmark.shared.schemas.cases import StoredCase

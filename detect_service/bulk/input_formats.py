@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from ttmark.detect_service.bulk.rows import InputRow
+from ttmark.detect_service.bulk.row_format import InputRow
 
 
 class BulkError(Exception):
