@@ -30,7 +30,7 @@ _BLOCKS_IN_A_PARSED_BYTE = 0.05
 _QUEUE_RETRY_SECONDS = 2.0
 
 
-class WorkDesk:
+class Admission:
     """Between the routes and the workers.
 
     Args:

@@ -1,11 +1,8 @@
 """Routes whose input is a JSON body and who sends it, read without the framework's way of finding arguments.
 
 What the framework looks up anew for each request is known of these: a tenth of the time of a short one.
-
-Also here, the header `Idempotency-Key`: a request that comes again with it is answered as the first time.
 """
 
-import re
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, ClassVar, get_type_hints
@@ -18,7 +15,6 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.http.auth import caller_with_scope
 from ttmark.shared.http.json_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_JSON, RunLong
-from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.unknown_fields import unknown_fields
 
 
@@ -98,38 +94,3 @@ def _valid(body_type: type[BaseModel], adapter: TypeAdapter[Any], request: Reque
                 *(one for one in problems if one["loc"][-1] != unknown.name),
             ]
         raise RequestValidationError(problems) from None
-
-
-HEADER = "Idempotency-Key"
-_LONGEST = 255
-_PATTERN = rf"[!-~]{{1,{_LONGEST}}}"
-DESCRIBED: dict[str, Any] = {
-    "parameters": [
-        {
-            "name": HEADER,
-            "in": "header",
-            "required": False,
-            "schema": {"type": "string", "pattern": f"^{_PATTERN}$"},
-            "description": "A text of yours for each new request: for 24 hours the same request with "
-            "it gets the first answer again. Another body is a 422.",
-        }
-    ]
-}
-"""For a route's `openapi_extra`."""
-
-
-def idempotency_key(request: Request) -> str | None:
-    """The request's key, if it has one.
-
-    Raises:
-        BadRequest: it is empty, too long, or not in printable ASCII; or there are two.
-    """
-    given = request.headers.getlist(HEADER)
-    if not given:
-        return None
-    if len(given) > 1 or re.fullmatch(_PATTERN, given[0]) is None:
-        raise BadRequest(
-            f"{HEADER}: send one key of 1 to {_LONGEST} printable ASCII characters without spaces.",
-            param=HEADER,
-        )
-    return given[0]

@@ -6,10 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request, Response
 from starlette.convertors import StringConvertor, register_url_convertor
 
-from ttmark.detect_service.api.body_route import DESCRIBED, body_route, body_size, idempotency_key
+from ttmark.detect_service.api.body_route import body_route, body_size
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.cases.case_service import CaseDesk
+from ttmark.detect_service.cases.case_service import CaseService
 from ttmark.detect_service.cases.case_writer import content_hash, page_around
+from ttmark.detect_service.idempotency.idempotency import DESCRIBED, idempotency_key
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.signed_file import CASE_START, Case, CaseKey, CaseRefused, case_page, verified_case
 from ttmark.shared.http.auth import require
@@ -38,7 +39,7 @@ _CASE_BYTES = 2**20
 _PROBLEMS = (401, 403, 404, 422, 429, 503)
 
 
-def case_routers(key: CaseKey | None, desk: CaseDesk | None, run_long: RunLong) -> Sequence[APIRouter]:
+def case_routers(key: CaseKey | None, desk: CaseService | None, run_long: RunLong) -> Sequence[APIRouter]:
     """Pages of cases, and cases that are kept.
 
     Without a `key` nothing is signed and nothing verified, without a `desk` nothing kept: both are 404.
@@ -107,7 +108,7 @@ def _existing(key: CaseKey | None) -> CaseKey:
     return key
 
 
-def _keeping(desk: CaseDesk | None) -> CaseDesk:
+def _keeping(desk: CaseService | None) -> CaseService:
     if desk is None:
         raise NotFound("This service keeps no cases: it was started without TTMARK_CASES_KEEP_DAYS.")
     return desk

@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from ttmark.detect_service.api.body_route import DESCRIBED, body_route, body_size, idempotency_key
+from ttmark.detect_service.api.body_route import body_route, body_size
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.jobs.job_service import JobDesk
+from ttmark.detect_service.idempotency.idempotency import DESCRIBED, idempotency_key
+from ttmark.detect_service.jobs.job_service import JobService
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.json_body import RunLong
@@ -22,7 +23,7 @@ _PROBLEMS = (401, 403, 404, 422, 429, 503)
 
 
 def job_routers(
-    desk: JobDesk, run_long: RunLong, shorten: Callable[[Any], None] = lambda _: None
+    desk: JobService, run_long: RunLong, shorten: Callable[[Any], None] = lambda _: None
 ) -> Sequence[APIRouter]:
     """The route that makes jobs, and those of a job; `run_long` does what is long off the event loop."""
     making = APIRouter(

@@ -1,7 +1,4 @@
-"""What is recorded of detection requests: metrics of documents, and who used which keys for them.
-
-Also here, Prometheus metrics of work that is too long for the event loop, and of what was refused.
-"""
+"""What is recorded of requests: Prometheus metrics, and the audit trail's event of a detection."""
 
 import math
 from collections.abc import Callable
@@ -182,3 +179,37 @@ class WorkMetrics:
     def refused(self, reason: str) -> None:
         """A request was refused; `reason` is one of REFUSALS."""
         self._refusals.labels(reason).inc()
+
+
+EVENTS = ("created", "deleted", "expired", "refused", "no_room")
+DOCUMENT_OUTCOMES = ("answered", "failed")
+CALL_OUTCOMES = ("taken", "failed", "given_up")
+
+
+class JobMetrics:
+    """Jobs by what became of them, documents by outcome, parts that were begun again, calls."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.jobs = Counter("ttmark_jobs", "Jobs, by what became of them.", ["event"], registry=registry)
+        self.documents = Counter(
+            "ttmark_job_documents", "Documents of jobs that were answered.", ["outcome"], registry=registry
+        )
+        self.repeated_parts = Counter(
+            "ttmark_job_parts_repeated",
+            "Parts that were begun again because their worker was gone.",
+            registry=registry,
+        )
+        self.calls = Counter(
+            "ttmark_job_calls", "Attempts to tell that a job is finished.", ["outcome"], registry=registry
+        )
+        self.waiting = Gauge(
+            "ttmark_job_documents_waiting",
+            "Documents of jobs without an answer, over all replicas.",
+            registry=registry,
+        )
+        for event in EVENTS:
+            self.jobs.labels(event)
+        for outcome in DOCUMENT_OUTCOMES:
+            self.documents.labels(outcome)
+        for outcome in CALL_OUTCOMES:
+            self.calls.labels(outcome)

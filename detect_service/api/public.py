@@ -8,7 +8,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from ttmark.detect_service.api.admission import WorkDesk
+from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
+from ttmark.detect_service.api.admission import Admission
 from ttmark.detect_service.api.body_route import body_route, body_size
 from ttmark.detect_service.api.cases import PUBLIC_KEY_PATH
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
@@ -19,7 +20,7 @@ from ttmark.detect_service.key_selection import check_askable
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
-from ttmark.detect_service.spending import Spending, leave_evenly, step_seconds
+from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message, with_manifests
 from ttmark.shared.http.auth import GUEST, require
@@ -73,7 +74,7 @@ def public_routers(
     backend: DetectionBackend,
     metrics: DetectionMetrics,
     audit: AuditSink,
-    desk: WorkDesk,
+    desk: Admission,
     examiner: ManifestExaminer,
     reader: ReadsAlong,
     *,

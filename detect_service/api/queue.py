@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse
 
 from ttmark.detect_service.api.body_route import body_route
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.queue.queue_service import ChangedMeanwhile, QueueDesk
+from ttmark.detect_service.queue.queue_service import ChangedMeanwhile, QueueService
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.json_body import RunLong
@@ -30,7 +30,7 @@ Identifier = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 _PROBLEMS = (401, 403, 404, 422, 429, 503)
 
 
-def queue_routers(desk: QueueDesk | None, run_long: RunLong) -> Sequence[APIRouter]:
+def queue_routers(desk: QueueService | None, run_long: RunLong) -> Sequence[APIRouter]:
     """The queue; without a `desk` each route is 404. `run_long` does what is long off the event loop."""
     writing = APIRouter(prefix=QUEUE_PATH, tags=["queue"], route_class=body_route(Scope.DETECT, run_long))
     reading = APIRouter(prefix=QUEUE_PATH, tags=["queue"], responses=problems(*_PROBLEMS))
@@ -89,7 +89,7 @@ def queue_routers(desk: QueueDesk | None, run_long: RunLong) -> Sequence[APIRout
     return writing, reading
 
 
-def _existing(desk: QueueDesk | None) -> QueueDesk:
+def _existing(desk: QueueService | None) -> QueueService:
     if desk is None:
         raise NotFound("This service keeps no queue: it was started without TTMARK_QUEUE_KEEP_DAYS.")
     return desk

@@ -10,7 +10,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from ttmark.detect_service.api.admission import WorkDesk
+from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
+from ttmark.detect_service.api.admission import Admission
 from ttmark.detect_service.api.body_route import body_route, body_size
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
@@ -22,7 +23,7 @@ from ttmark.detect_service.key_selection import check_askable, permitted
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.results import response_json
-from ttmark.detect_service.spending import leave_evenly, spending_of, step_seconds
+from ttmark.detect_service.spending import spending_of
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.auth import require
@@ -56,7 +57,7 @@ def detection_router(
     metrics: DetectionMetrics,
     allowance: DocumentAllowance | None,
     audit: AuditSink,
-    desk: WorkDesk,
+    desk: Admission,
     case_key: CaseKey | None,
     examiner: ManifestExaminer,
     reader: ReadsAlong,

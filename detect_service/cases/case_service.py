@@ -58,7 +58,7 @@ class _Content(BaseModel):
     case: str
 
 
-class CaseDesk:
+class CaseService:
     """Between the routes and the store."""
 
     def __init__(self, kept: KeptCases, audit: AuditSink, *, now: Callable[[], float] = time.time) -> None:

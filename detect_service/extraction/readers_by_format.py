@@ -5,9 +5,9 @@ from ttmark.detect_service.extraction.extraction import Extraction, Part, format
 from ttmark.detect_service.extraction.html_text import html_text
 from ttmark.detect_service.extraction.mail_text import eml_text, mbox_text
 from ttmark.detect_service.extraction.manifests import MANIFEST, answer_manifest
-from ttmark.detect_service.extraction.office_text import docx_text, odt_text
+from ttmark.detect_service.extraction.office_text import docx_text, odt_text, rtf_text
 from ttmark.detect_service.extraction.pdf_text import pdf_text
-from ttmark.detect_service.extraction.plain_text import csv_text, plain_text, rtf_text
+from ttmark.detect_service.extraction.plain_text import csv_text, plain_text
 
 _READERS = {
     "text": plain_text,

@@ -1,7 +1,6 @@
 """What goes on beside the routes of jobs: parts are worked on, webhooks called, old jobs forgotten.
 
-Also here, what a store hands out is done for several tenants at once, so that none of them waits for
-another.
+Several tenants are served at once, so that none of them waits for another.
 """
 
 import asyncio
@@ -14,9 +13,10 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
+from ttmark.detect_service.api.metrics_and_audit import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, DueCall, JobRecord
 from ttmark.detect_service.jobs.part_work import PartWork
-from ttmark.detect_service.jobs.sealed_jobs import JobMetrics, Jobs, open_head, status_of
+from ttmark.detect_service.jobs.sealed_jobs import Jobs, open_head, status_of
 from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable
 
 TENANTS_AT_ONCE = 8

@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Literal
 
+from ttmark.detect_service.api.metrics_and_audit import JobMetrics
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.document_reader import sized
 from ttmark.detect_service.idempotency.idempotency import Asked, Once
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStoreFull, TenantFull, TooManyJobs, room
 from ttmark.detect_service.jobs.sealed_jobs import (
     JobHead,
-    JobMetrics,
     Jobs,
     JobSeal,
     OpenJob,
@@ -37,7 +37,7 @@ Run = Callable[[Callable[[], Any]], Awaitable[Any]]
 _RETRY_SECONDS = 60.0
 
 
-class JobDesk:
+class JobService:
     """Between the routes and the store.
 
     Args:

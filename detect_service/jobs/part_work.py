@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
+from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, JobMetrics, Journal
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import estimated_tokens
 from ttmark.detect_service.detection import Detection, answered
@@ -14,11 +15,11 @@ from ttmark.detect_service.examination import Finish
 from ttmark.detect_service.failures import log_fault
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
 from ttmark.detect_service.jobs.job_store import Claim, PartAnswer
-from ttmark.detect_service.jobs.sealed_jobs import JobHead, JobMetrics, Jobs, open_head
+from ttmark.detect_service.jobs.sealed_jobs import JobHead, Jobs, open_head
 from ttmark.detect_service.key_selection import check_askable, permitted
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.spending import Spending, leave_evenly, step_seconds
+from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import InternalError, ServiceError, Unauthorized

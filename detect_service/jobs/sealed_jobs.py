@@ -1,15 +1,9 @@
-"""What detection jobs need of the process, and how they look to who made them.
-
-Also here, Prometheus metrics of detection jobs.
-
-Also here, what a job's parts and head look like in the store: sealed under a data key of the job's own.
-"""
+"""Jobs as they are kept: sealed under a data key of their own, within limits; and what is shown of them."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import orjson
-from prometheus_client import CollectorRegistry, Counter, Gauge
 from pydantic import BaseModel, ConfigDict
 
 from ttmark.detect_service.document_reader import RefusedDocument
@@ -158,37 +152,3 @@ def status_of(job: JobRecord, head: JobHead) -> JobStatus:
             "expires_at": job.expires_at,
         }
     )
-
-
-EVENTS = ("created", "deleted", "expired", "refused", "no_room")
-DOCUMENT_OUTCOMES = ("answered", "failed")
-CALL_OUTCOMES = ("taken", "failed", "given_up")
-
-
-class JobMetrics:
-    """Jobs by what became of them, documents by outcome, parts that were begun again, calls."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.jobs = Counter("ttmark_jobs", "Jobs, by what became of them.", ["event"], registry=registry)
-        self.documents = Counter(
-            "ttmark_job_documents", "Documents of jobs that were answered.", ["outcome"], registry=registry
-        )
-        self.repeated_parts = Counter(
-            "ttmark_job_parts_repeated",
-            "Parts that were begun again because their worker was gone.",
-            registry=registry,
-        )
-        self.calls = Counter(
-            "ttmark_job_calls", "Attempts to tell that a job is finished.", ["outcome"], registry=registry
-        )
-        self.waiting = Gauge(
-            "ttmark_job_documents_waiting",
-            "Documents of jobs without an answer, over all replicas.",
-            registry=registry,
-        )
-        for event in EVENTS:
-            self.jobs.labels(event)
-        for outcome in DOCUMENT_OUTCOMES:
-            self.documents.labels(outcome)
-        for outcome in CALL_OUTCOMES:
-            self.calls.labels(outcome)

@@ -71,7 +71,7 @@ class _Content(BaseModel):
     steps: tuple[QueueStep, ...]
 
 
-class QueueDesk:
+class QueueService:
     """Shows items to whom they concern, and changes each on what was before."""
 
     def __init__(self, kept: KeptQueue, audit: AuditSink, *, now: Callable[[], float] = time.time) -> None:

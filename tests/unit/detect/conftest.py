@@ -217,8 +217,8 @@ async def service(stored: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncI
 @pytest.fixture
 def answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers leave when they are ready, for tests that ask hundreds of questions and look at no clock."""
-    monkeypatch.setattr("ttmark.detect_service.spending.rest_of_step", lambda *_: 0.0)
-    monkeypatch.setattr("ttmark.detect_service.spending._LATE_PART", 1e9)
+    monkeypatch.setattr("ttmark.detect_service.answer_timing.rest_of_step", lambda *_: 0.0)
+    monkeypatch.setattr("ttmark.detect_service.answer_timing._LATE_PART", 1e9)
 
 
 @pytest.fixture
