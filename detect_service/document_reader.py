@@ -1,7 +1,4 @@
-"""Reads a document as each key's profile reads it, once per tokenizer.
-
-Also here, how long a document may be: refused by its size, which costs nothing, or read up to the limit.
-"""
+"""Reads a document as each key's profile reads it: once per tokenizer, up to the longest that it may be."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""A document of a caller who sees verdicts alone: what of it is spent, and what was said of that."""
+"""A document of a caller who sees verdicts alone: which rows are spent, and what was said of them."""
 
 import hashlib
 import math

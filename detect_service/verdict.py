@@ -1,8 +1,6 @@
-"""Token ids and keys in, evidence out: pure, the same for the service, the command line and bulk runs.
+"""From tokens and keys to a finding, and from a finding to a verdict.
 
-Also here, from a finding to a verdict, and how many tokens a text usually needs for one.
-
-The theoretical least is what no real text reaches: the usual lengths are measured.
+Pure, and the same for the service, the command line and bulk runs.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""`POST /v1/detect` and `/v1/detect/*`.
-
-Also here, `GET /v1/keys`: what the caller can detect with.
-"""
+"""What callers ask: `POST /v1/detect` and `/v1/detect/*`; and what they can ask with: `GET /v1/keys`."""
 
 import time
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""A run's files: what was done is on disk, so a run that was killed goes on where it stopped.
+"""The output of a run, as JSONL, CSV or Parquet.
 
-Also here, output rows as a CSV file.
+What was done is on disk, so a run that was killed goes on where it stopped.
 """
 
 import csv

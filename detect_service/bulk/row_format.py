@@ -1,4 +1,4 @@
-"""Rows in and rows out."""
+"""Rows in and rows out: what a row of the input holds, and what is said of it."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,6 +1,6 @@
-"""Processes that examine rows; one that dies takes no row with it.
+"""A bulk run: chunks of rows go to worker processes, their lines to the file, in order.
 
-Also here, a bulk run: chunks of rows to the workers, their lines to the file, in order.
+A process that dies takes no row with it.
 """
 
 import multiprocessing

@@ -1,4 +1,4 @@
-"""Keeps cases for a time, and shows them to whom they concern."""
+"""What callers do with cases: they are kept for a time, and shown to whom they concern."""
 
 import asyncio
 import hashlib

@@ -1,11 +1,7 @@
-"""What a store of cases does: it keeps sealed cases of tenants, within limits, until their time is over.
+"""Where cases are kept: sealed, within limits, until their time is over; in a SQLite file or in Redis.
 
-Also here, cases in a SQLite file.
-
-Also here, cases in Redis.
-
-`{ttmark}:case:<id>` is a case. `{ttmark}:cases:*` are when each expires, what all take, and what each
-tenant's take. As with jobs nothing expires by itself: Redis would evict it when its memory is full.
+In Redis `{ttmark}:case:<id>` is a case. `{ttmark}:cases:*` are when each expires, what all take, and what
+each tenant's take. As with jobs nothing expires by itself: Redis would evict it when its memory is full.
 """
 
 import sqlite3

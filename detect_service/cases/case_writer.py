@@ -1,4 +1,4 @@
-"""Cases are written here: signed, with the result of a document, and as an html page that anybody can print."""
+"""Writes cases: signed, with the result of a document, and as an html page that anybody can print."""
 
 import hashlib
 from collections.abc import Iterator, Sequence

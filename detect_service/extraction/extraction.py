@@ -1,9 +1,7 @@
-"""What is read out of a file, within which limits, and what can be wrong with it.
+"""What extraction takes and gives: formats, limits, texts, and what can be wrong with a file.
 
 UnreadableFile       the file is at fault
 └── LimitExceeded    reading it would take more than the service gives to one file
-
-Also here, the formats that are read, by the endings of names.
 """
 
 import re

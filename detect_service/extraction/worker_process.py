@@ -1,9 +1,7 @@
-"""A worker process as the service sees it.
+"""A worker process as the service sees it, and what they say to each other.
 
-Also here, what the service and its worker processes say to each other: a line of JSON, then as many bytes as
-it says.
-
-Nothing is unpickled: a worker that a file has taken over can answer with a wrong text at worst.
+That is a line of JSON, then as many bytes as it says. Nothing is unpickled: a worker that a file has taken
+over can answer with a wrong text at worst.
 """
 
 import asyncio

@@ -4,8 +4,6 @@ A job runs in slices: it ends its turn at the first pause after `slice_seconds`,
 the least of the workers' time goes next (start-time fair queueing; Goyal, Vin and Cheng 1996). However much
 one tenant sends, a job of another waits for the end of one slice. Work in the background is in lines of its
 own, whose time counts for more: it has the workers while nobody else wants them, and a small share else.
-
-Also here, a tenant's line: computations in the fair queue, and how much of the workers' time they have had.
 """
 
 import asyncio

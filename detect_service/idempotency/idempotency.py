@@ -1,4 +1,4 @@
-"""Makes one job or case of all requests that a token sends with one idempotency key.
+"""Makes one job or case of all requests that a token sends with one `Idempotency-Key`.
 
 A key's entry is begun, then charged, then done; the id of what is made stands in it from the start. Making
 under that id again changes nothing, so who finds an entry that nobody works on any more goes on with it.

@@ -1,4 +1,4 @@
-"""Takes jobs in, and shows them to who may see them."""
+"""What callers do with jobs: they are taken in, and shown to those who may see them."""
 
 import hashlib
 import time

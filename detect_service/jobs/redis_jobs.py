@@ -3,9 +3,7 @@
 `{ttmark}:job:<id>` is the job's record, beside it `:documents` and `:results`, by part. `{ttmark}:jobs:*` are
 the tenants with the time at which each was served, their streams, when jobs expire, when calls are due, and
 sums: bytes, also of each tenant, and documents. Nothing of this expires by itself: Redis would evict it when
-its memory is full.
-
-Also here, the changes of `RedisJobs`, each a script that Redis runs as a whole.
+its memory is full. Changes are scripts: each happens as a whole or not at all.
 """
 
 import time
@@ -193,7 +191,7 @@ _REFUSALS = {b"jobs": TooManyJobs, b"tenant": TenantFull, b"bytes": JobStoreFull
 
 
 class RedisJobs:
-    """JobStore in Redis. Changes are scripts: each happens as a whole or not at all."""
+    """JobStore in Redis."""
 
     def __init__(
         self, client: RedisClient, *, lease_seconds: float, now: Callable[[], float] = time.time

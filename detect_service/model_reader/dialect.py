@@ -1,7 +1,4 @@
-"""How a service with a language model is asked, and what can go wrong.
-
-Also here, the generation service as a reader: `POST /v1/readings`.
-"""
+"""How a service with a language model is asked, first of all the generation service; its errors."""
 
 import hashlib
 from collections.abc import Callable, Sequence

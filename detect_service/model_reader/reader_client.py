@@ -1,8 +1,6 @@
-"""Asks a reader, within a time and a number of bytes, and leaves it alone while it fails.
+"""The HTTP client of a reader: within a time and a number of bytes, and inside the deployment.
 
-It also leaves a peer alone that fails again and again.
-
-Also here, addresses inside a deployment: loopback and private ones.
+A reader that fails again and again is left alone for a while.
 """
 
 import asyncio

@@ -2,15 +2,6 @@
 
 What counts as a trick is documented in `docs/detection.md`, section "Normalisation". Every rule replaces a
 character by its plain form or removes it, so positions map back.
-
-Also here, letters that look like ASCII letters, by Unicode's compatibility forms and its table of
-confusables.
-
-Also here, combining marks that no language needs where they stand, such as dots below letters of an English
-text.
-
-Also here, characters that show nothing or look like white space, and line breaks that mails put into
-paragraphs.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Between the queue's routes and its store."""
+"""What callers do with the queue: items are added, shown to whom they concern, changed and forgotten."""
 
 import asyncio
 import hashlib

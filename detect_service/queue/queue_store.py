@@ -1,12 +1,8 @@
-"""What a store of queues does: it keeps sealed items of tenants, and changes each on what was before.
+"""Where the queue is kept: sealed items, each changed on what was before; in a SQLite file or in Redis.
 
-Also here, the queue in a SQLite file.
-
-Also here, the queue in Redis.
-
-`{ttmark}:queue:item:<tenant>:<id>` is an item. `{ttmark}:queue:of:<tenant>` and, with `:<state>` behind it,
-those in a state are in the order in which items came, `{ttmark}:queue:expiry` is when each expires and
-`{ttmark}:queue:count:<tenant>` how many there are. As with cases nothing expires by itself.
+In Redis `{ttmark}:queue:item:<tenant>:<id>` is an item. `{ttmark}:queue:of:<tenant>` and, with `:<state>`
+behind it, those in a state are in the order in which items came, `{ttmark}:queue:expiry` is when each expires
+and `{ttmark}:queue:count:<tenant>` how many there are. As with cases nothing expires by itself.
 """
 
 import sqlite3
