@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 
+import orjson
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from ttmark.detect_service.api.body_route import body_route, body_size
@@ -76,8 +77,9 @@ def job_routers(
             headers = {} if after is None else {"Link": f'<{following}>; rel="next"'}
             content = b"".join(line + b"\n" for line in lines)
             return Response(content, media_type="application/jsonl", headers=headers)
-        head = JobResults(results=[], next_offset=after, status=status.status).model_dump_json().encode()
-        return Response(head.replace(b"[]", b"[" + b",".join(lines) + b"]", 1), media_type="application/json")
+        page = JobResults(results=[], next_offset=after, status=status.status).model_dump()
+        content = orjson.dumps(page | {"results": list(map(orjson.Fragment, lines))})
+        return Response(content, media_type="application/json")
 
     @jobs.delete("/{job_id}", status_code=204)
     async def delete(job_id: JobId, caller: Caller, request: Request) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from ttmark.shared.schemas.detection import DetectionResult, Document, Segment
+from ttmark.shared.schemas.detection import DetectedKey, DetectionResult, Document
 from ttmark.shared.schemas.detection_combined import CombinedResult
 
 
@@ -48,7 +48,7 @@ class InputRow:
             return row_id, f"{where}: {reason}" if where else reason
 
 
-_FIGURES = (
+_OF_RESULT = [
     "verdict",
     "p_value",
     "log10_p",
@@ -58,64 +58,81 @@ _FIGURES = (
     "hypotheses",
     "tokens_needed",
     "tokens_typical",
-)
-"""What a row takes of a result as it is."""
+    "pool_keys_found",
+    "basis",
+    "log10_e",
+    "reader",
+    "scope",
+    "weak",
+]
+"""What a row takes of a result as it is, where the result has it."""
+
+COLUMNS = {
+    "row": "int64",
+    "id": "string",
+    "verdict": "string",
+    "p_value": "float64",
+    "log10_p": "float64",
+    "z": "float64",
+    "tokens": "int64",
+    "scored_blocks": "int64",
+    "hypotheses": "int64",
+    "tokens_needed": "int64",
+    "tokens_typical": "int64",
+    "key_id": "string",
+    "key_version": "int64",
+    "profile": "string",
+    "pool_key": "int64",
+    "payload": "int64",
+    "pool_keys_found": "int64",
+    "basis": "string",
+    "foreign_marks": "strings",
+    "metadata": "strings",
+    "log10_e": "float64",
+    "reader": "string",
+    "scope": "string",
+    "marked_share": "float64",
+    "marked_share_low": "float64",
+    "marked_share_high": "float64",
+    "weak": "bool",
+    "segments": "segments",
+    "error": "string",
+}
+"""Columns of an output row and their types."""
 
 
 def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict[str, Any]:
     """The output row of an examined document."""
-    key = result.key
-    return {
-        "row": number,
-        "id": row_id,
-        **{name: getattr(result, name) for name in _FIGURES},
-        "key_id": key.key_id if key else None,
-        "key_version": key.version if key else None,
-        "profile": key.profile if key else None,
-        "pool_key": key.pool_key if key else None,
-        "payload": key.payload if key else None,
-        "pool_keys_found": result.pool_keys_found,
-        "basis": result.basis,
-        "foreign_marks": None
-        if result.foreign_marks is None
-        else [m.key.key_id for m in result.foreign_marks],
-        "metadata": None if result.metadata is None else [manifest.status for manifest in result.metadata],
-        **_where(result),
-        "segments": None if result.segments is None else [_segment(s) for s in result.segments],
-        "error": None,
-    }
+    row = error_row(number, row_id, None) | {name: getattr(result, name, None) for name in _OF_RESULT}
+    if result.key:
+        row |= {**_key(result.key), "profile": result.key.profile}
+    if result.foreign_marks is not None:
+        row["foreign_marks"] = [mark.key.key_id for mark in result.foreign_marks]
+    if result.metadata is not None:
+        row["metadata"] = [manifest.status for manifest in result.metadata]
+    if isinstance(result, CombinedResult) and result.marked_share:
+        share = result.marked_share
+        row |= {
+            "marked_share": share.estimate,
+            "marked_share_low": share.low,
+            "marked_share_high": share.high,
+        }
+    if result.segments is not None:
+        row["segments"] = [
+            {**segment.model_dump(exclude={"key"}), **_key(segment.key)} for segment in result.segments
+        ]
+    return row
 
 
-def error_row(number: int, row_id: str | None, error: str) -> dict[str, Any]:
+def error_row(number: int, row_id: str | None, error: str | None) -> dict[str, Any]:
     """The output row of a document that was not examined."""
-    more = (*_FIGURES, *_KEY, *_BESIDE, *_WHERE, "segments")
-    return {"row": number, "id": row_id, **dict.fromkeys(more), "error": error}
+    return dict.fromkeys(COLUMNS) | {"row": number, "id": row_id, "error": error}
 
 
-_KEY = ("key_id", "key_version", "profile", "pool_key", "payload", "pool_keys_found")
-_BESIDE = ("basis", "foreign_marks", "metadata")
-_WHERE = ("log10_e", "reader", "scope", "marked_share", "marked_share_low", "marked_share_high", "weak")
-
-
-def _where(result: DetectionResult) -> dict[str, Any]:
-    """What the combined detection alone says."""
-    if not isinstance(result, CombinedResult):
-        return dict.fromkeys(_WHERE)
-    share = result.marked_share
-    figures = (share.estimate, share.low, share.high) if share else (None, None, None)
-    said = (result.log10_e, result.reader, result.scope, *figures, result.weak)
-    return dict(zip(_WHERE, said, strict=True))
-
-
-def _segment(segment: Segment) -> dict[str, Any]:
+def _key(key: DetectedKey) -> dict[str, Any]:
     return {
-        "start_token": segment.start_token,
-        "end_token": segment.end_token,
-        "start_char": segment.start_char,
-        "end_char": segment.end_char,
-        "log10_e_value": segment.log10_e_value,
-        "key_id": segment.key.key_id,
-        "key_version": segment.key.version,
-        "pool_key": segment.key.pool_key,
-        "payload": segment.key.payload,
+        "key_id": key.key_id,
+        "key_version": key.version,
+        "pool_key": key.pool_key,
+        "payload": key.payload,
     }

@@ -5,6 +5,7 @@ over can answer with a wrong text at worst.
 """
 
 import asyncio
+import base64
 import json
 import os
 import signal
@@ -13,7 +14,9 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Self, cast, get_args
+from typing import Self, cast
+
+from pydantic import NonNegativeInt, TypeAdapter
 
 from ttmark.detect_service.extraction.extraction import (
     Extraction,
@@ -25,7 +28,8 @@ from ttmark.detect_service.extraction.extraction import (
 )
 
 LONGEST_LINE = 4_096
-_REASONS = (None, *get_args(Reason))
+MANIFEST = ":manifest"
+"""In the place of a file's name: no name that a request can give has no ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +55,17 @@ class AnswerHead:
         limit: whether the reason is a limit.
     """
 
-    size: int = 0
+    size: NonNegativeInt = 0
     several: bool = False
     encoding: str | None = None
     reason: Reason | None = None
     limit: bool = False
     message: str = ""
+
+
+def manifest_request(manifest: bytes, anchors: str | None) -> bytes:
+    """What a worker is given in place of a file; `anchors` are the trusted certificates in PEM."""
+    return json.dumps({"manifest": base64.b64encode(manifest).decode(), "anchors": anchors}).encode()
 
 
 def line(head: FileHead | AnswerHead) -> bytes:
@@ -75,22 +84,7 @@ def answer_head(data: bytes) -> AnswerHead:
     Raises:
         ValueError: the line is no such head.
     """
-    try:
-        head = AnswerHead(**json.loads(data))
-    except TypeError as error:
-        raise ValueError from error
-    types = (
-        (head.size, int),
-        (head.encoding, str | None),
-        (head.limit, bool),
-        (head.several, bool),
-        (head.message, str),
-    )
-    if not all(isinstance(value, kind) for value, kind in types):
-        raise ValueError
-    if head.size < 0 or head.reason not in _REASONS:
-        raise ValueError
-    return head
+    return _ANSWER.validate_json(data, strict=True)
 
 
 def parts_bytes(parts: Sequence[Part]) -> bytes:
@@ -104,18 +98,10 @@ def read_parts(data: bytes) -> tuple[Part, ...]:
     Raises:
         ValueError: they are no such texts.
     """
-    try:
-        parts = tuple(Part(**fields) for fields in json.loads(data))
-    except TypeError as error:
-        raise ValueError from error
-    for part in parts:
-        if not (
-            isinstance(part.name, str) and isinstance(part.text, str) and isinstance(part.problem, str | None)
-        ):
-            raise ValueError
-    return parts
+    return _PARTS.validate_json(data, strict=True)
 
 
+_ANSWER, _PARTS = TypeAdapter(AnswerHead), TypeAdapter(tuple[Part, ...])
 _MODULE = "ttmark.detect_service.extraction.worker"
 
 

@@ -17,6 +17,7 @@ from ttmark.detect_service.api.metrics_and_audit import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, DueCall, JobRecord
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.sealed_jobs import Jobs, open_head, status_of
+from ttmark.detect_service.kept_things import keep_expiring
 from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable
 
 TENANTS_AT_ONCE = 8
@@ -218,9 +219,6 @@ class JobCalls:
             await self._jobs.store.called(job_id)
 
 
-_EXPIRE_SECONDS = 30.0
-
-
 class JobExpiry:
     """Every replica does it; each end is one replica's."""
 
@@ -228,16 +226,10 @@ class JobExpiry:
         self._jobs = jobs
         self._metrics = metrics
         self._now = now
-        self._log = structlog.get_logger("ttmark.jobs")
 
     async def run(self) -> None:
         """Goes on until it is cancelled."""
-        while True:
-            try:
-                await self.expire()
-            except Exception as error:
-                self._log.warning("job_expiry_failed", error=type(error).__name__)
-            await asyncio.sleep(_EXPIRE_SECONDS)
+        await keep_expiring(self.expire, "ttmark.jobs", "job_expiry_failed")
 
     async def expire(self) -> None:
         """Forgets jobs and idempotency keys whose time has come, and counts what waits.

@@ -1,18 +1,16 @@
 """What callers do with the queue: items are added, shown to whom they concern, changed and forgotten."""
 
-import asyncio
 import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
 
-import structlog
 from pydantic import BaseModel, ConfigDict
 
+from ttmark.detect_service.kept_things import event_of, keep_expiring, store_of
 from ttmark.detect_service.queue.queue_store import KeptItem, QueueFull, QueueStore
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.service_errors import Conflict, Forbidden, NotFound, StoreDown, TooManyRequests
+from ttmark.shared.http.service_errors import Conflict, Forbidden, NotFound, TooManyRequests
 from ttmark.shared.schemas.cases import (
     QueueChange,
     QueueEntry,
@@ -21,13 +19,11 @@ from ttmark.shared.schemas.cases import (
     QueueState,
     QueueStep,
 )
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditSink
 from ttmark.shared.vault.envelope import open_record, seal_record
 from ttmark.shared.vault.kek import KeyWrapper
-from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _DAY_SECONDS = 86_400.0
-_EXPIRE_SECONDS = 30.0
 _FULL_RETRY_SECONDS = 60.0
 _MOST_STEPS = 20
 
@@ -95,16 +91,15 @@ class QueueService:
         item_id = self._id(caller.tenant, entry)
         item = KeptItem(item_id, caller.tenant, "new", 1, b"", now, self._end())
         try:
-            added = await self._kept.store.add(await self._sealed(item, content), self._kept.items)
+            with store_of("The queue"):
+                added = await self._kept.store.add(await self._sealed(item, content), self._kept.items)
         except QueueFull:
             raise TooManyRequests(
                 f"The tenant's queue may have {self._kept.items} items. Delete some that are decided.",
                 retry_after=_FULL_RETRY_SECONDS,
             ) from None
-        except KeyStoreError:
-            raise _away() from None
         if added:
-            self._tell("queue.add", caller, request_id, item_id, "new")
+            self._audit(event_of(caller, request_id, "queue.add", item_id=item_id, state="new"))
             return _shown(item, content), True
         try:
             return await self.read(item_id, caller), False
@@ -129,12 +124,10 @@ class QueueService:
         """
         if not caller.sees_evidence:
             raise Forbidden("The queue is shown to tokens with the scope detect:evidence.")
-        try:
+        with store_of("The queue"):
             listed = await self._kept.store.listed(caller.tenant, state, offset, limit)
             now = self._now()
             items = [_shown(kept, await self._open(kept)) for kept in listed if kept.expires_at > now]
-        except KeyStoreError:
-            raise _away() from None
         return QueuePage(items=items, next_offset=offset + limit if len(listed) == limit else None)
 
     async def change(self, change: QueueChange, caller: Principal, request_id: str) -> QueueItem:
@@ -149,13 +142,11 @@ class QueueService:
         step = QueueStep(state=change.state, token_id=caller.token_id, at=self._now(), note=change.note)
         content = content.model_copy(update={"steps": (*content.steps, step)[-_MOST_STEPS:]})
         new = replace(kept, state=change.state, version=kept.version + 1, expires_at=self._end())
-        try:
+        with store_of("The queue"):
             written = await self._kept.store.replace(await self._sealed(new, content))
-        except KeyStoreError:
-            raise _away() from None
         if not written:
             raise ChangedMeanwhile(await self.read(change.id, caller))
-        self._tell("queue.change", caller, request_id, change.id, change.state)
+        self._audit(event_of(caller, request_id, "queue.change", item_id=change.id, state=change.state))
         return _shown(new, content)
 
     async def delete(self, item_id: str, caller: Principal, request_id: str) -> None:
@@ -167,31 +158,23 @@ class QueueService:
         kept, content = await self._opened(item_id, caller)
         if not _added(content, caller):
             raise Forbidden("Another token added this item: its bearer can delete it.")
-        try:
+        with store_of("The queue"):
             await self._kept.store.delete(caller.tenant, item_id)
-        except KeyStoreError:
-            raise _away() from None
-        self._tell("queue.delete", caller, request_id, item_id, kept.state)
+        self._audit(event_of(caller, request_id, "queue.delete", item_id=item_id, state=kept.state))
 
     async def expire(self) -> None:
         """Goes on forgetting items whose time is over, until it is cancelled."""
-        while True:
-            try:
-                await self._kept.store.expire(self._now())
-            except Exception as error:
-                structlog.get_logger("ttmark.queue").warning(
-                    "queue_upkeep_failed", error=type(error).__name__
-                )
-            await asyncio.sleep(_EXPIRE_SECONDS)
+        await keep_expiring(self._expire, "ttmark.queue", "queue_upkeep_failed")
+
+    async def _expire(self) -> None:
+        await self._kept.store.expire(self._now())
 
     async def _opened(self, item_id: str, caller: Principal) -> tuple[KeptItem, _Content]:
-        try:
+        with store_of("The queue"):
             kept = await self._kept.store.get(caller.tenant, item_id)
             if kept is None or kept.expires_at <= self._now():
                 raise NotFound("There is no such item in the queue.")
             content = await self._open(kept)
-        except KeyStoreError:
-            raise _away() from None
         if not caller.sees_evidence and not _added(content, caller):
             raise NotFound("There is no such item in the queue.")
         return kept, content
@@ -210,25 +193,6 @@ class QueueService:
 
     def _end(self) -> float:
         return self._now() + self._kept.keep_days * _DAY_SECONDS
-
-    def _tell(
-        self,
-        action: Literal["queue.add", "queue.change", "queue.delete"],
-        caller: Principal,
-        request_id: str,
-        item_id: str,
-        state: QueueState,
-    ) -> None:
-        self._audit(
-            AuditEvent(
-                action,
-                token_id=caller.token_id,
-                tenant=caller.tenant,
-                request_id=request_id,
-                item_id=item_id,
-                state=state,
-            )
-        )
 
 
 def _added(content: _Content, caller: Principal) -> bool:
@@ -260,7 +224,3 @@ def _name(item: KeptItem) -> bytes:
         item.state.encode(),
         item.version,
     )
-
-
-def _away() -> StoreDown:
-    return StoreDown("The queue cannot be reached at the moment.", retry_after=1)
