@@ -3,9 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, cast
 
-from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cascade import conversation_may_be_read
 from ttmark.detect_service.conversation_evidence import (
     GrownEvidence,
@@ -15,50 +14,38 @@ from ttmark.detect_service.conversation_evidence import (
     tries_of,
 )
 from ttmark.detect_service.cost import check_cost_of
-from ttmark.detect_service.document_reader import read_document
-from ttmark.detect_service.examination import Finish, name_of
-from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
+from ttmark.detect_service.document_reader import DocumentReader
+from ttmark.detect_service.examination import Examination, name_of
+from ttmark.detect_service.failures import is_fault, no_verdict, not_examined
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.results import is_weak
-from ttmark.detect_service.spent_document import UNSEEN_SHARE, AskedDocument, Counted
+from ttmark.detect_service.spent_document import UNSEEN_SHARE, Counted
 from ttmark.detect_service.verdict import Finding, Reach, typical_tokens, without_finding
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import conversation_message
 from ttmark.shared.http.service_errors import Unprocessable
-from ttmark.shared.languages.words import ENGLISH, Words
+from ttmark.shared.languages.words import Words
 from ttmark.shared.limits.row_space import Reason, Refusal
 from ttmark.shared.schemas.detection import CombinedRequest, DetectedKey, DetectionResult, DocumentError
 from ttmark.shared.schemas.detection_combined import CombinedResult, ConversationMessage, ReaderState
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
-from ttmark.shared.watermark.pauses import pause
 
 NAME = "conversation"
 
 
 @dataclass(slots=True)
-class ConversationExamination:
-    """In place of an `Examination` where the documents are messages; it has one outcome.
+class ConversationExamination(Examination):
+    """An `Examination` where the documents are messages; it has one outcome.
 
     A message that is over a limit, fails, or gets no verdict is left out: what the others say counts, and
-    where that is no finding the conversation has no verdict either.
-
-    Attributes:
-        shows_evidence, reader, finish, counted, words: as there; `finish` adds nothing.
+    where that is no finding the conversation has no verdict either. `finish` adds nothing.
 
     Raises:
         Unprocessable: none of the keys is of this system, or can be detected with.
     """
 
     request: CombinedRequest
-    backend: DetectionBackend
-    selection: KeySelection
-    shows_evidence: bool
-    reader: Literal["none", "down", "up"] = "none"
-    finish: Finish | None = None
-    counted: Counted | None = None
-    words: Words = ENGLISH
     _messages: list[Message] = field(default_factory=list)
-    _left_out: dict[int, DetectionResult] = field(default_factory=dict)
     _first: GrownEvidence | None = None
     _failed: DetectionResult | None = None
     _to_be_read: bool = False
@@ -74,8 +61,8 @@ class ConversationExamination:
             ServiceError: the only message is too long, or there is more work than a request may ask for.
         """
         for index in range(len(self.request.inputs)):
-            pause()
-            self._messages.append(self._message(index))
+            readers = self._readers(index)
+            self._messages.append(Message(readers, self._asked(index)) if readers else Message())
         readers = [reader for one in self._messages for reader in one.readers]
         check_cost_of(self.request, readers, self.selection, self.backend)
         try:
@@ -85,7 +72,7 @@ class ConversationExamination:
                 raise
             self._failed = not_examined(NAME, error, self.words, CombinedResult)
             return
-        self._to_be_read = self._has_two_steps and conversation_may_be_read(
+        self._to_be_read = self._shares_the_rate and conversation_may_be_read(
             self._first.log10_p, self.request.fpr, self.request.reader
         )
 
@@ -111,16 +98,19 @@ class ConversationExamination:
         return [] if result is None else [(result, None)]
 
     def _made(self, first: GrownEvidence, readings: Mapping[str, ByteReading]) -> DetectionResult:
-        is_missed = self.reader == "down" and self.request.reader != "never"
+        is_missed = self.reader == "down" and self._wants_a_reader
         state: ReaderState = "down" if is_missed else "none"
         evidence = first
-        if self._has_two_steps:
+        if self._shares_the_rate:
             second = None
             if self._to_be_read and all(text in readings for text in self._readable):
                 second = grown_evidence(self._messages, self.selection.own, readings)
             state = "read" if second else "down" if self._to_be_read else "not_needed"
             evidence = first.with_reading(second)
-        made = ConversationResults(self.request, self.selection, self._messages, self._left_out, self.words)
+        left_out = {index: result for index, (result, _) in self._outcomes.items()}
+        made = ConversationResults(
+            self.request, self.selection, self._messages, left_out, self.counted, self.words
+        )
         if self.counted is not None:
             self.counted.reasons.extend(made.reasons(evidence))
         return made.result(evidence, state if self.shows_evidence else None)
@@ -133,37 +123,19 @@ class ConversationExamination:
         return [text for text in dict.fromkeys(texts) if 0 < len(text) <= most]
 
     @property
-    def _has_two_steps(self) -> bool:
+    def _shares_the_rate(self) -> bool:
         """Known before any score is: whether the rate is shared with a second step."""
-        return self.reader == "up" and self.request.reader != "never" and bool(self._readable)
+        return self.reader == "up" and self._wants_a_reader and bool(self._readable)
 
-    def _message(self, index: int) -> Message:
-        name = name_of(self.request, index)
-        asked = self.counted.documents[index] if self.counted else None
-        try:
-            if self.finish is not None:  # raises what came up when manifests were set apart
-                empty = CombinedResult(id=name, verdict="not_detected", tokens=0, hypotheses=0)
-                self.finish(index, empty, self.selection.skipped)
-            if asked is None:
-                read = read_document(self.request, index, self.selection.keys, self.backend)
-            elif asked.standing.refusal is not None:
-                self._left_out[index] = no_verdict(
-                    name, asked.standing.refusal, asked.rule, self.words, CombinedResult
-                )
-                return Message()
-            elif asked.failure is not None:
-                raise asked.failure
-            else:
-                read = asked.rows.readers if asked.too_long is None else asked.too_long
-        except BaseException as error:
-            if not is_fault(error):
-                raise
-            self._left_out[index] = not_examined(name, error, self.words, CombinedResult)
-            return Message()
-        if isinstance(read, DocumentError):
-            self._left_out[index] = refused(name, read, self.words, CombinedResult)
-            return Message()
-        return Message(read, asked)
+    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError | Refusal:
+        if self.finish is not None:  # raises what came up when manifests were set apart
+            empty = CombinedResult(id=self._name(index), verdict="not_detected", tokens=0, hypotheses=0)
+            self.finish(index, empty, self.selection.skipped)
+        return Examination._read(self, index)
+
+    def _refused(self, index: int, refusal: Refusal) -> DetectionResult:
+        rule = cast(Counted, self.counted).rule
+        return no_verdict(self._name(index), refusal, rule, self.words, self._kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +150,7 @@ class ConversationResults:
     selection: KeySelection
     messages: Sequence[Message]
     left_out: Mapping[int, DetectionResult]
+    counted: Counted | None
     words: Words
 
     def result(self, evidence: GrownEvidence, reader: ReaderState | None) -> CombinedResult:
@@ -207,7 +180,7 @@ class ConversationResults:
     def reasons(self, evidence: GrownEvidence) -> list[Reason]:
         """Why there is no verdict of messages, or of the conversation."""
         spent = None if self._is_found(evidence) else self._unseen()
-        return [] if spent is None else [spent[0].reason]
+        return [] if spent is None else [spent.reason]
 
     def _is_found(self, evidence: GrownEvidence) -> bool:
         return evidence.log10_p <= math.log10(self.request.fpr)
@@ -217,10 +190,9 @@ class ConversationResults:
         facts: dict[str, Any] = {"id": NAME, "tokens": sum(lengths), "hypotheses": self._hypotheses}
         if self._is_found(evidence):
             return CombinedResult(verdict="watermarked", **facts)
-        spent = self._unseen()
-        if spent is not None:
-            refusal, asked = spent
-            return no_verdict(NAME, refusal, asked.rule, self.words, CombinedResult)  # type: ignore[return-value]
+        refusal = self._unseen()
+        if refusal is not None and self.counted is not None:
+            return no_verdict(NAME, refusal, self.counted.rule, self.words, CombinedResult)  # type: ignore[return-value]
         withheld = sorted(self.left_out.values(), key=lambda one: one.verdict != "no_verdict")
         if withheld:
             return withheld[0].model_copy(update={"id": NAME})  # type: ignore[return-value]
@@ -256,7 +228,7 @@ class ConversationResults:
         )
         return _shown(self._tries[best[0]], alone=False)
 
-    def _unseen(self) -> tuple[Refusal, AskedDocument] | None:
+    def _unseen(self) -> Refusal | None:
         """Whether what is spent might be why nothing was found: nobody remembers what was said of it."""
         asked = [one.asked for one in self.messages if one.asked is not None]
         if not asked:
@@ -269,8 +241,7 @@ class ConversationResults:
         for key in self.selection.own:
             spent = [one.spent_rows(key) for one in asked]
             if UNSEEN_SHARE * sum(spent) >= usual:
-                longest = max((one.standing.wait_seconds for one in asked), default=0.0)
-                return Refusal("spent", longest), asked[0]
+                return Refusal("spent", max(one.standing.wait_seconds for one in asked))
         return None
 
     def _reach(self, tries: int) -> list[Reach]:

@@ -74,12 +74,9 @@ class Detection:
         self._selection = selection or select_keys(
             request, principal.tenant, backend.keys, backend.tokenizers
         )
-        self._examination: Examination | ConversationExamination
         more = backend, self._selection, principal.sees_evidence, reader, finish, counted, words
-        if isinstance(request, CombinedRequest) and request.conversation:
-            self._examination = ConversationExamination(request, *more)
-        else:
-            self._examination = Examination(request, *more)
+        together = isinstance(request, CombinedRequest) and request.conversation
+        self._examination = (ConversationExamination if together else Examination)(request, *more)
 
     def look(self) -> list[str]:
         """Examines every document without a language model; the texts that one is to read.

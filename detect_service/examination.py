@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cascade import (
@@ -100,21 +100,11 @@ class Examination:
         Raises:
             ServiceError: the only document is too long, or there is more work than a request may ask for.
         """
-        documents: dict[int, Sequence[DocumentReader]] = {}
-        for index in range(len(self.request.inputs)):
-            asked = self._asked(index)
-            if asked is not None and asked.standing.refusal is not None:
-                self._outcomes[index] = self._refused(index, asked, asked.standing.refusal), None
-                continue
-            read = self._unless_it_fails(index, self._read)
-            if isinstance(read, DocumentError):
-                self._outcomes[index] = refused(self._name(index), read, self.words, self._kind), None
-            elif read is not None:
-                documents[index] = read
+        documents = {index: self._readers(index) for index in range(len(self.request.inputs))}
         all_readers = [reader for readers in documents.values() for reader in readers]
         check_cost_of(self.request, all_readers, self.selection, self.backend)
         for index, readers in documents.items():
-            looked = self._unless_it_fails(index, partial(self._look_at, readers))
+            looked = self._unless_it_fails(index, partial(self._look_at, readers)) if readers else None
             if looked is not None:
                 self._looked[index] = looked
 
@@ -146,14 +136,27 @@ class Examination:
             self._outcomes[index] = not_examined(self._name(index), error, self.words, self._kind), None
         return None
 
-    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError:
+    def _readers(self, index: int) -> Sequence[DocumentReader]:
+        """The ways document number `index` is read in; none where it has its outcome without."""
+        read = self._unless_it_fails(index, self._read)
+        if isinstance(read, Refusal):
+            self._outcomes[index] = self._refused(index, read), None
+        elif isinstance(read, DocumentError):
+            self._outcomes[index] = refused(self._name(index), read, self.words, self._kind), None
+        elif read is not None:
+            return read
+        return ()
+
+    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError | Refusal:
         """Document number `index`, its tokens read under all keys; or why it is not, if there are others."""
         asked = self._asked(index)
         if asked is None:
             return read_document(self.request, index, self.selection.keys, self.backend)
-        if asked.failure is not None:
-            raise asked.failure
-        return asked.rows.readers if asked.too_long is None else asked.too_long
+        if asked.standing.refusal is not None:
+            return asked.standing.refusal
+        if isinstance(asked.unread, BaseException):
+            raise asked.unread
+        return asked.rows.readers if asked.unread is None else asked.unread
 
     def _asked(self, index: int) -> AskedDocument | None:
         return self.counted.documents[index] if self.counted else None
@@ -264,7 +267,7 @@ class Examination:
             )
         if asked is not None:
             if withheld is not None and result.verdict != "watermarked":
-                return self._refused(index, asked, withheld), None
+                return self._refused(index, withheld), None
             if finding is not None:
                 self._remember(asked, best, finding, readings, found=result.verdict == "watermarked")
             result = asked.described(result, before)
@@ -273,10 +276,10 @@ class Examination:
             result = self.finish(index, result, selection.skipped)
         return result, finding
 
-    def _refused(self, index: int, asked: AskedDocument, refusal: Refusal) -> DetectionResult:
-        if self.counted:
-            self.counted.reasons.append(refusal.reason)
-        return no_verdict(self._name(index), refusal, asked.rule, self.words, self._kind)
+    def _refused(self, index: int, refusal: Refusal) -> DetectionResult:
+        counted = cast(Counted, self.counted)
+        counted.reasons.append(refusal.reason)
+        return no_verdict(self._name(index), refusal, counted.rule, self.words, self._kind)
 
     def _remember(
         self, asked: AskedDocument, best: int, finding: Finding, readings: Readings, *, found: bool

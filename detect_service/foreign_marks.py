@@ -34,8 +34,7 @@ class ForeignFinding:
     """A document under one foreign key.
 
     Attributes:
-        how: whether the p-value is of the text as a whole or of its best passage.
-        log10_p: corrected for every hypothesis that was tried on the document.
+        log10_p: of the text as a whole or its best passage, corrected for all that was tried on the document.
         hypotheses: of this key.
         evidence: of the text, or of its best passage; its p-value counts nothing else.
         passages: those found, corrected likewise.
@@ -45,7 +44,6 @@ class ForeignFinding:
 
     key: ForeignKey
     version: ForeignVersion
-    how: How
     log10_p: float
     hypotheses: int
     evidence: ForeignEvidence
@@ -94,15 +92,13 @@ def foreign_findings(
                 replace(
                     best,
                     hypotheses=sum(one.hypotheses for one in tries),
-                    passages=_passages(tries, best.reader),
+                    passages=tuple(
+                        passage for one in tries if one.reader is best.reader for passage in one.passages
+                    ),
                     decision=shared_decision([one.decision for one in tries]),
                 )
             )
     return sorted(found, key=lambda one: one.log10_p)
-
-
-def _passages(tries: Sequence[ForeignFinding], reader: DocumentReader) -> tuple[Passage, ...]:
-    return tuple(found for one in tries if one.reader is reader for found in one.passages)
 
 
 def _tries(
@@ -140,9 +136,7 @@ def _tries(
             needed = version.mark.tokens_needed(limit - correction - math.log10(hypotheses))
             short = left < needed
             decision = Decision("too_short", needed) if short else Decision("not_detected", None)
-        yield ForeignFinding(
-            key, version, how, min(0.0, log10_p), hypotheses, evidence, found, reader, decision
-        )
+        yield ForeignFinding(key, version, min(0.0, log10_p), hypotheses, evidence, found, reader, decision)
 
 
 def shared_decision(decisions: Sequence[Decision]) -> Decision:

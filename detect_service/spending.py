@@ -104,7 +104,7 @@ class Spending:
             )
             for document, one in zip(request.inputs, documents, strict=True)
         ]
-        return Counted(asked, selection.own, told)
+        return Counted(asked, selection.own, self.ledger.rule, told)
 
     async def close(self, caller: Principal, counted: Counted) -> None:
         """Keeps what was said of passages whose rows are about to be spent; every answer is made by now."""
@@ -126,14 +126,13 @@ class Spending:
         made = partial(
             AskedDocument,
             rate=request.fpr,
-            rule=self.ledger.rule,
             is_searched=not isinstance(request, DirectRequest) or request.phase_of(document) == "any",
             told=told,
         )
         try:
             readers = read_document(request, index, keys, self.backend)
             if isinstance(readers, DocumentError):
-                return made(_NO_ROWS, _uncounted(_NO_ROWS), too_long=readers)
+                return made(_NO_ROWS, _uncounted(_NO_ROWS), unread=readers)
             rows = DocumentRows(readers, keys, self.ledger.row_seed)
             if document.text is not None:
                 return made(rows, _uncounted(rows), exact=b"text " + document.text.encode())
@@ -150,7 +149,7 @@ class Spending:
         except BaseException as error:
             if not is_fault(error):
                 raise
-            return made(_NO_ROWS, _uncounted(_NO_ROWS), failure=error)
+            return made(_NO_ROWS, _uncounted(_NO_ROWS), unread=error)
 
 
 def _uncounted(rows: DocumentRows, refusal: Refusal | None = None) -> Standing:

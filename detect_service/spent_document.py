@@ -108,32 +108,28 @@ class AskedDocument:
         rows: of all its readings.
         standing: what the ledger says of them.
         rate: the false positive rate that is asked at.
-        rule: what its caller may learn.
         is_searched: whether a passage is found wherever it begins: token ids may be read at one boundary.
         scope: 8 bytes that name keys and options, the rate left out, and whether it is a text.
         exact: the document, for whom asks again.
         reads_back: whether its token ids are those of the text that they spell; None: unknown, or a text.
-        failure: why it could not be read; it is raised where the document is answered.
-        too_long: that it was not read to its end, and counts for nothing.
+        unread: that it is too long; or why it could not be read, which is raised where it is answered.
         told: what is to be remembered of the documents of its request, as they are answered.
     """
 
     rows: DocumentRows
     standing: Standing
     rate: float
-    rule: AnswerRule
     is_searched: bool
     scope: bytes = b""
     exact: bytes = b""
     reads_back: bool | None = None
-    failure: BaseException | None = None
-    too_long: DocumentError | None = None
+    unread: BaseException | DocumentError | None = None
     told: Sequence[Memory] = ()
 
     @property
     def counts(self) -> bool:
         """Whether the ledger is asked about it."""
-        return self.failure is None and self.too_long is None and self.standing.refusal is None
+        return self.unread is None and self.standing.refusal is None
 
     @property
     def memories(self) -> list[Memory]:
@@ -277,12 +273,14 @@ class Counted:
 
     Attributes:
         keys: ours that they are tried with.
+        rule: what their caller may learn.
         memories: what is to be remembered of them, once they are answered.
         reasons: why some got no verdict.
     """
 
     documents: Sequence[AskedDocument]
     keys: Sequence[UnlockedKey]
+    rule: AnswerRule
     memories: list[Memory] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
 

@@ -10,20 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from ttmark.shared.schemas.extraction import FILE_KINDS
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One of several texts of a file: a mail of a mailbox, a row of a table.
-
-    Attributes:
-        problem: why it has no text, where it has none.
-    """
-
-    name: str
-    text: str = ""
-    problem: str | None = None
+from ttmark.shared.schemas.extraction import FILE_KINDS, ExtractedPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +24,7 @@ class Extraction:
 
     text: str
     encoding: str | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ExtractedPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,8 @@ import csv
 import io
 
 from ttmark.detect_service.extraction.encodings import decode
-from ttmark.detect_service.extraction.extraction import Extraction, Part, UnreadableFile
+from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
+from ttmark.shared.schemas.extraction import ExtractedPart
 
 
 def plain_text(content: bytes) -> Extraction:
@@ -46,9 +47,10 @@ def csv_text(content: bytes) -> Extraction:
         named = columns.index("id") if "id" in columns else None
         place = columns.index("text")
         parts = [
-            Part(
-                (row[named][:_LONGEST_NAME] if named is not None and named < len(row) else "") or str(number),
-                row[place],
+            ExtractedPart(
+                name=(row[named][:_LONGEST_NAME] if named is not None and named < len(row) else "")
+                or str(number),
+                text=row[place],
             )
             for number, row in enumerate(rows, 1)
             if place < len(row)

@@ -4,7 +4,7 @@ import base64
 import json
 
 from ttmark.detect_service.extraction.epub_text import epub_text
-from ttmark.detect_service.extraction.extraction import Extraction, Part, format_of
+from ttmark.detect_service.extraction.extraction import Extraction, format_of
 from ttmark.detect_service.extraction.html_text import html_text
 from ttmark.detect_service.extraction.mail_text import eml_text, mbox_text
 from ttmark.detect_service.extraction.office_text import docx_text, odt_text, rtf_text
@@ -41,8 +41,11 @@ def extract_text(filename: str, content: bytes) -> Extraction:
         found = _manifest_answer(content)
     else:
         found = _READERS[format_of(filename) if content.strip() else "text"](content)
-    parts = tuple(Part(_sendable(part.name), _sendable(part.text), part.problem) for part in found.parts)
-    return Extraction(_sendable(found.text), found.encoding, parts)
+    parts = [
+        part.model_copy(update={"name": _sendable(part.name), "text": _sendable(part.text)})
+        for part in found.parts
+    ]
+    return Extraction(_sendable(found.text), found.encoding, tuple(parts))
 
 
 def _manifest_answer(content: bytes) -> Extraction:

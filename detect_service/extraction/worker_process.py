@@ -22,10 +22,10 @@ from ttmark.detect_service.extraction.extraction import (
     Extraction,
     ExtractionLimits,
     LimitExceeded,
-    Part,
     Reason,
     UnreadableFile,
 )
+from ttmark.shared.schemas.extraction import ExtractedPart
 
 LONGEST_LINE = 4_096
 MANIFEST = ":manifest"
@@ -87,12 +87,12 @@ def answer_head(data: bytes) -> AnswerHead:
     return _ANSWER.validate_json(data, strict=True)
 
 
-def parts_bytes(parts: Sequence[Part]) -> bytes:
+def parts_bytes(parts: Sequence[ExtractedPart]) -> bytes:
     """Several texts."""
-    return json.dumps([asdict(part) for part in parts]).encode("ascii")
+    return json.dumps([part.model_dump() for part in parts]).encode("ascii")
 
 
-def read_parts(data: bytes) -> tuple[Part, ...]:
+def read_parts(data: bytes) -> tuple[ExtractedPart, ...]:
     """The texts in what a worker sent, which is not trusted.
 
     Raises:
@@ -101,7 +101,7 @@ def read_parts(data: bytes) -> tuple[Part, ...]:
     return _PARTS.validate_json(data, strict=True)
 
 
-_ANSWER, _PARTS = TypeAdapter(AnswerHead), TypeAdapter(tuple[Part, ...])
+_ANSWER, _PARTS = TypeAdapter(AnswerHead), TypeAdapter(tuple[ExtractedPart, ...])
 _MODULE = "ttmark.detect_service.extraction.worker"
 
 

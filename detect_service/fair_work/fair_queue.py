@@ -26,19 +26,6 @@ class Abandoned(BaseException):
     """Nobody waits for the result any more: no error, and nobody on the way may take it for one."""
 
 
-class Turns(Protocol):
-    """What a job asks for turns: the fair queue."""
-
-    def let_others_go_first(self, job: "Job") -> None:
-        """Ends the job's turn if its time is up, and waits for the next one."""
-
-    def leave(self, job: "Job") -> None:
-        """Ends the job's turn, although it goes on."""
-
-    def come_back(self, job: "Job") -> None:
-        """Waits for the next turn."""
-
-
 class LineName(NamedTuple):
     """Jobs of one line take turns among themselves, lines among each other."""
 
@@ -57,7 +44,7 @@ class Job:
     """
 
     def __init__(
-        self, turns: Turns, line: LineName, cost: float, work: Callable[[], Callable[[], None]]
+        self, turns: "FairQueue", line: LineName, cost: float, work: Callable[[], Callable[[], None]]
     ) -> None:
         self.line = line
         self.cost = cost
