@@ -33,7 +33,6 @@ class FixedKeys:
         return cls(sorted(keys, key=lambda key: key.key_id))
 
     def for_tenant(self, tenant: str) -> list[HeldKey]:
-        """The tenant's keys, ordered by id."""
         return [key for key in self.keys if key.tenant == tenant]
 
     def fingerprint(self, tenant: str) -> str:

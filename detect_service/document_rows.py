@@ -7,16 +7,13 @@ scores some of them, alignment and passages every one, numbered where it repeats
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.shared.keys.records import ForeignKey, HeldKey, UnlockedKey
-from ttmark.shared.limits.row_space import SPENT, Names, States
+from ttmark.shared.limits.row_space import Names
 from ttmark.shared.limits.spent_evidence import mixed
 from ttmark.shared.watermark.foreign import ForeignMark
 from ttmark.shared.watermark.pauses import pause
-from ttmark.shared.watermark.prf import key_lanes
-from ttmark.shared.watermark.redrawn import Redrawn
 
 _FACTOR = np.uint64(0xD6E8FEB86659FD93)
 
@@ -60,27 +57,9 @@ class DocumentRows:
         width = _row_tokens(key)[0]
         return self._named(index, key, width)[width - 1 :]
 
-    def states_of(self, states: States, names: Names) -> States:
-        """The states of some rows, from those of all [rows]."""
-        if not self.names.size:
-            return np.zeros(names.size, dtype=np.uint8)
-        found: States = states[np.searchsorted(self.names, names)]
-        return found
-
-    def redrawn(self, states: States, seed: bytes, key: UnlockedKey) -> list[Redrawn | None]:
-        """What of each reading is drawn from the null, by the question's own seed of 16 bytes."""
-        drawn: list[Redrawn | None] = []
-        for index in range(len(self.readers)):
-            rows = self.states_of(states, self.of_key(index, key)) >= SPENT
-            drawn.append(Redrawn(rows, key_lanes(seed)) if rows.any() else None)
-        return drawn
-
-    def spent_tokens(
-        self, states: States, reader: DocumentReader, key: ForeignKey, mark: ForeignMark
-    ) -> NDArray[np.bool_]:
-        """Tokens whose score under a foreign mark is spent [L]."""
-        names = self._named(self.readers.index(reader), key, mark.row_tokens)
-        return self.states_of(states, names) >= SPENT
+    def of_foreign_key(self, reader: DocumentReader, key: ForeignKey, mark: ForeignMark) -> Names:
+        """The rows that a foreign mark scores, one for each token [L]."""
+        return self._named(self.readers.index(reader), key, mark.row_tokens)
 
 
 def _row_tokens(key: HeldKey) -> list[int]:

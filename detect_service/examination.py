@@ -20,7 +20,7 @@ from ttmark.detect_service.document_reader import DocumentReader, read_document
 from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
 from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
 from ttmark.detect_service.key_selection import KeySelection
-from ttmark.detect_service.results import verdict_only, with_evidence
+from ttmark.detect_service.results import with_evidence
 from ttmark.detect_service.spent_document import AskedDocument, Counted
 from ttmark.detect_service.verdict import Decision, Finding, best_finding, best_reading, decide
 from ttmark.shared.byte_reading import ByteReading
@@ -328,13 +328,14 @@ class Examination:
     ) -> DetectionResult:
         # Which key came closest is evidence, which counts its tokens; everybody is told those of the first.
         first = (self.selection.own or self.selection.keys)[0]
-        return verdict_only(
-            self._name(index),
-            len(as_sent.token_ids(first)),
-            finding,
-            decision,
-            as_sent.normalization(undone=self.request.normalize),
-            self._kind,
+        return self._kind(
+            id=self._name(index),
+            verdict=decision.verdict,
+            tokens=len(as_sent.token_ids(first)),
+            hypotheses=finding.hypotheses if finding else 0,
+            tokens_needed=decision.tokens_needed,
+            tokens_typical=decision.tokens_typical,
+            normalization=as_sent.normalization(undone=self.request.normalize),
         )
 
     @property

@@ -116,7 +116,7 @@ def _tries(
     text = version.mark.read(tokens)
     left = tokens.size
     if asked is not None:
-        spent = asked.rows.spent_tokens(asked.standing.states, reader, key, version.mark)
+        spent = asked.spent_tokens(reader, key, version.mark)
         left -= int(np.count_nonzero(spent))
         text = text.keeping(~spent[text.positions])
     scored = text.positions.size

@@ -34,7 +34,6 @@ class MarkAnswer:
     model: str | None
 
     def stored(self) -> dict[str, Any]:
-        """As JSON values."""
         return asdict(self)
 
 

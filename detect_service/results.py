@@ -10,14 +10,13 @@ from pydantic import TypeAdapter
 
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.passages import block_scores, marked_passages
-from ttmark.detect_service.verdict import Decision, Finding, FoundSegment
+from ttmark.detect_service.verdict import Finding, FoundSegment
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import (
     BlockEvidence,
     DetectedKey,
     DetectionResponse,
     DetectionResult,
-    NormalizationReport,
     Segment,
 )
 from ttmark.shared.schemas.detection_combined import ReaderState
@@ -31,30 +30,6 @@ _EVIDENCE = TypeAdapter(list[BlockEvidence])
 # A p-value this far above the rate is more than chance usually gives, as long as it is that: log10.
 _WEAK_DECADES = 2.0
 _WEAKEST = -2.0
-
-
-def verdict_only(
-    document_id: str,
-    tokens: int,
-    finding: Finding | None,
-    decision: Decision,
-    normalization: NormalizationReport | None,
-    kind: type[DetectionResult] = DetectionResult,
-) -> DetectionResult:
-    """What the scope `detect` shows: the verdict, without any score.
-
-    Args:
-        tokens: of the text as it was sent: which reading is the best depends on the keys.
-    """
-    return kind(
-        id=document_id,
-        verdict=decision.verdict,
-        tokens=tokens,
-        hypotheses=finding.hypotheses if finding else 0,
-        tokens_needed=decision.tokens_needed,
-        tokens_typical=decision.tokens_typical,
-        normalization=normalization,
-    )
 
 
 def with_evidence(

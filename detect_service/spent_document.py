@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.document_rows import DocumentRows
 from ttmark.detect_service.verdict import Finding, typical_tokens
-from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.limits.row_space import SPENT, TURNING, WARM, AnswerRule, Names, Reason, Refusal
+from ttmark.shared.keys.records import ForeignKey, UnlockedKey
+from ttmark.shared.limits.row_space import SPENT, TURNING, WARM, AnswerRule, Names, Reason, Refusal, States
 from ttmark.shared.limits.spent_evidence import Keepsake, Standing, short
 from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, DocumentError
 from ttmark.shared.watermark.detectors.positions import position_scores
+from ttmark.shared.watermark.foreign import ForeignMark
 from ttmark.shared.watermark.prf import key_lanes
 from ttmark.shared.watermark.redrawn import Redrawn
 
@@ -52,14 +54,12 @@ class Memory:
     places: NDArray[np.uint32]
 
     def packed(self) -> Keepsake:
-        """As it is stored."""
         head = _HEAD.pack(self.found, self.rate, self.at, self.tokens, self.scope)
         packed = head + self.names.astype("<u4").tobytes() + self.places.astype("<u4").tobytes()
         return Keepsake(packed, self.names)
 
     @classmethod
     def opened(cls, packed: bytes) -> "Memory":
-        """What was stored."""
         rows = np.frombuffer(packed[_HEAD.size :], dtype="<u4").reshape(2, -1)
         found, rate, at, tokens, scope = _HEAD.unpack_from(packed)
         return cls(found, rate, at, tokens, scope, rows[0], rows[1])
@@ -138,8 +138,22 @@ class AskedDocument:
         return [one for one in [*opened, *self.told] if one.scope == self.scope]
 
     def redrawn(self, key: UnlockedKey) -> list[Redrawn | None]:
-        """The rows of each reading that are drawn from the null."""
-        return self.rows.redrawn(self.standing.states, self.standing.seed, key)
+        """The rows of each reading that are drawn from the null, by the question's own seed."""
+        drawn: list[Redrawn | None] = []
+        for index in range(len(self.rows.readers)):
+            rows = self._states_of(self.rows.of_key(index, key)) >= SPENT
+            drawn.append(Redrawn(rows, key_lanes(self.standing.seed)) if rows.any() else None)
+        return drawn
+
+    def spent_tokens(self, reader: DocumentReader, key: ForeignKey, mark: ForeignMark) -> NDArray[np.bool_]:
+        """Tokens whose score under a foreign mark is spent [L]."""
+        return self._states_of(self.rows.of_foreign_key(reader, key, mark)) >= SPENT
+
+    def _states_of(self, names: Names) -> States:
+        if not self.rows.names.size:
+            return np.zeros(names.size, dtype=np.uint8)
+        found: States = self.standing.states[np.searchsorted(self.rows.names, names)]
+        return found
 
     def found_before(self) -> Memory | None:
         """A passage that was found at the rate or a finer one, and that the document holds."""
@@ -161,7 +175,7 @@ class AskedDocument:
         for key in keys:
             for index, reader in enumerate(self.rows.readers):
                 names = self.rows.of_key(index, key)
-                spent_rows = self.rows.states_of(self.standing.states, names) >= SPENT
+                spent_rows = self._states_of(names) >= SPENT
                 places = np.flatnonzero(spent_rows & _first_of_equals(names))
                 if not places.size:
                     continue
@@ -180,10 +194,7 @@ class AskedDocument:
         """Of the key's rows, each once, how many are spent, in the reading where most are."""
         of_readings = [self.rows.of_key(index, key) for index in range(len(self.rows.readers))]
         return max(
-            (
-                int(np.count_nonzero(self.rows.states_of(self.standing.states, np.unique(names)) >= SPENT))
-                for names in of_readings
-            ),
+            (int(np.count_nonzero(self._states_of(np.unique(names)) >= SPENT)) for names in of_readings),
             default=0,
         )
 
@@ -203,7 +214,7 @@ class AskedDocument:
     ) -> tuple[Memory, Redrawn] | None:
         """What to remember of reading number `index`, if it is time for it; and all but that, to be drawn."""
         names = self.rows.of_key(index, key)
-        states = self.rows.states_of(self.standing.states, names)
+        states = self._states_of(names)
         asked = (states >= WARM) & (states < SPENT)
         places = np.flatnonzero(asked & _first_of_equals(names))[:MOST_ROWS]
         due = places.size if found else np.count_nonzero(states == TURNING)

@@ -102,7 +102,6 @@ class Finding:
 
     @property
     def z(self) -> float | None:
-        """The detector's z; None of those that have none."""
         return getattr(self.evidence, "z", None)
 
     @property

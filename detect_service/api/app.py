@@ -109,8 +109,8 @@ def create_detection_app(
                 metrics,
                 options.audit,
                 reader,
-                examiner=examiner,
-                spending=spending_of(allowance, backend),
+                examiner,
+                spending_of(allowance, backend),
             )
             worker = JobWorker(jobs, part_work, job_metrics, ready=lambda: all(readiness().checks.values()))
             work_of_jobs.append(worker.run)

@@ -66,7 +66,6 @@ def body_scopes(routers: Iterable[APIRouter]) -> dict[str, Scope]:
 
 
 def body_size(request: Request) -> int:
-    """Bytes of the body."""
     size: int = request.scope["state"].get(BODY_BYTES, 0)
     return size
 

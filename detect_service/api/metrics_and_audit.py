@@ -87,7 +87,6 @@ class Journal:
         self._verdicts: dict[str, int] = {}
 
     def keys(self, selection: KeySelection) -> None:
-        """These are tried."""
         numbers = selection.numbers
         self._keys = tuple(f"{key.key_id}/{one}" for key in selection.keys for one in numbers[key.key_id])
 
@@ -161,19 +160,15 @@ class WorkMetrics:
             self._refusals.labels(reason)
 
     def watch(self, depth: Callable[[], int]) -> None:
-        """Reads at each scrape how many jobs are in hand."""
         self._depth.set_function(depth)
 
     def started(self, waited_seconds: float) -> None:
-        """A job got its first turn."""
         self._waits.observe(waited_seconds)
 
     def abandoned(self) -> None:
-        """A job was given up: nobody waited for it."""
         self._abandoned.inc()
 
     def admitted(self, mode: str, blocks: int) -> None:
-        """A request may run."""
         self._blocks.labels(mode).inc(blocks)
 
     def refused(self, reason: str) -> None:

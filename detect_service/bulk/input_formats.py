@@ -63,7 +63,6 @@ class JsonLines:
         self.position = 0
 
     def rows(self, first: int) -> Iterator[InputRow]:
-        """The lines from number `first` on."""
         with self._path.open("rb") as file:
             number = 0
             while line := file.readline(LONGEST_ROW):
@@ -104,7 +103,6 @@ class CsvRows:
             raise BulkError(f"{path} has neither a column text nor token_ids")
 
     def rows(self, first: int) -> Iterator[InputRow]:
-        """The rows from number `first` on."""
         # What is not UTF-8 becomes a lone surrogate, which no row may hold: that row is at fault alone.
         with (
             self._path.open("rb") as raw,

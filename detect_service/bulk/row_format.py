@@ -102,7 +102,6 @@ COLUMNS = {
 
 
 def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict[str, Any]:
-    """The output row of an examined document."""
     row = error_row(number, row_id, None) | {name: getattr(result, name, None) for name in _OF_RESULT}
     if result.key:
         row |= {**_key(result.key), "profile": result.key.profile}

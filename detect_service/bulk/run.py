@@ -78,7 +78,6 @@ class Workers:
         self._pool.shutdown(cancel_futures=True)
 
     def submit(self, rows: Sequence[InputRow]) -> "Future[bytes]":
-        """Examines rows in some process."""
         try:
             return self._pool.submit(_examine, self.make, rows)
         except BrokenProcessPool:

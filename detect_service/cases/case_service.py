@@ -55,8 +55,6 @@ class _Content(BaseModel):
 
 
 class CaseService:
-    """Between the routes and the store."""
-
     def __init__(self, kept: KeptCases, audit: AuditSink, *, now: Callable[[], float] = time.time) -> None:
         self._kept = kept
         self._audit = audit
@@ -65,7 +63,6 @@ class CaseService:
 
     @property
     def case_bytes(self) -> int:
-        """Of the largest case that is kept."""
         return self._kept.case_bytes
 
     async def store(self, case: str, caller: Principal, request_id: str, key: str | None) -> StoredCase:

@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
-from ttmark.shared.schemas.extraction import FILE_KINDS, ExtractedPart
+from ttmark.shared.schemas.extraction import ENDINGS, FILE_KINDS, ExtractedPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +84,9 @@ class LimitExceeded(UnreadableFile):
 
 Format = Literal["text", "html", "docx", "odt", "rtf", "pdf", "epub", "eml", "mbox", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+_OTHER_NAMES: dict[str, Format] = {"txt": "text", "md": "text", "markdown": "text", "htm": "html"}
 FORMAT_OF_ENDING: Mapping[str, Format] = MappingProxyType(
-    {
-        ".txt": "text",
-        ".text": "text",
-        ".md": "text",
-        ".markdown": "text",
-        ".html": "html",
-        ".htm": "html",
-        ".docx": "docx",
-        ".odt": "odt",
-        ".rtf": "rtf",
-        ".pdf": "pdf",
-        ".epub": "epub",
-        ".eml": "eml",
-        ".mbox": "mbox",
-        ".csv": "csv",
-    }
+    {f".{ending}": _OTHER_NAMES.get(ending) or cast(Format, ending) for ending in ENDINGS}
 )
 OF_SEVERAL: frozenset[Format] = frozenset({"mbox", "csv"})
 """Formats of files that hold several texts."""

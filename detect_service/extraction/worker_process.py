@@ -69,12 +69,10 @@ def manifest_request(manifest: bytes, anchors: str | None) -> bytes:
 
 
 def line(head: FileHead | AnswerHead) -> bytes:
-    """The head as one line."""
     return json.dumps(asdict(head)).encode("ascii") + b"\n"
 
 
 def file_head(data: bytes) -> FileHead:
-    """The head in a line that `line` wrote."""
     return FileHead(**json.loads(data))
 
 
@@ -142,7 +140,6 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
         return self._process.pid
 
     async def read(self, filename: str, content: bytes) -> Extraction:
@@ -196,7 +193,6 @@ class WorkerProcess:
         return False
 
     def kill(self) -> None:
-        """Ends the process at once."""
         self._usable = False
         if self._process.returncode is None:
             with suppress(ProcessLookupError):

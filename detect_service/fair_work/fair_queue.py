@@ -80,7 +80,6 @@ class Job:
         self.check()
 
     def check(self) -> None:
-        """Raises Abandoned when nobody waits for the result."""
         if self.abandoned:
             raise Abandoned
 
@@ -110,18 +109,15 @@ class TenantLine:
         self._numbers = count()
 
     def charge(self, seconds: float) -> None:
-        """The line has had time of the workers."""
         self.clock += seconds / self._share
 
     def enter(self, job: Job) -> None:
-        """Takes a new job in hand."""
         self.jobs += 1
         self.cost += job.cost
         job.tag = self._done + job.cost
         self.wait(job)
 
     def wait(self, job: Job) -> None:
-        """Puts a job in hand back in line."""
         heapq.heappush(self._waiting, (job.tag, next(self._numbers), job))
 
     def next(self) -> Job | None:
@@ -134,13 +130,11 @@ class TenantLine:
 
     @property
     def has_waiting(self) -> bool:
-        """Whether a job waits for a turn."""
         while self._waiting and self._waiting[0][2].abandoned:
             heapq.heappop(self._waiting)
         return bool(self._waiting)
 
     def forget(self, job: Job) -> None:
-        """A job has ended or was given up."""
         self.jobs -= 1
         self.cost -= job.cost
         self._done += job.cost
@@ -161,7 +155,6 @@ class WorkLimits:
 
     @property
     def threads(self) -> int:
-        """How many workers there are."""
         return self.workers or max(1, usable_cores() - 1)
 
 
@@ -249,7 +242,6 @@ class FairQueue:
             raise
 
     def close(self) -> None:
-        """Takes no more jobs and gives up those in hand."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def let_others_go_first(self, job: Job) -> None:

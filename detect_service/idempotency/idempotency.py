@@ -194,8 +194,6 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """An entry as it lies in the store, and opened."""
-
     tenant: str
     name: str
     sealed: bytes

@@ -9,6 +9,7 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import structlog
@@ -178,16 +179,15 @@ MOST_CALLS = 9
 _PAUSE_SECONDS = 10.0
 
 
+@dataclass(frozen=True, slots=True)
 class JobCalls:
     """Calls webhooks, one of each tenant at a time. Every replica does it; each call is one replica's."""
 
-    def __init__(self, jobs: Jobs, metrics: JobMetrics, *, now: Callable[[], float] = time.time) -> None:
-        self._jobs = jobs
-        self._metrics = metrics
-        self._now = now
+    jobs: Jobs
+    metrics: JobMetrics
+    now: Callable[[], float] = time.time
 
     async def run(self) -> None:
-        """Goes on until it is cancelled."""
         await Turns("job_call", self._due, self._call).run()
 
     async def call_once(self) -> bool:
@@ -203,32 +203,31 @@ class JobCalls:
         return True
 
     async def _due(self, besides: Collection[str] = ()) -> DueCall | None:
-        return await self._jobs.store.next_call(self._now(), pause_seconds=_PAUSE_SECONDS, besides=besides)
+        return await self.jobs.store.next_call(self.now(), pause_seconds=_PAUSE_SECONDS, besides=besides)
 
     async def _call(self, due: DueCall) -> None:
         job_id = due.job.job_id
-        opened = await open_head(self._jobs.kek, job_id, due.job.head)
-        address, webhooks = opened.head.options.webhook, self._jobs.webhooks
+        opened = await open_head(self.jobs.kek, job_id, due.job.head)
+        address, webhooks = opened.head.options.webhook, self.jobs.webhooks
         body = (
             b'{"type":"job.finished","data":%b}' % status_of(due.job, opened.head).model_dump_json().encode()
         )
         taken = webhooks is not None and address is not None and await webhooks.call(address, job_id, body)
         outcome = "taken" if taken else "given_up" if due.attempt >= MOST_CALLS else "failed"
-        self._metrics.calls.labels(outcome).inc()
+        self.metrics.calls.labels(outcome).inc()
         if outcome != "failed":
-            await self._jobs.store.called(job_id)
+            await self.jobs.store.called(job_id)
 
 
+@dataclass(frozen=True, slots=True)
 class JobExpiry:
     """Every replica does it; each end is one replica's."""
 
-    def __init__(self, jobs: Jobs, metrics: JobMetrics, *, now: Callable[[], float] = time.time) -> None:
-        self._jobs = jobs
-        self._metrics = metrics
-        self._now = now
+    jobs: Jobs
+    metrics: JobMetrics
+    now: Callable[[], float] = time.time
 
     async def run(self) -> None:
-        """Goes on until it is cancelled."""
         await keep_expiring(self.expire, "ttmark.jobs", "job_expiry_failed")
 
     async def expire(self) -> None:
@@ -237,6 +236,6 @@ class JobExpiry:
         Raises:
             StoreUnavailable: the store is away.
         """
-        self._metrics.jobs.labels("expired").inc(await self._jobs.store.expire(self._now()))
-        await self._jobs.store.keys.expire(self._now())
-        self._metrics.waiting.set(await self._jobs.store.waiting())
+        self.metrics.jobs.labels("expired").inc(await self.jobs.store.expire(self.now()))
+        await self.jobs.store.keys.expire(self.now())
+        self.metrics.waiting.set(await self.jobs.store.waiting())

@@ -51,7 +51,6 @@ class JobSeal(Confidential):
         self._key = key
 
     def documents(self, part: int, documents: list[Document]) -> bytes:
-        """Seals the documents of a part."""
         plain = orjson.dumps([document.model_dump(exclude_none=True) for document in documents])
         return self._key.seal(plain, self._name(b"documents", part))
 
@@ -65,7 +64,6 @@ class JobSeal(Confidential):
         return [RefusedDocument.stored(document) for document in orjson.loads(plain)]
 
     def results(self, part: int, results: list[JobResult]) -> bytes:
-        """Seals the results of a part: their lines of JSON."""
         lines = b"\n".join(result.model_dump_json(exclude_none=True).encode() for result in results)
         return self._key.seal(lines, self._name(b"results", part))
 

@@ -60,7 +60,6 @@ class TtmarkDialect:
         self._model = model
 
     def question(self, texts: Sequence[str]) -> Question:
-        """See `Dialect`."""
         size = sum(len(text.encode()) for text in texts)
         most = _FRAME_BYTES + _TEXT_BYTES * len(texts) + _PART_BYTES * size
         body = {"model": self._model, "texts": list(texts)}

@@ -124,11 +124,9 @@ class CircuitBreaker:
         return True
 
     def succeeded(self) -> None:
-        """The peer has answered."""
         self._failures, self._rest, self._trying = 0, self._first_rest, False
 
     def failed(self) -> None:
-        """The peer has not answered as it should."""
         self._failures += 1
         if self.closed:
             return
@@ -194,11 +192,9 @@ class ReaderClient(Confidential):
 
     @property
     def up(self) -> bool:
-        """Whether the reader is thought to be well."""
         return self._breaker.closed
 
     async def aclose(self) -> None:
-        """Ends all connections."""
         await self._http.aclose()
 
     async def read(self, texts: Sequence[str]) -> list[ByteReading]:

@@ -86,7 +86,6 @@ class ReadsAlong:
         return found
 
     async def aclose(self) -> None:
-        """Ends all connections."""
         if self._client is not None:
             await self._client.aclose()
 

@@ -261,8 +261,6 @@ class NormalizedText:
 
 
 class TextNormalizer:
-    """Holds the tables of look-alike letters."""
-
     def __init__(self) -> None:
         self._look_alikes = str.maketrans(look_alike_letters())
         self._styled = str.maketrans(styled_letters())
