@@ -67,11 +67,11 @@ def create_detection_app(
     `public` is what everybody may ask; left out: nothing.
     `sign_in` says at which provider the console signs people in; left out: it takes tokens alone.
     """
-    desk = Admission(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
+    admission = Admission(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
     metrics = DetectionMetrics(options.registry)
     examiner = examiner or ManifestExaminer(None)
     reader = reader or ReadsAlong(None, options.registry)
-    options = replace(options, run_long=desk.run_long)
+    options = replace(options, run_long=admission.run_long)
     case_service = None
     if kept_cases is not None:
         case_service = CaseService(kept_cases, options.audit)
@@ -82,29 +82,31 @@ def create_detection_app(
         options = replace(options, lifespan=beside(options.lifespan, [queue_service.expire]))
     of_path: dict[str, HttpLimits] = {}
     routes = [
-        detection_router(backend, metrics, allowance, options.audit, desk, case_key, examiner, reader),
-        *case_routers(case_key, case_service, desk.run_long),
+        detection_router(backend, metrics, allowance, options.audit, admission, case_key, examiner, reader),
+        *case_routers(case_key, case_service, admission.run_long),
         public_key_router(case_key),
-        *queue_routers(queue_service, desk.run_long),
+        *queue_routers(queue_service, admission.run_long),
         keys_router(
             backend,
             options.limits,
             case_days=kept_cases.keep_days if kept_cases else None,
             queue_days=queue.keep_days if queue else None,
         ),
-        extraction_router(workers or ExtractionWorkers(), ExtractionMetrics(options.registry), desk.run_long),
+        extraction_router(
+            workers or ExtractionWorkers(), ExtractionMetrics(options.registry), admission.run_long
+        ),
         console_router(sign_in),
     ]
     if jobs is not None:
         job_metrics = JobMetrics(options.registry)
         job_service = JobService(jobs, backend, job_metrics, options.audit, allowance)
-        routes += job_routers(job_service, desk.run_long, desk.shorten)
+        routes += job_routers(job_service, admission.run_long, admission.shorten)
         work_of_jobs = [JobExpiry(jobs, job_metrics).run, JobCalls(jobs, job_metrics).run]
         if jobs.limits.workers:
             part_work = PartWork(
                 jobs,
                 backend,
-                desk.queue,
+                admission.queue,
                 job_metrics,
                 metrics,
                 options.audit,
@@ -119,7 +121,7 @@ def create_detection_app(
     if public is not None:
         signs = case_key is not None
         routes += public_routers(
-            public, backend, metrics, options.audit, desk, examiner, reader, signs_cases=signs
+            public, backend, metrics, options.audit, admission, examiner, reader, signs_cases=signs
         )
         of_path[PUBLIC_PATH] = public_limits(public, options.limits)
     limits = replace(options.limits, of_path=of_path)

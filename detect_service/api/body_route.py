@@ -3,7 +3,7 @@
 What the framework looks up anew for each request is known of these: a tenth of the time of a short one.
 """
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar, get_type_hints
 
@@ -53,6 +53,11 @@ def body_route(
             return handle
 
     return Route
+
+
+def json_answer(model: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """The model as it is: the framework would validate it a second time."""
+    return Response(model.model_dump_json(), status, headers, "application/json")
 
 
 def body_scopes(routers: Iterable[APIRouter]) -> dict[str, Scope]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from ttmark.detect_service.api.body_route import body_route, body_size
+from ttmark.detect_service.api.body_route import body_route, body_size, json_answer
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.idempotency.idempotency import DESCRIBED, idempotency_key
 from ttmark.detect_service.jobs.job_service import JobService
@@ -24,7 +24,7 @@ _PROBLEMS = (401, 403, 404, 422, 429, 503)
 
 
 def job_routers(
-    desk: JobService, run_long: RunLong, shorten: Callable[[Any], None] = lambda _: None
+    service: JobService, run_long: RunLong, shorten: Callable[[Any], None] = lambda _: None
 ) -> Sequence[APIRouter]:
     """The route that makes jobs, and those of a job; `run_long` does what is long off the event loop."""
     making = APIRouter(
@@ -42,18 +42,13 @@ def job_routers(
     async def create(body: JobRequest, caller: Caller, request: Request) -> Response:
         """Takes in a job. Its documents are answered as the mode's route would, when nobody else waits."""
         run, key = partial(run_long, request, body_size(request)), idempotency_key(request)
-        status = await desk.create(body, caller, request_id(request.scope), run, key)
-        return Response(
-            status.model_dump_json(),
-            status_code=202,
-            media_type="application/json",
-            headers={"Location": f"{JOBS_PATH}/{status.id}"},
-        )
+        status = await service.create(body, caller, request_id(request.scope), run, key)
+        return json_answer(status, 202, {"Location": f"{JOBS_PATH}/{status.id}"})
 
     @jobs.get("/{job_id}")
     async def status(job_id: JobId, caller: Caller) -> JobStatus:
         """How many documents of a job are answered."""
-        return await desk.status(job_id, caller)
+        return await service.status(job_id, caller)
 
     @jobs.get(
         "/{job_id}/results",
@@ -71,7 +66,7 @@ def job_routers(
         ] = "json",
     ) -> Response:
         """Results in the order of the documents, up to the first one without, while the job goes on too."""
-        lines, after, status = await desk.results(job_id, caller, offset, limit)
+        lines, after, status = await service.results(job_id, caller, offset, limit)
         if format == "jsonl":
             following = f"{JOBS_PATH}/{job_id}/results?offset={after}&limit={limit}&format=jsonl"
             headers = {} if after is None else {"Link": f'<{following}>; rel="next"'}
@@ -84,6 +79,6 @@ def job_routers(
     @jobs.delete("/{job_id}", status_code=204)
     async def delete(job_id: JobId, caller: Caller, request: Request) -> None:
         """Ends a job that goes on, and forgets its documents and results."""
-        await desk.delete(job_id, caller, request_id(request.scope))
+        await service.delete(job_id, caller, request_id(request.scope))
 
     return making, jobs

@@ -54,7 +54,7 @@ def detection_router(
     metrics: DetectionMetrics,
     allowance: DocumentAllowance | None,
     audit: AuditSink,
-    desk: Admission,
+    admission: Admission,
     case_key: CaseKey | None,
     examiner: ManifestExaminer,
     reader: ReadsAlong,
@@ -65,19 +65,19 @@ def detection_router(
         prefix="/v1/detect",
         tags=["detection"],
         responses=problems(404, *BODY_PROBLEMS),
-        route_class=body_route(Scope.DETECT, desk.run_long, desk.shorten),
+        route_class=body_route(Scope.DETECT, admission.run_long, admission.shorten),
     )
 
     async def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> Response:
-        body = await desk.sized(permitted(body, caller), caller, request)
+        body = await admission.sized(permitted(body, caller), caller, request)
         parts = await examiner.part(body, backend.label)
-        body = await desk.within_limits(parts.visible, caller, request)
+        body = await admission.within_limits(parts.visible, caller, request)
         selection = check_askable(body, caller, backend)
         counted = None
         if allowance is not None:
             await allowance.take(caller, len(body.inputs))
         if spending is not None and not caller.sees_evidence:
-            run = partial(desk.run_long, request, body_size(request))
+            run = partial(admission.run_long, request, body_size(request))
             counted = await spending.ask(body, mode, caller, selection, run)
         manifests = await examiner.examine(parts.texts, caller.tenant)
 
@@ -95,7 +95,7 @@ def detection_router(
             # Serialised here: the framework would validate the model a second time.
             return Response(response_json(response), media_type="application/json")
 
-        blocks, tokens = await desk.admit(mode, body, caller, selection), desk.tokens_of(body)
+        blocks, tokens = await admission.admit(mode, body, caller, selection), admission.tokens_of(body)
         reader_state = reader.state if isinstance(body, CombinedRequest) else "none"
         detection = Detection(
             body, caller, backend, identifier, journal, finish, counted, reader_state, words, selection
@@ -107,7 +107,7 @@ def detection_router(
         )
         began = time.perf_counter()
         answer = await answered(
-            detection, partial(desk.done, blocks, caller, request), reader, render, seconds
+            detection, partial(admission.done, blocks, caller, request), reader, render, seconds
         )
         if spending is not None and counted is not None:
             await spending.close(caller, counted)

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterator
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -20,22 +20,7 @@ _COLUMNS = ("id", "text", "token_ids")
 _BATCH_ROWS = 256
 
 
-class Source(Protocol):
-    """A file of rows.
-
-    Attributes:
-        total: what `position` reaches at the end.
-        position: how much of the file has been read: bytes of JSONL, rows of Parquet.
-    """
-
-    total: int
-    position: int
-
-    def rows(self, first: int) -> Iterator[InputRow]:
-        """The rows from number `first` on."""
-
-
-def open_source(path: Path) -> Source:
+def open_source(path: Path) -> "JsonLines | CsvRows | ParquetRows":
     """The file's reader, chosen by its ending.
 
     Raises:
@@ -55,7 +40,12 @@ def open_source(path: Path) -> Source:
 
 
 class JsonLines:
-    """One JSON object in each line; an empty line is a row without content."""
+    """One JSON object in each line; an empty line is a row without content.
+
+    Attributes:
+        total: what `position` reaches at the end.
+        position: how much of the file has been read: bytes, of Parquet rows.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
 from ttmark.detect_service.api.metrics_and_audit import JobMetrics
-from ttmark.detect_service.jobs.job_store import Claim, DueCall, JobRecord
+from ttmark.detect_service.jobs.job_store import Claim, DueCall
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.sealed_jobs import Jobs, open_head, status_of
 from ttmark.detect_service.kept_things import keep_expiring
@@ -26,18 +26,10 @@ _IDLE_SECONDS = 1.0
 _FAILED_SECONDS = 5.0
 
 
-class OfAJob(Protocol):
-    """Something that is to be done for a job."""
-
-    @property
-    def job(self) -> JobRecord:
-        """Says whose it is."""
+T = TypeVar("T", Claim, DueCall)
 
 
-T = TypeVar("T", bound=OfAJob)
-
-
-class Turns(Generic[T]):
+class TenantTurns(Generic[T]):
     """Takes things from a store and does them beside each other.
 
     Args:
@@ -124,7 +116,7 @@ class JobWorker:
 
     async def run(self) -> None:
         """Works until it is cancelled; parts that it had are then free at once, and as new."""
-        await Turns("job_work", self._claimed, self._hold, of_each=self._jobs.limits.workers).run()
+        await TenantTurns("job_work", self._claimed, self._hold, of_each=self._jobs.limits.workers).run()
 
     async def work_once(self) -> bool:
         """Works on one part, if there is one.
@@ -188,7 +180,7 @@ class JobCalls:
     now: Callable[[], float] = time.time
 
     async def run(self) -> None:
-        await Turns("job_call", self._due, self._call).run()
+        await TenantTurns("job_call", self._due, self._call).run()
 
     async def call_once(self) -> bool:
         """Tells of one finished job, if one is due.
