@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ttmark.detect_service.cascade import FIRST_SHARE, SECOND_SHARE
 from ttmark.detect_service.document_reader import DocumentReader
-from ttmark.detect_service.spent_document import AskedDocument
+from ttmark.detect_service.spent_document import SpentDocument
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.watermark.likelihood.evidence import ConversationEvidence, detect_conversation
@@ -31,7 +31,7 @@ class Message:
     """
 
     readers: Sequence[DocumentReader] = ()
-    asked: AskedDocument | None = None
+    asked: SpentDocument | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,8 +21,8 @@ from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, r
 from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.results import with_evidence
-from ttmark.detect_service.spent_document import AskedDocument, Counted
-from ttmark.detect_service.verdict import Decision, Finding, best_finding, best_reading, decide
+from ttmark.detect_service.spent_document import Counted, SpentDocument
+from ttmark.detect_service.verdict import Decision, Detector, Finding, best_finding, best_reading, decide
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import message
 from ttmark.shared.keys.records import UnlockedKey
@@ -43,9 +43,6 @@ from ttmark.shared.watermark.redrawn import Redrawn
 
 T = TypeVar("T")
 Outcome = tuple[DetectionResult, Finding | None]
-Spent = Callable[[UnlockedKey], Sequence[Redrawn | None]]
-
-
 Finish = Callable[[int, DetectionResult, Sequence[str]], DetectionResult]
 """Completes the result of document number so and so, of a request that skipped these keys."""
 
@@ -158,14 +155,13 @@ class Examination:
             raise asked.unread
         return asked.rows.readers if asked.unread is None else asked.unread
 
-    def _asked(self, index: int) -> AskedDocument | None:
+    def _asked(self, index: int) -> SpentDocument | None:
         return self.counted.documents[index] if self.counted else None
 
     def _look_at(self, readers: Sequence[DocumentReader], index: int) -> _Looked:
         cascade, request = self._has_two_steps(readers), self.request
-        finding = self._finding(
-            readers, self._spent(index), share=FIRST_SHARE if cascade else 1.0, readings={}
-        )
+        share = FIRST_SHARE if cascade else 1.0
+        finding = self._finding(readers, self._asked(index), share=share, readings={})
         to_be_read = (
             isinstance(request, CombinedRequest)
             and cascade
@@ -186,38 +182,38 @@ class Examination:
             and all(0 < len(reader.text) <= self.backend.most_read_characters for reader in readers)
         )
 
-    def _spent(self, index: int) -> Spent:
-        asked = self._asked(index)
-        return _nothing if asked is None else asked.redrawn
-
     def _finding(
-        self, readers: Sequence[DocumentReader], spent: Spent, *, share: float, readings: Readings
+        self,
+        readers: Sequence[DocumentReader],
+        asked: SpentDocument | None,
+        *,
+        share: float,
+        readings: Readings,
     ) -> tuple[int, Finding] | None:
         """The best finding of a document, and the way of reading that it is of."""
         findings = []
         others = self.selection.versions - len(self.selection.tries)
         for place, reader in enumerate(readers):
-            detector = detector_for(
-                self.request,
-                reader.document,
-                self.selection.versions * len(readers),
-                share=share,
-                secret=self.backend.draw_secret,
-                reading=partial(_reading, reader, readings),
-            )
-            found = best_finding(
-                reader.token_ids,
-                self.selection.tries,
-                detector,
-                others,
-                partial(_at, spent, place),
-            )
+            detector = self._detector(reader, len(readers), share, readings)
+            redrawn = partial(_redrawn, asked, place)
+            found = best_finding(reader.token_ids, self.selection.tries, detector, others, redrawn)
             if found is not None:
                 findings.append(found)
         return best_reading(findings, self.request.fpr) if findings else None
 
+    def _detector(self, reader: DocumentReader, ways: int, share: float, readings: Readings) -> Detector:
+        """For a document that is read in so many ways."""
+        return detector_for(
+            self.request,
+            reader.document,
+            self.selection.versions * ways,
+            share=share,
+            secret=self.backend.draw_secret,
+            reading=partial(_reading, reader, readings),
+        )
+
     def _both_steps(
-        self, looked: _Looked, spent: Spent, readings: Readings
+        self, looked: _Looked, asked: SpentDocument | None, readings: Readings
     ) -> tuple[tuple[int, Finding] | None, ReaderState]:
         if looked.finding is None or not self._has_two_steps(looked.readers):
             is_missed = self.reader == "down" and self._wants_a_reader
@@ -227,7 +223,7 @@ class Examination:
             return (best, without_reading(first)), "not_needed"
         if not all(reader.text in readings for reader in looked.readers):
             return (best, without_reading(first)), "down"
-        second = self._finding(looked.readers, spent, share=SECOND_SHARE, readings=readings)
+        second = self._finding(looked.readers, asked, share=SECOND_SHARE, readings=readings)
         if second is None:
             return looked.finding, "none"
         both = with_reading(first, second[1])
@@ -235,10 +231,10 @@ class Examination:
 
     def _outcome(self, looked: _Looked, readings: Readings, index: int) -> Outcome:
         request, selection, readers = self.request, self.selection, looked.readers
-        found, reader_state = self._both_steps(looked, self._spent(index), readings)
+        asked = self._asked(index)
+        found, reader_state = self._both_steps(looked, asked, readings)
         best, finding = (0, None) if found is None else found
         decision, withheld, before = decide(finding, request.fpr), None, None
-        asked = self._asked(index)
         if asked is not None and finding is not None and decision.verdict != "watermarked":
             before = asked.found_before()
             if before is not None:
@@ -282,7 +278,7 @@ class Examination:
         return no_verdict(self._name(index), refusal, counted.rule, self.words, self._kind)
 
     def _remember(
-        self, asked: AskedDocument, best: int, finding: Finding, readings: Readings, *, found: bool
+        self, asked: SpentDocument, best: int, finding: Finding, readings: Readings, *, found: bool
     ) -> None:
         """Keeps what was said of rows about to be spent: a finding, if any nine tenths of them suffice."""
         memories = self.counted.memories if self.counted else []
@@ -297,7 +293,7 @@ class Examination:
                     memories.append(kept[0])
 
     def _suffices(
-        self, asked: AskedDocument, index: int, finding: Finding, kept: Redrawn, readings: Readings
+        self, asked: SpentDocument, index: int, finding: Finding, kept: Redrawn, readings: Readings
     ) -> bool:
         """Whether what is kept of reading number `index` would be found by itself under the finding's key."""
         rows = asked.without_the_best_tenth(kept, finding, index)
@@ -306,15 +302,7 @@ class Examination:
         share = (
             (SECOND_SHARE if by_model else FIRST_SHARE) if self._has_two_steps(asked.rows.readers) else 1.0
         )
-        tries = self.selection.versions * len(asked.rows.readers)
-        detector = detector_for(
-            self.request,
-            reader.document,
-            tries,
-            share=share,
-            secret=self.backend.draw_secret,
-            reading=partial(_reading, reader, readings),
-        )
+        detector = self._detector(reader, len(asked.rows.readers), share, readings)
         own = [(key, version) for key, version in self.selection.tries if key is finding.key]
         others = self.selection.versions - len(own)
         alone = best_finding(reader.token_ids, own, detector, others, lambda _: rows)
@@ -358,10 +346,6 @@ def _reading(reader: DocumentReader, readings: Readings, key: UnlockedKey) -> Re
     return None if found is None else reader.reading(key, found)
 
 
-def _nothing(_: UnlockedKey) -> Sequence[Redrawn | None]:
-    """No row of either way of reading is spent."""
-    return (None, None)
-
-
-def _at(spent: Spent, place: int, key: UnlockedKey) -> Redrawn | None:
-    return spent(key)[place]
+def _redrawn(asked: SpentDocument | None, place: int, key: UnlockedKey) -> Redrawn | None:
+    """The rows of way of reading number `place` that are spent."""
+    return None if asked is None else asked.redrawn(key)[place]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.results import is_weak
-from ttmark.detect_service.spent_document import AskedDocument
+from ttmark.detect_service.spent_document import SpentDocument
 from ttmark.detect_service.verdict import Decision
 from ttmark.shared.keys.records import ForeignKey, ForeignVersion
 from ttmark.shared.schemas.detection import (
@@ -68,7 +68,7 @@ def foreign_findings(
     keys: Sequence[ForeignKey],
     readings: Sequence[DocumentReader],
     versions: int,
-    asked: AskedDocument | None = None,
+    asked: SpentDocument | None = None,
 ) -> list[ForeignFinding]:
     """What each version of each key says, the most surprising first.
 
@@ -108,7 +108,7 @@ def _tries(
     ways: Sequence[How],
     correction: float,
     limit: float,
-    asked: AskedDocument | None,
+    asked: SpentDocument | None,
 ) -> Iterator[ForeignFinding]:
     """One reading as a whole, and by its passages."""
     tokens = reader.token_ids(key)

@@ -15,7 +15,7 @@ from ttmark.detect_service.document_reader import read_document
 from ttmark.detect_service.document_rows import DocumentRows
 from ttmark.detect_service.failures import is_fault
 from ttmark.detect_service.key_selection import KeySelection, tokenizers_of
-from ttmark.detect_service.spent_document import AskedDocument, Counted, Memory, scope_of
+from ttmark.detect_service.spent_document import Counted, Memory, SpentDocument, scope_of
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.limits.allowances import DocumentAllowance
@@ -83,7 +83,7 @@ class Spending:
 
         told: list[Memory] = []
 
-        def read() -> list[AskedDocument]:
+        def read() -> list[SpentDocument]:
             return [
                 self._read(index, request, keys, tokenizers, told) for index in range(len(request.inputs))
             ]
@@ -119,12 +119,12 @@ class Spending:
         keys: Sequence[HeldKey],
         tokenizers: Sequence[TextTokenizer | None],
         told: Sequence[Memory],
-    ) -> AskedDocument:
+    ) -> SpentDocument:
         """Document number `index` before the ledger is asked about it."""
         pause()
         document = request.inputs[index]
         made = partial(
-            AskedDocument,
+            SpentDocument,
             rate=request.fpr,
             is_searched=not isinstance(request, DirectRequest) or request.phase_of(document) == "any",
             told=told,

@@ -101,7 +101,7 @@ _LONGER = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AskedDocument:
+class SpentDocument:
     """Read and counted.
 
     Attributes:
@@ -289,7 +289,7 @@ class Counted:
         reasons: why some got no verdict.
     """
 
-    documents: Sequence[AskedDocument]
+    documents: Sequence[SpentDocument]
     keys: Sequence[UnlockedKey]
     rule: AnswerRule
     memories: list[Memory] = field(default_factory=list)
