@@ -46,9 +46,9 @@ class ConversationExamination(Examination):
 
     request: CombinedRequest
     _messages: list[Message] = field(default_factory=list)
-    _first: GrownEvidence | None = None
+    _evidence: GrownEvidence | None = None
     _failed: DetectionResult | None = None
-    _to_be_read: bool = False
+    _is_to_be_read: bool = False
 
     def __post_init__(self) -> None:
         if not self.selection.tries:
@@ -66,20 +66,20 @@ class ConversationExamination(Examination):
         readers = [reader for one in self._messages for reader in one.readers]
         check_cost_of(self.request, readers, self.selection, self.backend)
         try:
-            self._first = grown_evidence(self._messages, self.selection.own, {})
+            self._evidence = grown_evidence(self._messages, self.selection.own, {})
         except BaseException as error:
             if not is_fault(error):
                 raise
             self._failed = not_examined(NAME, error, self.words, CombinedResult)
             return
-        self._to_be_read = self._shares_the_rate and conversation_may_be_read(
-            self._first.log10_p, self.request.fpr, self.request.reader
+        self._is_to_be_read = self._shares_the_rate and conversation_may_be_read(
+            self._evidence.log10_p, self.request.fpr, self.request.reader
         )
 
     @property
     def unread(self) -> list[str]:
         """Texts that a language model is to read, each once."""
-        return self._readable if self._to_be_read else []
+        return self._readable if self._is_to_be_read else []
 
     def outcomes(self, readings: Mapping[str, ByteReading]) -> list[tuple[DetectionResult, Finding | None]]:
         """The one result.
@@ -88,9 +88,9 @@ class ConversationExamination(Examination):
             readings: of those of the `unread` texts that could be read.
         """
         result = self._failed
-        if self._first is not None:
+        if self._evidence is not None:
             try:
-                result = self._made(self._first, readings)
+                result = self._made(self._evidence, readings)
             except BaseException as error:
                 if not is_fault(error):
                     raise
@@ -103,9 +103,9 @@ class ConversationExamination(Examination):
         evidence = first
         if self._shares_the_rate:
             second = None
-            if self._to_be_read and all(text in readings for text in self._readable):
+            if self._is_to_be_read and all(text in readings for text in self._readable):
                 second = grown_evidence(self._messages, self.selection.own, readings)
-            state = "read" if second else "down" if self._to_be_read else "not_needed"
+            state = "read" if second else "down" if self._is_to_be_read else "not_needed"
             evidence = first.with_reading(second)
         left_out = {index: result for index, (result, _) in self._outcomes.items()}
         made = ConversationResults(

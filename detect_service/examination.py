@@ -49,21 +49,8 @@ Finish = Callable[[int, DetectionResult, Sequence[str]], DetectionResult]
 Readings = Mapping[str, ByteReading]
 """What a language model says of texts."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Looked:
-    """A document after the first step.
-
-    Attributes:
-        readers: the ways it is read in.
-        finding: the best one without a language model, and the way of reading that it is of; None where no
-            key has a version to try.
-        to_be_read: whether a language model is to read it.
-    """
-
-    readers: Sequence[DocumentReader]
-    finding: tuple[int, Finding] | None
-    to_be_read: bool
+_Best = tuple[int, Finding]
+"""The best finding of a document, and the way of reading that it is of."""
 
 
 @dataclass(slots=True)
@@ -86,7 +73,9 @@ class Examination:
     finish: Finish | None = None
     counted: Counted | None = None
     words: Words = ENGLISH
-    _looked: dict[int, _Looked] = field(default_factory=dict)
+    _documents: dict[int, Sequence[DocumentReader]] = field(default_factory=dict)
+    _first: dict[int, _Best | None] = field(default_factory=dict)
+    _to_be_read: set[int] = field(default_factory=set)
     _outcomes: dict[int, Outcome] = field(default_factory=dict)
 
     def look(self) -> None:
@@ -97,18 +86,18 @@ class Examination:
         Raises:
             ServiceError: the only document is too long, or there is more work than a request may ask for.
         """
-        documents = {index: self._readers(index) for index in range(len(self.request.inputs))}
-        all_readers = [reader for readers in documents.values() for reader in readers]
+        for index in range(len(self.request.inputs)):
+            self._documents[index] = self._readers(index)
+        all_readers = [reader for readers in self._documents.values() for reader in readers]
         check_cost_of(self.request, all_readers, self.selection, self.backend)
-        for index, readers in documents.items():
-            looked = self._unless_it_fails(index, partial(self._look_at, readers)) if readers else None
-            if looked is not None:
-                self._looked[index] = looked
+        for index, readers in self._documents.items():
+            if readers:
+                self._unless_it_fails(index, self._look_at)
 
     @property
     def unread(self) -> list[str]:
         """Texts that a language model is to read, each once."""
-        documents = [one.readers for one in self._looked.values() if one.to_be_read]
+        documents = [self._documents[index] for index in sorted(self._to_be_read)]
         return list(dict.fromkeys(reader.text for readers in documents for reader in readers))
 
     def outcomes(self, readings: Readings) -> list[Outcome]:
@@ -117,8 +106,8 @@ class Examination:
         Args:
             readings: of those of the `unread` texts that could be read.
         """
-        for index, looked in self._looked.items():
-            outcome = self._unless_it_fails(index, partial(self._outcome, looked, readings))
+        for index in self._first:
+            outcome = self._unless_it_fails(index, partial(self._outcome, readings))
             if outcome is not None:
                 self._outcomes[index] = outcome
         return [self._outcomes[index] for index in range(len(self.request.inputs))]
@@ -158,17 +147,17 @@ class Examination:
     def _asked(self, index: int) -> SpentDocument | None:
         return self.counted.documents[index] if self.counted else None
 
-    def _look_at(self, readers: Sequence[DocumentReader], index: int) -> _Looked:
-        cascade, request = self._has_two_steps(readers), self.request
-        share = FIRST_SHARE if cascade else 1.0
-        finding = self._finding(readers, self._asked(index), share=share, readings={})
-        to_be_read = (
-            isinstance(request, CombinedRequest)
-            and cascade
-            and finding is not None
-            and may_be_read(finding[1], request.fpr, request.reader)
-        )
-        return _Looked(readers, finding, to_be_read)
+    def _look_at(self, index: int) -> None:
+        cascade, request = self._has_two_steps(self._documents[index]), self.request
+        found = self._finding(index, share=FIRST_SHARE if cascade else 1.0, readings={})
+        self._first[index] = found
+        if (
+            cascade
+            and found is not None
+            and isinstance(request, CombinedRequest)
+            and may_be_read(found[1], request.fpr, request.reader)
+        ):
+            self._to_be_read.add(index)
 
     @property
     def _wants_a_reader(self) -> bool:
@@ -182,20 +171,12 @@ class Examination:
             and all(0 < len(reader.text) <= self.backend.most_read_characters for reader in readers)
         )
 
-    def _finding(
-        self,
-        readers: Sequence[DocumentReader],
-        asked: SpentDocument | None,
-        *,
-        share: float,
-        readings: Readings,
-    ) -> tuple[int, Finding] | None:
-        """The best finding of a document, and the way of reading that it is of."""
-        findings = []
+    def _finding(self, index: int, *, share: float, readings: Readings) -> _Best | None:
+        findings, readers = [], self._documents[index]
         others = self.selection.versions - len(self.selection.tries)
         for place, reader in enumerate(readers):
             detector = self._detector(reader, len(readers), share, readings)
-            redrawn = partial(_redrawn, asked, place)
+            redrawn = partial(_redrawn, self._asked(index), place)
             found = best_finding(reader.token_ids, self.selection.tries, detector, others, redrawn)
             if found is not None:
                 findings.append(found)
@@ -212,27 +193,26 @@ class Examination:
             reading=partial(_reading, reader, readings),
         )
 
-    def _both_steps(
-        self, looked: _Looked, asked: SpentDocument | None, readings: Readings
-    ) -> tuple[tuple[int, Finding] | None, ReaderState]:
-        if looked.finding is None or not self._has_two_steps(looked.readers):
+    def _both_steps(self, index: int, readings: Readings) -> tuple[_Best | None, ReaderState]:
+        found, readers = self._first[index], self._documents[index]
+        if found is None or not self._has_two_steps(readers):
             is_missed = self.reader == "down" and self._wants_a_reader
-            return looked.finding, "down" if is_missed else "none"
-        best, first = looked.finding
-        if not looked.to_be_read:
+            return found, "down" if is_missed else "none"
+        best, first = found
+        if index not in self._to_be_read:
             return (best, without_reading(first)), "not_needed"
-        if not all(reader.text in readings for reader in looked.readers):
+        if not all(reader.text in readings for reader in readers):
             return (best, without_reading(first)), "down"
-        second = self._finding(looked.readers, asked, share=SECOND_SHARE, readings=readings)
+        second = self._finding(index, share=SECOND_SHARE, readings=readings)
         if second is None:
-            return looked.finding, "none"
+            return found, "none"
         both = with_reading(first, second[1])
         return (second[0] if both.evidence is second[1].evidence else best, both), "read"
 
-    def _outcome(self, looked: _Looked, readings: Readings, index: int) -> Outcome:
-        request, selection, readers = self.request, self.selection, looked.readers
+    def _outcome(self, readings: Readings, index: int) -> Outcome:
+        request, selection, readers = self.request, self.selection, self._documents[index]
         asked = self._asked(index)
-        found, reader_state = self._both_steps(looked, asked, readings)
+        found, reader_state = self._both_steps(index, readings)
         best, finding = (0, None) if found is None else found
         decision, withheld, before = decide(finding, request.fpr), None, None
         if asked is not None and finding is not None and decision.verdict != "watermarked":

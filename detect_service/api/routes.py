@@ -69,8 +69,8 @@ def detection_router(
     )
 
     async def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> Response:
-        body = await admission.sized(permitted(body, caller), caller, request)
-        parts = await examiner.part(body, backend.label)
+        sent = await admission.sized(permitted(body, caller), caller, request)
+        parts = await examiner.part(sent, backend.label)
         body = await admission.within_limits(parts.visible, caller, request)
         selection = check_askable(body, caller, backend)
         counted = None
@@ -83,7 +83,7 @@ def detection_router(
 
         journal, identifier = Journal(mode, metrics), request_id(request.scope)
         words = preferred_words(request.headers.get("accept-language"))
-        cases = Cases(parts.original, mode, case_key, identifier)
+        cases = Cases(sent, mode, case_key, identifier)
 
         def finish(index: int, result: DetectionResult, skipped_keys: Sequence[str]) -> DetectionResult:
             result = with_manifests_of(index, result, parts, manifests, words)

@@ -43,7 +43,7 @@ class ManifestExaminer:
     async def part(self, request: Request, label: Label | None) -> PartedRequest[Request]:
         """The request without its manifests, and without the label where that stands at an end."""
         if label is None and not any(may_hold_wrappers(document.text or "") for document in request.inputs):
-            return PartedRequest(request, request, {})
+            return PartedRequest(request, {})
         return await asyncio.to_thread(parted, request, label)
 
     async def examine(self, texts: dict[int, PartedText], owner: Hashable) -> Found:
