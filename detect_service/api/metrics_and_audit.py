@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -24,28 +25,23 @@ class DetectionMetrics:
     """Documents by mode and verdict, their lengths, hypotheses tried, p-values of what was not detected."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._documents = Counter(
-            "ttmark_detect_documents", "Documents examined.", ["mode", "verdict"], registry=registry
-        )
-        self._tokens = Histogram(
+        counter = partial(Counter, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        self._documents = counter("ttmark_detect_documents", "Documents examined.", ["mode", "verdict"])
+        self._tokens = histogram(
             "ttmark_detect_document_tokens",
             "Length of examined documents in tokens.",
             ["mode"],
             buckets=_LENGTH_BUCKETS,
-            registry=registry,
         )
-        self._hypotheses = Counter(
-            "ttmark_detect_hypotheses",
-            "Keys, versions and phases tried, over all documents.",
-            ["mode"],
-            registry=registry,
+        self._hypotheses = counter(
+            "ttmark_detect_hypotheses", "Keys, versions and phases tried, over all documents.", ["mode"]
         )
-        self._p_values = Histogram(
+        self._p_values = histogram(
             "ttmark_detect_not_detected_p_value",
             "P-values under the first key tried where nothing was found; flat while the null model holds.",
             ["mode"],
             buckets=_P_VALUE_BUCKETS,
-            registry=registry,
         )
 
         for mode in MODES:
@@ -128,6 +124,7 @@ class WorkMetrics:
     """Jobs in hand, how long they wait, what they cost, and those that were given up or refused."""
 
     def __init__(self, registry: CollectorRegistry, modes: tuple[str, ...]) -> None:
+        counter = partial(Counter, registry=registry)
         self._depth = Gauge(
             "ttmark_detect_queue_jobs", "Jobs of the workers, running and waiting.", registry=registry
         )
@@ -137,22 +134,14 @@ class WorkMetrics:
             buckets=_WAIT_BUCKETS,
             registry=registry,
         )
-        self._blocks = Counter(
-            "ttmark_detect_work_blocks",
-            "Estimated work of admitted requests, in hashed blocks.",
-            ["mode"],
-            registry=registry,
+        self._blocks = counter(
+            "ttmark_detect_work_blocks", "Estimated work of admitted requests, in hashed blocks.", ["mode"]
         )
-        self._abandoned = Counter(
-            "ttmark_detect_jobs_abandoned",
-            "Jobs given up because their client had left.",
-            registry=registry,
+        self._abandoned = counter(
+            "ttmark_detect_jobs_abandoned", "Jobs given up because their client had left."
         )
-        self._refusals = Counter(
-            "ttmark_detect_work_refusals",
-            "Requests refused for their work.",
-            ["reason"],
-            registry=registry,
+        self._refusals = counter(
+            "ttmark_detect_work_refusals", "Requests refused for their work.", ["reason"]
         )
         for mode in modes:
             self._blocks.labels(mode)
@@ -185,18 +174,13 @@ class JobMetrics:
     """Jobs by what became of them, documents by outcome, parts that were begun again, calls."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.jobs = Counter("ttmark_jobs", "Jobs, by what became of them.", ["event"], registry=registry)
-        self.documents = Counter(
-            "ttmark_job_documents", "Documents of jobs that were answered.", ["outcome"], registry=registry
+        counter = partial(Counter, registry=registry)
+        self.jobs = counter("ttmark_jobs", "Jobs, by what became of them.", ["event"])
+        self.documents = counter("ttmark_job_documents", "Documents of jobs that were answered.", ["outcome"])
+        self.repeated_parts = counter(
+            "ttmark_job_parts_repeated", "Parts that were begun again because their worker was gone."
         )
-        self.repeated_parts = Counter(
-            "ttmark_job_parts_repeated",
-            "Parts that were begun again because their worker was gone.",
-            registry=registry,
-        )
-        self.calls = Counter(
-            "ttmark_job_calls", "Attempts to tell that a job is finished.", ["outcome"], registry=registry
-        )
+        self.calls = counter("ttmark_job_calls", "Attempts to tell that a job is finished.", ["outcome"])
         self.waiting = Gauge(
             "ttmark_job_documents_waiting",
             "Documents of jobs without an answer, over all replicas.",
