@@ -10,7 +10,7 @@ from ttmark.detect_service.api.body_route import body_route, body_size, json_ans
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.cases.case_service import CaseService
 from ttmark.detect_service.cases.case_writer import content_hash, page_around
-from ttmark.detect_service.idempotency.idempotency import DESCRIBED, idempotency_key
+from ttmark.detect_service.idempotency.idempotency import IDEMPOTENCY_PARAMETER, idempotency_key
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.signed_file import CASE_START, Case, CaseKey, CaseRefused, case_page, verified_case
 from ttmark.shared.http.auth import require
@@ -61,7 +61,7 @@ def case_routers(key: CaseKey | None, service: CaseService | None, run_long: Run
         status_code=201,
         response_model=StoredCase,
         responses=problems(404, 409, *BODY_PROBLEMS),
-        openapi_extra=DESCRIBED,
+        openapi_extra=IDEMPOTENCY_PARAMETER,
     )
     async def store(body: CaseStoreRequest, caller: Caller, request: Request) -> Response:
         """Keeps a case of this service for the days that `GET /v1/keys` names."""

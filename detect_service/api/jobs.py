@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from ttmark.detect_service.api.body_route import body_route, body_size, json_answer
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.idempotency.idempotency import DESCRIBED, idempotency_key
+from ttmark.detect_service.idempotency.idempotency import IDEMPOTENCY_PARAMETER, idempotency_key
 from ttmark.detect_service.jobs.job_service import JobService
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
@@ -37,7 +37,7 @@ def job_routers(
         status_code=202,
         response_model=JobStatus,
         responses=problems(404, 409, *BODY_PROBLEMS),
-        openapi_extra=DESCRIBED,
+        openapi_extra=IDEMPOTENCY_PARAMETER,
     )
     async def create(body: JobRequest, caller: Caller, request: Request) -> Response:
         """Takes in a job. Its documents are answered as the mode's route would, when nobody else waits."""

@@ -16,7 +16,7 @@ from ttmark.detect_service.cases.case_store import (
     TenantStoreFull,
 )
 from ttmark.detect_service.idempotency.idempotency import Asked, Once
-from ttmark.detect_service.kept_things import event_of, keep_expiring, store_of
+from ttmark.detect_service.stored_records import event_of, keep_expiring, store_of
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import Forbidden, NotFound, TooManyRequests
 from ttmark.shared.schemas.cases import CaseText, StoredCase

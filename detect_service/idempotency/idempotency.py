@@ -27,7 +27,7 @@ from ttmark.shared.vault.key_store_errors import KeyStoreError
 HEADER = "Idempotency-Key"
 _LONGEST = 255
 _PATTERN = rf"[!-~]{{1,{_LONGEST}}}"
-DESCRIBED: dict[str, Any] = {
+IDEMPOTENCY_PARAMETER: dict[str, Any] = {
     "parameters": [
         {
             "name": HEADER,

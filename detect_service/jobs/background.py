@@ -18,7 +18,7 @@ from ttmark.detect_service.api.metrics_and_audit import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, DueCall
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.sealed_jobs import Jobs, open_head, status_of
-from ttmark.detect_service.kept_things import keep_expiring
+from ttmark.detect_service.stored_records import keep_expiring
 from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable
 
 TENANTS_AT_ONCE = 8

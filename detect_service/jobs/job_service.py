@@ -21,8 +21,8 @@ from ttmark.detect_service.jobs.sealed_jobs import (
     seal_head,
     status_of,
 )
-from ttmark.detect_service.kept_things import event_of, store_of
 from ttmark.detect_service.key_selection import check_askable, permitted
+from ttmark.detect_service.stored_records import event_of, store_of
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import NotFound, TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.languages.words import counted

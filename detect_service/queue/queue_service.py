@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict
 
-from ttmark.detect_service.kept_things import event_of, keep_expiring, store_of
 from ttmark.detect_service.queue.queue_store import KeptItem, QueueFull, QueueStore
+from ttmark.detect_service.stored_records import event_of, keep_expiring, store_of
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import Conflict, Forbidden, NotFound, TooManyRequests
 from ttmark.shared.schemas.cases import (
