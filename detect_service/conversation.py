@@ -25,7 +25,7 @@ from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import conversation_message
 from ttmark.shared.http.service_errors import Unprocessable
 from ttmark.shared.languages.words import Words
-from ttmark.shared.limits.row_space import Reason, Refusal
+from ttmark.shared.limits.row_space import Refusal
 from ttmark.shared.schemas.detection import CombinedRequest, DetectedKey, DetectionResult, DocumentError
 from ttmark.shared.schemas.detection_combined import CombinedResult, ConversationMessage, ReaderState
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
@@ -111,8 +111,6 @@ class ConversationExamination(Examination):
         made = ConversationResults(
             self.request, self.selection, self._messages, left_out, self.counted, self.words
         )
-        if self.counted is not None:
-            self.counted.reasons.extend(made.reasons(evidence))
         return made.result(evidence, state if self.shows_evidence else None)
 
     @property
@@ -171,27 +169,19 @@ class ConversationResults:
         if any(one.asked is not None and one.asked.reads_back is False for one in self.messages):
             changed["reads_back"] = False
         result = result.model_copy(update=changed)
-        if result.error is None:
-            result = result.model_copy(
-                update={"message": conversation_message(result, self.request.fpr, self.words)}
-            )
-        return result
-
-    def reasons(self, evidence: GrownEvidence) -> list[Reason]:
-        """Why there is no verdict of messages, or of the conversation."""
-        spent = None if self._is_found(evidence) else self._unseen()
-        return [] if spent is None else [spent.reason]
-
-    def _is_found(self, evidence: GrownEvidence) -> bool:
-        return evidence.log10_p <= math.log10(self.request.fpr)
+        if result.error is not None:
+            return result
+        message = conversation_message(result, self.request.fpr, self.words)
+        return result.model_copy(update={"message": message})
 
     def _verdict(self, evidence: GrownEvidence) -> CombinedResult:
         lengths = self._lengths
         facts: dict[str, Any] = {"id": NAME, "tokens": sum(lengths), "hypotheses": self._hypotheses}
-        if self._is_found(evidence):
+        if evidence.log10_p <= math.log10(self.request.fpr):
             return CombinedResult(verdict="watermarked", **facts)
         refusal = self._unseen()
         if refusal is not None and self.counted is not None:
+            self.counted.reasons.append(refusal.reason)
             return no_verdict(NAME, refusal, self.counted.rule, self.words, CombinedResult)  # type: ignore[return-value]
         withheld = sorted(self.left_out.values(), key=lambda one: one.verdict != "no_verdict")
         if withheld:
