@@ -15,8 +15,8 @@ from ttmark.detect_service.conversation_evidence import (
 )
 from ttmark.detect_service.cost import check_cost_of
 from ttmark.detect_service.document_reader import DocumentReader
+from ttmark.detect_service.documents_without_verdict import is_fault, no_verdict, not_examined
 from ttmark.detect_service.examination import Examination, name_of
-from ttmark.detect_service.failures import is_fault, no_verdict, not_examined
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.results import is_weak
 from ttmark.detect_service.spent_document import UNSEEN_SHARE, Counted

@@ -17,7 +17,7 @@ from ttmark.detect_service.cascade import (
 from ttmark.detect_service.cost import check_cost_of
 from ttmark.detect_service.detectors import detector_for
 from ttmark.detect_service.document_reader import DocumentReader, read_document
-from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
+from ttmark.detect_service.documents_without_verdict import is_fault, no_verdict, not_examined, refused
 from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.results import with_evidence

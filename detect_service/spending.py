@@ -13,7 +13,7 @@ import orjson
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.document_reader import read_document
 from ttmark.detect_service.document_rows import DocumentRows
-from ttmark.detect_service.failures import is_fault
+from ttmark.detect_service.documents_without_verdict import is_fault
 from ttmark.detect_service.key_selection import KeySelection, tokenizers_of
 from ttmark.detect_service.spent_document import Counted, Memory, SpentDocument, scope_of
 from ttmark.shared.access.scopes import Principal

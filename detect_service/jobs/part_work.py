@@ -12,8 +12,8 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import estimated_tokens
 from ttmark.detect_service.detection import Detection, answered
 from ttmark.detect_service.document_reader import sizes_to_read
+from ttmark.detect_service.documents_without_verdict import log_fault
 from ttmark.detect_service.examination import Finish
-from ttmark.detect_service.failures import log_fault
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
 from ttmark.detect_service.jobs.job_store import Claim, PartAnswer
 from ttmark.detect_service.jobs.sealed_jobs import JobHead, Jobs, open_head

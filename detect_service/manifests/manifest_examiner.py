@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from ttmark.detect_service.documents_without_verdict import is_fault
 from ttmark.detect_service.extraction import ExtractionBusy, ExtractionWorkers, UnreadableFile
-from ttmark.detect_service.failures import is_fault
 from ttmark.detect_service.manifests.manifest_stripping import PartedRequest, PartedText, Request, parted
 from ttmark.detect_service.manifests.signed_text import signed_span
 from ttmark.shared.detection_words import with_manifests

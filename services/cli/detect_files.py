@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ttmark.detect_service.failures import duration
+from ttmark.detect_service.documents_without_verdict import duration
 from ttmark.services.cli.files import shown
 from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
 from ttmark.services.cli.terminal import print_named
