@@ -11,9 +11,9 @@ from typing import Protocol
 
 from ttmark.detect_service.idempotency import idempotency_store
 from ttmark.detect_service.idempotency.idempotency_store import RedisKeys, RequestKeys
+from ttmark.detect_service.stored_records import SqliteRecords
 from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
 from ttmark.shared.vault.redis_connections import HASH_TAG
-from ttmark.shared.vault.sqlite_store import SqliteFile
 
 
 class TenantStoreFull(Exception):
@@ -92,11 +92,11 @@ CREATE TABLE IF NOT EXISTS cases (
 )
 
 
-class SqliteCases:
+class SqliteCases(SqliteRecords):
     """CaseStore in a `SqliteFile`."""
 
     def __init__(self, path: Path) -> None:
-        self._file = SqliteFile(f"case store {path}", path, _SCHEMA)
+        super().__init__("case store", path, _SCHEMA, "cases", "case_id")
         self.keys: RequestKeys = idempotency_store.SqliteKeys(self._file)
 
     async def keep(self, case: KeptCase, room: CaseRoom) -> None:
@@ -120,23 +120,8 @@ class SqliteCases:
 
     async def get(self, tenant: str, case_id: str) -> KeptCase | None:
         statement = "SELECT case_id, tenant, sealed, expires_at FROM cases WHERE tenant = ? AND case_id = ?"
-        row = await self._file.run(
-            lambda connection: connection.execute(statement, (tenant, case_id)).fetchone()
-        )
-        return KeptCase(*row) if row else None
-
-    async def delete(self, tenant: str, case_id: str) -> bool:
-        statement = "DELETE FROM cases WHERE tenant = ? AND case_id = ?"
-        return await self._file.change(
-            lambda connection: connection.execute(statement, (tenant, case_id)).rowcount == 1
-        )
-
-    async def expire(self, now: float) -> int:
-        statement = "DELETE FROM cases WHERE expires_at <= ?"
-        return await self._file.change(lambda connection: connection.execute(statement, (now,)).rowcount)
-
-    async def close(self) -> None:
-        await self._file.close()
+        rows = await self._rows(statement, tenant, case_id)
+        return KeptCase(*rows[0]) if rows else None
 
 
 _CASES = f"{HASH_TAG}:cases"
