@@ -19,7 +19,7 @@ from ttmark.shared.schemas.detection import (
     DetectionResponse,
     DetectionResult,
 )
-from ttmark.shared.schemas.detection_combined import CombinedResponse, CombinedResult
+from ttmark.shared.schemas.detection_combined import CombinedResponse
 
 T = TypeVar("T")
 
@@ -95,13 +95,13 @@ class Detection:
         if self._observer is not None:
             for result, finding in outcomes:
                 self._observer.document(result, finding)
-        results, skipped = [result for result, _ in outcomes], list(self._selection.skipped)
-        combined_results = [result for result in results if isinstance(result, CombinedResult)]
-        if isinstance(self._request, CombinedRequest):
-            return CombinedResponse(
-                results=combined_results, skipped_keys=skipped, request_id=self._request_id
-            )
-        return DetectionResponse(results=results, skipped_keys=skipped, request_id=self._request_id)
+        is_combined = isinstance(self._request, CombinedRequest)
+        kind: type[DetectionResponse] = CombinedResponse if is_combined else DetectionResponse
+        return kind(
+            results=[result for result, _ in outcomes],
+            skipped_keys=list(self._selection.skipped),
+            request_id=self._request_id,
+        )
 
 
 def detect(
