@@ -75,8 +75,11 @@ class Detection:
             request, principal.tenant, backend.keys, backend.tokenizers
         )
         more = backend, self._selection, principal.sees_evidence, reader, finish, counted, words
-        together = isinstance(request, CombinedRequest) and request.conversation
-        self._examination = (ConversationExamination if together else Examination)(request, *more)
+        self._examination: Examination
+        if isinstance(request, CombinedRequest) and request.conversation:
+            self._examination = ConversationExamination(request, *more)
+        else:
+            self._examination = Examination(request, *more)
 
     def look(self) -> list[str]:
         """Examines every document without a language model; the texts that one is to read.

@@ -78,7 +78,8 @@ class _Phase:
     def scores_under(self, watermark: Watermark, prf_key: bytes) -> NDArray[np.float64]:
         """The blocks' scores under one key [N]."""
         ((_, scores),) = self._scores(watermark, [prf_key])
-        return scores[0]
+        own: NDArray[np.float64] = scores[0]
+        return own
 
     def _scores(
         self, watermark: Watermark, pool: Sequence[bytes]

@@ -103,7 +103,7 @@ def _result_json(result: DetectionResult) -> bytes:
     """`result.model_dump_json()`, some of its blocks at a time."""
     if result.evidence is None:
         return result.model_dump_json().encode()
-    blocks = []
+    blocks: list[Any] = []
     for first in range(0, len(result.evidence), _BLOCKS):
         pause()
         blocks += _EVIDENCE.dump_python(result.evidence[first : first + _BLOCKS])
