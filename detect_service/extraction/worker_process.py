@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Self, cast
 
-from pydantic import NonNegativeInt, TypeAdapter
+from pydantic import ConfigDict, NonNegativeInt, TypeAdapter
 
 from ttmark.detect_service.extraction.extraction import (
     Extraction,
@@ -54,6 +54,8 @@ class AnswerHead:
         reason: None if there is a text.
         limit: whether the reason is a limit.
     """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     size: NonNegativeInt = 0
     several: bool = False
