@@ -26,7 +26,7 @@ _IDLE_SECONDS = 1.0
 _FAILED_SECONDS = 5.0
 
 
-T = TypeVar("T", Claim, DueCall)
+T = TypeVar("T", bound=Claim | DueCall)
 
 
 class TenantTurns(Generic[T]):
