@@ -1,9 +1,12 @@
 """What a request needs of the process: keys, tokenizers, limits."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+import orjson
 
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.shared.keys.records import HeldKey
@@ -16,6 +19,29 @@ class TenantKeys(Protocol):
 
     def for_tenant(self, tenant: str) -> Sequence[HeldKey]:
         """The tenant's keys, ordered by id."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedKeys:
+    """A `TenantKeys` over the keys of one moment, for a run that must not see them change."""
+
+    keys: Sequence[HeldKey]
+
+    @classmethod
+    def of(cls, keys: Iterable[HeldKey]) -> "FixedKeys":
+        """The keys in order of their ids."""
+        return cls(sorted(keys, key=lambda key: key.key_id))
+
+    def for_tenant(self, tenant: str) -> list[HeldKey]:
+        return [key for key in self.keys if key.tenant == tenant]
+
+    def fingerprint(self, tenant: str) -> str:
+        """Names the tenant's detectable versions, without their secrets."""
+        named = [
+            [key.key_id, key.profile.profile_id, [version.version for version in key.detectable]]
+            for key in self.for_tenant(tenant)
+        ]
+        return hashlib.sha256(orjson.dumps(named)).hexdigest()
 
 
 class TokenizerSet:

@@ -8,7 +8,7 @@ import math
 from dataclasses import replace
 from typing import Literal
 
-from ttmark.detect_service.pipeline import Finding
+from ttmark.detect_service.verdict import Finding
 
 FIRST_SHARE = 0.1
 SECOND_SHARE = 0.9

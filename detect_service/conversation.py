@@ -1,65 +1,61 @@
 """Several messages as one question: examined together, and answered with one result."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, cast
 
-from ttmark.detect_service.asked_document import Counted
-from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cascade import conversation_may_be_read
-from ttmark.detect_service.conversation_results import (
-    NAME,
-    ConversationResults,
+from ttmark.detect_service.conversation_evidence import (
     GrownEvidence,
     Message,
+    Try,
     grown_evidence,
+    tries_of,
 )
 from ttmark.detect_service.cost import check_cost_of
-from ttmark.detect_service.examination import Finish, name_of
-from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
-from ttmark.detect_service.pipeline import Finding
-from ttmark.detect_service.questions import KeySelection
-from ttmark.detect_service.reader import read_document
+from ttmark.detect_service.document_reader import DocumentReader
+from ttmark.detect_service.documents_without_verdict import is_fault, no_verdict, not_examined
+from ttmark.detect_service.examination import Examination, name_of
+from ttmark.detect_service.key_selection import KeySelection
+from ttmark.detect_service.results import is_weak
+from ttmark.detect_service.spent_document import UNSEEN_SHARE, Counted
+from ttmark.detect_service.verdict import Finding, Reach, typical_tokens, without_finding
 from ttmark.shared.byte_reading import ByteReading
+from ttmark.shared.detection_words import conversation_message
 from ttmark.shared.http.service_errors import Unprocessable
-from ttmark.shared.languages.words import ENGLISH, Words
+from ttmark.shared.languages.words import Words
+from ttmark.shared.limits.counting_filter import Refusal
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
     CombinedResult,
+    ConversationMessage,
+    DetectedKey,
     DetectionResult,
     DocumentError,
     ReaderState,
 )
-from ttmark.shared.watermark.interruption import pause
+from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
+
+NAME = "conversation"
 
 
 @dataclass(slots=True)
-class ConversationExamination:
-    """In place of an `Examination` where the documents are messages; it has one outcome.
+class ConversationExamination(Examination):
+    """An `Examination` where the documents are messages; it has one outcome.
 
     A message that is over a limit, fails, or gets no verdict is left out: what the others say counts, and
-    where that is no finding the conversation has no verdict either.
-
-    Attributes:
-        shows_evidence, reader, finish, counted, words: as there; `finish` adds nothing.
+    where that is no finding the conversation has no verdict either. `finish` adds nothing.
 
     Raises:
         Unprocessable: none of the keys is of this system, or can be detected with.
     """
 
     request: CombinedRequest
-    backend: DetectionBackend
-    selection: KeySelection
-    shows_evidence: bool
-    reader: Literal["none", "down", "up"] = "none"
-    finish: Finish | None = None
-    counted: Counted | None = None
-    words: Words = ENGLISH
     _messages: list[Message] = field(default_factory=list)
-    _left_out: dict[int, DetectionResult] = field(default_factory=dict)
-    _first: GrownEvidence | None = None
+    _evidence: GrownEvidence | None = None
     _failed: DetectionResult | None = None
-    _to_be_read: bool = False
+    _is_to_be_read: bool = False
 
     def __post_init__(self) -> None:
         if not self.selection.tries:
@@ -72,25 +68,25 @@ class ConversationExamination:
             ServiceError: the only message is too long, or there is more work than a request may ask for.
         """
         for index in range(len(self.request.inputs)):
-            pause()
-            self._messages.append(self._message(index))
+            readers = self._readers(index)
+            self._messages.append(Message(readers, self._asked(index)) if readers else Message())
         readers = [reader for one in self._messages for reader in one.readers]
         check_cost_of(self.request, readers, self.selection, self.backend)
         try:
-            self._first = grown_evidence(self._messages, self.selection.own, {})
+            self._evidence = grown_evidence(self._messages, self.selection.own, {})
         except BaseException as error:
             if not is_fault(error):
                 raise
             self._failed = not_examined(NAME, error, self.words, CombinedResult)
             return
-        self._to_be_read = self._has_two_steps and conversation_may_be_read(
-            self._first.log10_p, self.request.fpr, self.request.reader
+        self._is_to_be_read = self._shares_the_rate and conversation_may_be_read(
+            self._evidence.log10_p, self.request.fpr, self.request.reader
         )
 
     @property
     def unread(self) -> list[str]:
         """Texts that a language model is to read, each once."""
-        return self._readable if self._to_be_read else []
+        return self._readable if self._is_to_be_read else []
 
     def outcomes(self, readings: Mapping[str, ByteReading]) -> list[tuple[DetectionResult, Finding | None]]:
         """The one result.
@@ -99,9 +95,9 @@ class ConversationExamination:
             readings: of those of the `unread` texts that could be read.
         """
         result = self._failed
-        if self._first is not None:
+        if self._evidence is not None:
             try:
-                result = self._made(self._first, readings)
+                result = self._made(self._evidence, readings)
             except BaseException as error:
                 if not is_fault(error):
                     raise
@@ -109,18 +105,19 @@ class ConversationExamination:
         return [] if result is None else [(result, None)]
 
     def _made(self, first: GrownEvidence, readings: Mapping[str, ByteReading]) -> DetectionResult:
-        is_missed = self.reader == "down" and self.request.reader != "never"
+        is_missed = self.reader == "down" and self._wants_a_reader
         state: ReaderState = "down" if is_missed else "none"
         evidence = first
-        if self._has_two_steps:
+        if self._shares_the_rate:
             second = None
-            if self._to_be_read and all(text in readings for text in self._readable):
+            if self._is_to_be_read and all(text in readings for text in self._readable):
                 second = grown_evidence(self._messages, self.selection.own, readings)
-            state = "read" if second else "down" if self._to_be_read else "not_needed"
+            state = "read" if second else "down" if self._is_to_be_read else "not_needed"
             evidence = first.with_reading(second)
-        made = ConversationResults(self.request, self.selection, self._messages, self._left_out, self.words)
-        if self.counted is not None:
-            self.counted.reasons.extend(made.reasons(evidence))
+        left_out = {index: result for index, (result, _) in self._outcomes.items()}
+        made = ConversationResults(
+            self.request, self.selection, self._messages, left_out, self.counted, self.words
+        )
         return made.result(evidence, state if self.shows_evidence else None)
 
     @property
@@ -131,34 +128,151 @@ class ConversationExamination:
         return [text for text in dict.fromkeys(texts) if 0 < len(text) <= most]
 
     @property
-    def _has_two_steps(self) -> bool:
+    def _shares_the_rate(self) -> bool:
         """Known before any score is: whether the rate is shared with a second step."""
-        return self.reader == "up" and self.request.reader != "never" and bool(self._readable)
+        return self.reader == "up" and self._wants_a_reader and bool(self._readable)
 
-    def _message(self, index: int) -> Message:
-        name = name_of(self.request, index)
-        asked = self.counted.documents[index] if self.counted else None
-        try:
-            if self.finish is not None:  # raises what came up when manifests were set apart
-                empty = CombinedResult(id=name, verdict="not_detected", tokens=0, hypotheses=0)
-                self.finish(index, empty, self.selection.skipped)
-            if asked is None:
-                read = read_document(self.request, index, self.selection.keys, self.backend)
-            elif asked.standing.refusal is not None:
-                self._left_out[index] = no_verdict(
-                    name, asked.standing.refusal, asked.rule, self.words, CombinedResult
+    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError | Refusal:
+        if self.finish is not None:  # raises what came up when manifests were set apart
+            empty = CombinedResult(id=self._name(index), verdict="not_detected", tokens=0, hypotheses=0)
+            self.finish(index, empty, self.selection.skipped)
+        return Examination._read(self, index)
+
+    def _refused(self, index: int, refusal: Refusal) -> DetectionResult:
+        rule = cast(Counted, self.counted).rule
+        return no_verdict(self._name(index), refusal, rule, self.words, self._kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationResults:
+    """Of a request whose messages were read.
+
+    Attributes:
+        left_out: what messages would have been told that do not count, by their place.
+    """
+
+    request: CombinedRequest
+    selection: KeySelection
+    messages: Sequence[Message]
+    left_out: Mapping[int, DetectionResult]
+    counted: Counted | None
+    words: Words
+
+    def result(self, evidence: GrownEvidence, reader: ReaderState | None) -> CombinedResult:
+        """The result; its figures with the state of the reader alone."""
+        result = self._verdict(evidence)
+        found, shown = result.verdict == "watermarked", reader is not None
+        changed: dict[str, Any] = {"messages": self._messages(evidence, found=found, shown=shown)}
+        if shown and result.error is None:
+            log10_p = evidence.log10_p
+            changed |= {
+                "p_value": 10**log10_p,
+                "log10_p": log10_p,
+                "log10_e": evidence.log10_e,
+                "reader": reader,
+                "key": self._best_key(evidence) if found else None,
+                "weak": None if found else is_weak(log10_p, self.request.fpr),
+            }
+        if any(one.asked is not None and one.asked.reads_back is False for one in self.messages):
+            changed["reads_back"] = False
+        result = result.model_copy(update=changed)
+        if result.error is not None:
+            return result
+        message = conversation_message(result, self.request.fpr, self.words)
+        return result.model_copy(update={"message": message})
+
+    def _verdict(self, evidence: GrownEvidence) -> CombinedResult:
+        lengths = self._lengths
+        facts: dict[str, Any] = {"id": NAME, "tokens": sum(lengths), "hypotheses": self._hypotheses}
+        if evidence.log10_p <= math.log10(self.request.fpr):
+            return CombinedResult(verdict="watermarked", **facts)
+        refusal = self._unseen()
+        if refusal is not None and self.counted is not None:
+            self.counted.reasons.append(refusal.reason)
+            return no_verdict(NAME, refusal, self.counted.rule, self.words, CombinedResult)  # type: ignore[return-value]
+        withheld = sorted(self.left_out.values(), key=lambda one: one.verdict != "no_verdict")
+        if withheld:
+            return withheld[0].model_copy(update={"id": NAME})  # type: ignore[return-value]
+        # Each message pays for all keys by itself.
+        decision = without_finding(self._reach(tries=len(self._tries) ** len(lengths)), self.request.fpr)
+        return CombinedResult(verdict=decision.verdict, tokens_typical=decision.tokens_typical, **facts)
+
+    def _messages(self, evidence: GrownEvidence, *, found: bool, shown: bool) -> list[ConversationMessage]:
+        own, tries = log10_mean(evidence.of_keys, axis=1), self._tries
+        messages = []
+        for index, length in enumerate(self._lengths):
+            left_out = self.left_out.get(index)
+            best = tries[int(evidence.of_keys[index].argmax())] if found and own[index] > 0.0 else None
+            messages.append(
+                ConversationMessage(
+                    id=name_of(self.request, index),
+                    tokens=length,
+                    error=None if left_out is None else left_out.error,
+                    log10_e=float(evidence.grown[index]) if shown else None,
+                    key=_shown(best, alone=True) if shown and best else None,
                 )
-                return Message()
-            elif asked.failure is not None:
-                raise asked.failure
-            else:
-                read = asked.rows.readers if asked.too_long is None else asked.too_long
-        except BaseException as error:
-            if not is_fault(error):
-                raise
-            self._left_out[index] = not_examined(name, error, self.words, CombinedResult)
-            return Message()
-        if isinstance(read, DocumentError):
-            self._left_out[index] = refused(name, read, self.words, CombinedResult)
-            return Message()
-        return Message(read, asked)
+            )
+        return messages
+
+    def _best_key(self, evidence: GrownEvidence) -> DetectedKey:
+        """The version that explains the messages best; which key of its pool they have is theirs to say."""
+        columns: dict[tuple[str, int], list[int]] = {}
+        for column, (key, version, _) in enumerate(self._tries):
+            columns.setdefault((key.key_id, version.version), []).append(column)
+        best = max(
+            columns.values(),
+            key=lambda own: float(log10_mean(evidence.of_keys[:, own], axis=1).sum()),
+        )
+        return _shown(self._tries[best[0]], alone=False)
+
+    def _unseen(self) -> Refusal | None:
+        """Whether what is spent might be why nothing was found: nobody remembers what was said of it."""
+        asked = [one.asked for one in self.messages if one.asked is not None]
+        if not asked:
+            return None
+        target = math.log10(self.request.fpr)
+        usual = min(
+            typical_tokens(reach.watermark, target - math.log10(reach.correction))
+            for reach in self._reach(tries=len(self._tries))
+        )
+        for key in self.selection.own:
+            spent = [one.spent_rows(key) for one in asked]
+            if UNSEEN_SHARE * sum(spent) >= usual:
+                return Refusal("spent", max(one.standing.wait_seconds for one in asked))
+        return None
+
+    def _reach(self, tries: int) -> list[Reach]:
+        reaches = []
+        for key in {key.profile.profile_id: key for key in self.selection.own if key.detectable}.values():
+            watermark = key.profile.watermark()
+            width, size = watermark.context_width, watermark.block_size
+            tokens = [one.readers[0].token_ids(key).size for one in self.messages if one.readers]
+            positions = sum(max(0, count - width - size + 1) for count in tokens)
+            reaches.append(Reach(watermark, -(-positions // size), tries))
+        return reaches
+
+    @property
+    def _tries(self) -> list[Try]:
+        return tries_of(self.selection.own)
+
+    @property
+    def _hypotheses(self) -> int:
+        return len(self._tries) * max((len(one.readers) for one in self.messages), default=1)
+
+    @property
+    def _lengths(self) -> list[int]:
+        """Tokens of each message as it was sent; 0 of those that are left out."""
+        key = self.selection.own[0]
+        return [one.readers[0].token_ids(key).size if one.readers else 0 for one in self.messages]
+
+
+def _shown(made_with: Try, *, alone: bool) -> DetectedKey:
+    key, version, number = made_with
+    profile = key.profile
+    return DetectedKey(
+        key_id=key.key_id,
+        version=version.version,
+        profile=profile.profile_id,
+        pool_key=number if alone and profile.pool > 1 else None,
+        payload=number if alone and profile.payloads else None,
+    )

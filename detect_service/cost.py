@@ -6,12 +6,12 @@ blocks as well; `tests/integration/detect/cost_figures.py` measures how well tha
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.foreign_marks import hows
-from ttmark.detect_service.questions import KeySelection
-from ttmark.detect_service.reader import DocumentReader
+from ttmark.detect_service.key_selection import KeySelection
 from ttmark.shared.http.service_errors import TooMuchWork
 from ttmark.shared.keys.records import ForeignKey
 from ttmark.shared.schemas.detection import (
@@ -135,6 +135,21 @@ def _version_cost(
     def positions(tokens: int) -> int:
         return max(0, tokens - watermark.context_width - size + 1)
 
+    def decoyed(
+        document: float,
+        of_decoy: float,
+        needs: Callable[[int], bool],
+        more: Callable[[int], float] = lambda _: 0.0,
+    ) -> DocumentCost:
+        """Of scores at all positions, which are held against decoys where they need some."""
+
+        @cache
+        def cost(tokens: int) -> float:
+            decoys = of_decoy + draw if needs(positions(tokens)) else 0.0
+            return document + tokens * (keys * (1.0 + _ALIGN_TOKEN) + decoys) + more(tokens)
+
+        return lambda _, tokens: cost(tokens)
+
     match request:
         case DirectRequest():
             phases = [size if request.phase_of(document) == "any" else 1 for document in documents]
@@ -143,34 +158,19 @@ def _version_cost(
                 phases[index] * (tails * _tail(null, tokens // size) + keys * tokens / size)
             )
         case AlignedRequest():
-            beta = request.beta
-
-            @cache
-            def aligned_cost(tokens: int) -> float:
-                decoys = alignment.needs_decoys(watermark, beta, positions(tokens))
-                each = keys * (1.0 + _ALIGN_TOKEN) + (_DECOY_ALIGNMENTS + draw if decoys else 0.0)
-                return _DOCUMENT + tokens * each
-
-            return lambda _, tokens: aligned_cost(tokens)
+            return decoyed(
+                _DOCUMENT, _DECOY_ALIGNMENTS, partial(alignment.needs_decoys, watermark, request.beta)
+            )
         case LocalizedRequest(method="scan"):
-
-            @cache
-            def scan_cost(tokens: int) -> float:
-                decoys = localized.needs_decoys(watermark, "scan", positions(tokens))
-                each = keys * (1.0 + _ALIGN_TOKEN) + (_DECOY_SCANS + draw if decoys else 0.0)
-                return _DOCUMENT + tokens * each
-
-            return lambda _, tokens: scan_cost(tokens)
+            return decoyed(_DOCUMENT, _DECOY_SCANS, partial(localized.needs_decoys, watermark, "scan"))
         case LocalizedRequest():
+            needs = partial(localized.needs_decoys, watermark, "waterseeker")
 
-            @cache
-            def windows_cost(tokens: int) -> float:
-                decoys = localized.needs_decoys(watermark, "waterseeker", positions(tokens))
-                each = keys * (1.0 + _ALIGN_TOKEN) + (_DECOY_WINDOWS + draw if decoys else 0.0)
-                tails = keys * _WINDOW_TAILS + (DECOYS if decoys else 0)
-                return keys * _DOCUMENT_WINDOWS + tokens * each + tails * _tail(null, tokens // size)
+            def of_tails(tokens: int) -> float:
+                tails = keys * _WINDOW_TAILS + (DECOYS if needs(positions(tokens)) else 0)
+                return tails * _tail(null, tokens // size)
 
-            return lambda _, tokens: windows_cost(tokens)
+            return decoyed(keys * _DOCUMENT_WINDOWS, _DECOY_WINDOWS, needs, of_tails)
         case CombinedRequest():
             return lambda _, tokens: (
                 _LIKELIHOOD_DOCUMENT + tokens * (_LIKELIHOOD_TOKEN + keys * _LIKELIHOOD_KEY)

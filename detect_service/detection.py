@@ -3,20 +3,19 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, Protocol, TypeVar, cast
 
-from ttmark.detect_service.asked_document import Counted
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.conversation import ConversationExamination
 from ttmark.detect_service.examination import Examination, Finish, Readings
+from ttmark.detect_service.key_selection import KeySelection, select_keys
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.pipeline import Finding
-from ttmark.detect_service.questions import KeySelection, select_keys
+from ttmark.detect_service.spent_document import Counted
+from ttmark.detect_service.verdict import Finding
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
     CombinedResponse,
-    CombinedResult,
     DetectionRequest,
     DetectionResponse,
     DetectionResult,
@@ -75,8 +74,8 @@ class Detection:
         self._selection = selection or select_keys(
             request, principal.tenant, backend.keys, backend.tokenizers
         )
-        self._examination: Examination | ConversationExamination
         more = backend, self._selection, principal.sees_evidence, reader, finish, counted, words
+        self._examination: Examination
         if isinstance(request, CombinedRequest) and request.conversation:
             self._examination = ConversationExamination(request, *more)
         else:
@@ -99,13 +98,13 @@ class Detection:
         if self._observer is not None:
             for result, finding in outcomes:
                 self._observer.document(result, finding)
-        results, skipped = [result for result, _ in outcomes], list(self._selection.skipped)
-        combined_results = [result for result in results if isinstance(result, CombinedResult)]
-        if isinstance(self._request, CombinedRequest):
-            return CombinedResponse(
-                results=combined_results, skipped_keys=skipped, request_id=self._request_id
-            )
-        return DetectionResponse(results=results, skipped_keys=skipped, request_id=self._request_id)
+        is_combined = isinstance(self._request, CombinedRequest)
+        kind: type[DetectionResponse] = CombinedResponse if is_combined else DetectionResponse
+        return kind(
+            results=[result for result, _ in outcomes],
+            skipped_keys=list(self._selection.skipped),
+            request_id=self._request_id,
+        )
 
 
 def detect(

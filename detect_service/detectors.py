@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ttmark.detect_service.paper_detectors import aligned, direct, localized
-from ttmark.detect_service.pipeline import Detector, LikelihoodFigures, Tokens, Tried
-from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
+from ttmark.detect_service.verdict import Detector, Finding, Fired, KeyVersion, Reach, Tokens
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,
@@ -16,7 +17,7 @@ from ttmark.shared.schemas.detection import (
     Document,
     LocalizedRequest,
 )
-from ttmark.shared.watermark import corrected, detect_direct
+from ttmark.shared.watermark import detect_direct
 from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.likelihood.reading import Reading
@@ -66,14 +67,10 @@ def likelihood(
         reading: what a language model says of the document's tokens under a key; None: none read it.
     """
 
-    def look(
-        key: UnlockedKey,
-        versions: Sequence[UnlockedVersion],
-        tokens: Tokens,
-        redrawn: Redrawn | None = None,
-    ) -> list[Tried]:
+    def look(versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None) -> list[Finding]:
         pause()
-        watermark, pool = key.profile.watermark(), len(versions[0].prf_keys)
+        key, version = versions[0]
+        watermark, pool = key.profile.watermark(), len(version.prf_keys)
         step = math.log10(pool)
         test = LikelihoodTest(
             watermark,
@@ -83,24 +80,30 @@ def likelihood(
             secret=secret,
             spent=None if redrawn is None else redrawn.rows,
         )
-        found = test.under([prf_key for version in versions for prf_key in version.prf_keys])
-        first = detect_direct(watermark, versions[0].prf_keys[0], tokens).log10_p
-        tried = []
-        for start in range(0, len(found.of_keys), pool):
-            of_keys, p_of_keys = found.of_keys[start : start + pool], found.p_of_keys[start : start + pool]
-            own = np.minimum(0.0, p_of_keys + step)
-            fired = np.flatnonzero(own <= log10_limit)
-            tried.append(
-                Tried(
-                    LikelihoodFigures(corrected(float(p_of_keys.min()), pool), of_keys, found.scored, pool),
-                    first_log10_p=first,
-                    blocks=-(-found.positions // watermark.block_size),
-                    correction=pool,
-                    # Of equal p-values the one with the largest E.
-                    pool_key=int(np.lexsort((-of_keys, p_of_keys))[0]),
-                    fired=tuple(sorted(zip(own[fired].tolist(), fired.tolist(), strict=True))),
+        found = test.under([prf_key for _, version in versions for prf_key in version.prf_keys])
+        reach = Reach(watermark, -(-found.positions // watermark.block_size), pool)
+        first = detect_direct(watermark, version.prf_keys[0], tokens).log10_p
+        findings = []
+        for number, (key, version) in enumerate(versions):
+            own = slice(number * pool, (number + 1) * pool)
+            evidence = replace(found, of_keys=found.of_keys[own], p_of_keys=found.p_of_keys[own])
+            log10_p = np.minimum(0.0, evidence.p_of_keys + step)
+            near = np.flatnonzero(log10_p <= log10_limit)
+            fired = sorted(zip(log10_p[near].tolist(), near.tolist(), strict=True))
+            findings.append(
+                Finding(
+                    key,
+                    version,
+                    pool_key=evidence.best,
+                    fired=tuple(Fired(p_of_key, key, version, one) for p_of_key, one in fired),
+                    evidence=evidence,
+                    log10_p=evidence.log10_p,
+                    hypotheses=pool,
+                    reach=(reach,),
+                    null_log10_p=first,
+                    log10_e=evidence.log10_e,
                 )
             )
-        return tried
+        return findings
 
     return look

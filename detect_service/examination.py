@@ -4,9 +4,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
-from ttmark.detect_service.asked_document import AskedDocument, Counted
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cascade import (
     FIRST_SHARE,
@@ -17,12 +16,13 @@ from ttmark.detect_service.cascade import (
 )
 from ttmark.detect_service.cost import check_cost_of
 from ttmark.detect_service.detectors import detector_for
-from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
+from ttmark.detect_service.document_reader import DocumentReader, read_document
+from ttmark.detect_service.documents_without_verdict import is_fault, no_verdict, not_examined, refused
 from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
-from ttmark.detect_service.pipeline import Decision, Finding, best_finding, best_reading, decide
-from ttmark.detect_service.questions import KeySelection
-from ttmark.detect_service.reader import DocumentReader, read_document
-from ttmark.detect_service.results import verdict_only, with_evidence
+from ttmark.detect_service.key_selection import KeySelection
+from ttmark.detect_service.results import with_evidence
+from ttmark.detect_service.spent_document import Counted, SpentDocument
+from ttmark.detect_service.verdict import Decision, Detector, Finding, best_finding, best_reading, decide
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import message
 from ttmark.shared.keys.records import UnlockedKey
@@ -44,30 +44,14 @@ from ttmark.shared.watermark.null_replacement import Redrawn
 
 T = TypeVar("T")
 Outcome = tuple[DetectionResult, Finding | None]
-Spent = Callable[[UnlockedKey], Sequence[Redrawn | None]]
-
-
 Finish = Callable[[int, DetectionResult, Sequence[str]], DetectionResult]
 """Completes the result of document number so and so, of a request that skipped these keys."""
 
 Readings = Mapping[str, ByteReading]
 """What a language model says of texts."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Looked:
-    """A document after the first step.
-
-    Attributes:
-        readers: the ways it is read in.
-        finding: the best one without a language model, and the way of reading that it is of; None where no
-            key has a version to try.
-        to_be_read: whether a language model is to read it.
-    """
-
-    readers: Sequence[DocumentReader]
-    finding: tuple[int, Finding] | None
-    to_be_read: bool
+_Best = tuple[int, Finding]
+"""The best finding of a document, and the way of reading that it is of."""
 
 
 @dataclass(slots=True)
@@ -90,7 +74,9 @@ class Examination:
     finish: Finish | None = None
     counted: Counted | None = None
     words: Words = ENGLISH
-    _looked: dict[int, _Looked] = field(default_factory=dict)
+    _documents: dict[int, Sequence[DocumentReader]] = field(default_factory=dict)
+    _first: dict[int, _Best | None] = field(default_factory=dict)
+    _to_be_read: set[int] = field(default_factory=set)
     _outcomes: dict[int, Outcome] = field(default_factory=dict)
 
     def look(self) -> None:
@@ -101,28 +87,18 @@ class Examination:
         Raises:
             ServiceError: the only document is too long, or there is more work than a request may ask for.
         """
-        documents: dict[int, Sequence[DocumentReader]] = {}
         for index in range(len(self.request.inputs)):
-            asked = self._asked(index)
-            if asked is not None and asked.standing.refusal is not None:
-                self._outcomes[index] = self._refused(index, asked, asked.standing.refusal), None
-                continue
-            read = self._unless_it_fails(index, self._read)
-            if isinstance(read, DocumentError):
-                self._outcomes[index] = refused(self._name(index), read, self.words, self._kind), None
-            elif read is not None:
-                documents[index] = read
-        all_readers = [reader for readers in documents.values() for reader in readers]
+            self._documents[index] = self._readers(index)
+        all_readers = [reader for readers in self._documents.values() for reader in readers]
         check_cost_of(self.request, all_readers, self.selection, self.backend)
-        for index, readers in documents.items():
-            looked = self._unless_it_fails(index, partial(self._look_at, readers))
-            if looked is not None:
-                self._looked[index] = looked
+        for index, readers in self._documents.items():
+            if readers:
+                self._unless_it_fails(index, self._look_at)
 
     @property
     def unread(self) -> list[str]:
         """Texts that a language model is to read, each once."""
-        documents = [one.readers for one in self._looked.values() if one.to_be_read]
+        documents = [self._documents[index] for index in sorted(self._to_be_read)]
         return list(dict.fromkeys(reader.text for readers in documents for reader in readers))
 
     def outcomes(self, readings: Readings) -> list[Outcome]:
@@ -131,8 +107,8 @@ class Examination:
         Args:
             readings: of those of the `unread` texts that could be read.
         """
-        for index, looked in self._looked.items():
-            outcome = self._unless_it_fails(index, partial(self._outcome, looked, readings))
+        for index in self._first:
+            outcome = self._unless_it_fails(index, partial(self._outcome, readings))
             if outcome is not None:
                 self._outcomes[index] = outcome
         return [self._outcomes[index] for index in range(len(self.request.inputs))]
@@ -147,30 +123,42 @@ class Examination:
             self._outcomes[index] = not_examined(self._name(index), error, self.words, self._kind), None
         return None
 
-    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError:
+    def _readers(self, index: int) -> Sequence[DocumentReader]:
+        """The ways document number `index` is read in; none where it has its outcome without."""
+        read = self._unless_it_fails(index, self._read)
+        if isinstance(read, Refusal):
+            self._outcomes[index] = self._refused(index, read), None
+        elif isinstance(read, DocumentError):
+            self._outcomes[index] = refused(self._name(index), read, self.words, self._kind), None
+        elif read is not None:
+            return read
+        return ()
+
+    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError | Refusal:
         """Document number `index`, its tokens read under all keys; or why it is not, if there are others."""
         asked = self._asked(index)
         if asked is None:
             return read_document(self.request, index, self.selection.keys, self.backend)
-        if asked.failure is not None:
-            raise asked.failure
-        return asked.rows.readers if asked.too_long is None else asked.too_long
+        if asked.standing.refusal is not None:
+            return asked.standing.refusal
+        if isinstance(asked.unread, BaseException):
+            raise asked.unread
+        return asked.rows.readers if asked.unread is None else asked.unread
 
-    def _asked(self, index: int) -> AskedDocument | None:
+    def _asked(self, index: int) -> SpentDocument | None:
         return self.counted.documents[index] if self.counted else None
 
-    def _look_at(self, readers: Sequence[DocumentReader], index: int) -> _Looked:
-        cascade, request = self._has_two_steps(readers), self.request
-        finding = self._finding(
-            readers, self._spent(index), share=FIRST_SHARE if cascade else 1.0, readings={}
-        )
-        to_be_read = (
-            isinstance(request, CombinedRequest)
-            and cascade
-            and finding is not None
-            and may_be_read(finding[1], request.fpr, request.reader)
-        )
-        return _Looked(readers, finding, to_be_read)
+    def _look_at(self, index: int) -> None:
+        cascade, request = self._has_two_steps(self._documents[index]), self.request
+        found = self._finding(index, share=FIRST_SHARE if cascade else 1.0, readings={})
+        self._first[index] = found
+        if (
+            cascade
+            and found is not None
+            and isinstance(request, CombinedRequest)
+            and may_be_read(found[1], request.fpr, request.reader)
+        ):
+            self._to_be_read.add(index)
 
     @property
     def _wants_a_reader(self) -> bool:
@@ -184,59 +172,50 @@ class Examination:
             and all(0 < len(reader.text) <= self.backend.most_read_characters for reader in readers)
         )
 
-    def _spent(self, index: int) -> Spent:
-        asked = self._asked(index)
-        return _nothing if asked is None else asked.redrawn
-
-    def _finding(
-        self, readers: Sequence[DocumentReader], spent: Spent, *, share: float, readings: Readings
-    ) -> tuple[int, Finding] | None:
-        """The best finding of a document, and the way of reading that it is of."""
-        findings = []
+    def _finding(self, index: int, *, share: float, readings: Readings) -> _Best | None:
+        findings, readers = [], self._documents[index]
         others = self.selection.versions - len(self.selection.tries)
         for place, reader in enumerate(readers):
-            detector = detector_for(
-                self.request,
-                reader.document,
-                self.selection.versions * len(readers),
-                share=share,
-                secret=self.backend.draw_secret,
-                reading=partial(_reading, reader, readings),
-            )
-            found = best_finding(
-                reader.token_ids,
-                self.selection.tries,
-                detector,
-                others,
-                partial(_at, spent, place),
-            )
+            detector = self._detector(reader, len(readers), share, readings)
+            redrawn = partial(_redrawn, self._asked(index), place)
+            found = best_finding(reader.token_ids, self.selection.tries, detector, others, redrawn)
             if found is not None:
                 findings.append(found)
         return best_reading(findings, self.request.fpr) if findings else None
 
-    def _both_steps(
-        self, looked: _Looked, spent: Spent, readings: Readings
-    ) -> tuple[tuple[int, Finding] | None, ReaderState]:
-        if looked.finding is None or not self._has_two_steps(looked.readers):
+    def _detector(self, reader: DocumentReader, ways: int, share: float, readings: Readings) -> Detector:
+        """For a document that is read in so many ways."""
+        return detector_for(
+            self.request,
+            reader.document,
+            self.selection.versions * ways,
+            share=share,
+            secret=self.backend.draw_secret,
+            reading=partial(_reading, reader, readings),
+        )
+
+    def _both_steps(self, index: int, readings: Readings) -> tuple[_Best | None, ReaderState]:
+        found, readers = self._first[index], self._documents[index]
+        if found is None or not self._has_two_steps(readers):
             is_missed = self.reader == "down" and self._wants_a_reader
-            return looked.finding, "down" if is_missed else "none"
-        best, first = looked.finding
-        if not looked.to_be_read:
+            return found, "down" if is_missed else "none"
+        best, first = found
+        if index not in self._to_be_read:
             return (best, without_reading(first)), "not_needed"
-        if not all(reader.text in readings for reader in looked.readers):
+        if not all(reader.text in readings for reader in readers):
             return (best, without_reading(first)), "down"
-        second = self._finding(looked.readers, spent, share=SECOND_SHARE, readings=readings)
+        second = self._finding(index, share=SECOND_SHARE, readings=readings)
         if second is None:
-            return looked.finding, "none"
+            return found, "none"
         both = with_reading(first, second[1])
         return (second[0] if both.evidence is second[1].evidence else best, both), "read"
 
-    def _outcome(self, looked: _Looked, readings: Readings, index: int) -> Outcome:
-        request, selection, readers = self.request, self.selection, looked.readers
-        found, reader_state = self._both_steps(looked, self._spent(index), readings)
+    def _outcome(self, readings: Readings, index: int) -> Outcome:
+        request, selection, readers = self.request, self.selection, self._documents[index]
+        asked = self._asked(index)
+        found, reader_state = self._both_steps(index, readings)
         best, finding = (0, None) if found is None else found
         decision, withheld, before = decide(finding, request.fpr), None, None
-        asked = self._asked(index)
         if asked is not None and finding is not None and decision.verdict != "watermarked":
             before = asked.found_before()
             if before is not None:
@@ -265,7 +244,7 @@ class Examination:
             )
         if asked is not None:
             if withheld is not None and result.verdict != "watermarked":
-                return self._refused(index, asked, withheld), None
+                return self._refused(index, withheld), None
             if finding is not None:
                 self._remember(asked, best, finding, readings, found=result.verdict == "watermarked")
             result = asked.described(result, before)
@@ -274,13 +253,13 @@ class Examination:
             result = self.finish(index, result, selection.skipped)
         return result, finding
 
-    def _refused(self, index: int, asked: AskedDocument, refusal: Refusal) -> DetectionResult:
-        if self.counted:
-            self.counted.reasons.append(refusal.reason)
-        return no_verdict(self._name(index), refusal, asked.rule, self.words, self._kind)
+    def _refused(self, index: int, refusal: Refusal) -> DetectionResult:
+        counted = cast(Counted, self.counted)
+        counted.reasons.append(refusal.reason)
+        return no_verdict(self._name(index), refusal, counted.rule, self.words, self._kind)
 
     def _remember(
-        self, asked: AskedDocument, best: int, finding: Finding, readings: Readings, *, found: bool
+        self, asked: SpentDocument, best: int, finding: Finding, readings: Readings, *, found: bool
     ) -> None:
         """Keeps what was said of rows about to be spent: a finding, if any nine tenths of them suffice."""
         memories = self.counted.memories if self.counted else []
@@ -295,7 +274,7 @@ class Examination:
                     memories.append(kept[0])
 
     def _suffices(
-        self, asked: AskedDocument, index: int, finding: Finding, kept: Redrawn, readings: Readings
+        self, asked: SpentDocument, index: int, finding: Finding, kept: Redrawn, readings: Readings
     ) -> bool:
         """Whether what is kept of reading number `index` would be found by itself under the finding's key."""
         rows = asked.without_the_best_tenth(kept, finding, index)
@@ -304,15 +283,7 @@ class Examination:
         share = (
             (SECOND_SHARE if by_model else FIRST_SHARE) if self._has_two_steps(asked.rows.readers) else 1.0
         )
-        tries = self.selection.versions * len(asked.rows.readers)
-        detector = detector_for(
-            self.request,
-            reader.document,
-            tries,
-            share=share,
-            secret=self.backend.draw_secret,
-            reading=partial(_reading, reader, readings),
-        )
+        detector = self._detector(reader, len(asked.rows.readers), share, readings)
         own = [(key, version) for key, version in self.selection.tries if key is finding.key]
         others = self.selection.versions - len(own)
         alone = best_finding(reader.token_ids, own, detector, others, lambda _: rows)
@@ -326,13 +297,14 @@ class Examination:
     ) -> DetectionResult:
         # Which key came closest is evidence, which counts its tokens; everybody is told those of the first.
         first = (self.selection.own or self.selection.keys)[0]
-        return verdict_only(
-            self._name(index),
-            len(as_sent.token_ids(first)),
-            finding,
-            decision,
-            as_sent.normalization(undone=self.request.normalize),
-            self._kind,
+        return self._kind(
+            id=self._name(index),
+            verdict=decision.verdict,
+            tokens=len(as_sent.token_ids(first)),
+            hypotheses=finding.hypotheses if finding else 0,
+            tokens_needed=decision.tokens_needed,
+            tokens_typical=decision.tokens_typical,
+            normalization=as_sent.normalization(undone=self.request.normalize),
         )
 
     @property
@@ -355,10 +327,6 @@ def _reading(reader: DocumentReader, readings: Readings, key: UnlockedKey) -> Re
     return None if found is None else reader.reading(key, found)
 
 
-def _nothing(_: UnlockedKey) -> Sequence[Redrawn | None]:
-    """No row of either way of reading is spent."""
-    return (None, None)
-
-
-def _at(spent: Spent, place: int, key: UnlockedKey) -> Redrawn | None:
-    return spent(key)[place]
+def _redrawn(asked: SpentDocument | None, place: int, key: UnlockedKey) -> Redrawn | None:
+    """The rows of way of reading number `place` that are spent."""
+    return None if asked is None else asked.redrawn(key)[place]

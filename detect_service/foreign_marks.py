@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ttmark.detect_service.asked_document import AskedDocument
-from ttmark.detect_service.pipeline import Decision
-from ttmark.detect_service.reader import DocumentReader
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.results import is_weak
+from ttmark.detect_service.spent_document import SpentDocument
+from ttmark.detect_service.verdict import Decision
 from ttmark.shared.keys.records import ForeignKey, ForeignVersion
 from ttmark.shared.schemas.detection import (
     Basis,
@@ -40,8 +40,7 @@ class ForeignFinding:
     """A document under one foreign key.
 
     Attributes:
-        how: whether the p-value is of the text as a whole or of its best passage.
-        log10_p: corrected for every hypothesis that was tried on the document.
+        log10_p: of the text as a whole or its best passage, corrected for all that was tried on the document.
         hypotheses: of this key.
         evidence: of the text, or of its best passage; its p-value counts nothing else.
         passages: those found, corrected likewise.
@@ -51,7 +50,6 @@ class ForeignFinding:
 
     key: ForeignKey
     version: ForeignVersion
-    how: How
     log10_p: float
     hypotheses: int
     evidence: ForeignEvidence
@@ -76,7 +74,7 @@ def foreign_findings(
     keys: Sequence[ForeignKey],
     readings: Sequence[DocumentReader],
     versions: int,
-    asked: AskedDocument | None = None,
+    asked: SpentDocument | None = None,
 ) -> list[ForeignFinding]:
     """What each version of each key says, the most surprising first.
 
@@ -100,15 +98,13 @@ def foreign_findings(
                 replace(
                     best,
                     hypotheses=sum(one.hypotheses for one in tries),
-                    passages=_passages(tries, best.reader),
+                    passages=tuple(
+                        passage for one in tries if one.reader is best.reader for passage in one.passages
+                    ),
                     decision=shared_decision([one.decision for one in tries]),
                 )
             )
     return sorted(found, key=lambda one: one.log10_p)
-
-
-def _passages(tries: Sequence[ForeignFinding], reader: DocumentReader) -> tuple[Passage, ...]:
-    return tuple(found for one in tries if one.reader is reader for found in one.passages)
 
 
 def _tries(
@@ -118,7 +114,7 @@ def _tries(
     ways: Sequence[How],
     correction: float,
     limit: float,
-    asked: AskedDocument | None,
+    asked: SpentDocument | None,
 ) -> Iterator[ForeignFinding]:
     """One reading as a whole, and by its passages."""
     tokens = reader.token_ids(key)
@@ -126,7 +122,7 @@ def _tries(
     text = version.mark.read(tokens)
     left = tokens.size
     if asked is not None:
-        spent = asked.rows.spent_tokens(asked.standing.states, reader, key, version.mark)
+        spent = asked.spent_tokens(reader, key, version.mark)
         left -= int(np.count_nonzero(spent))
         text = text.keeping(~spent[text.positions])
     scored = text.positions.size
@@ -146,9 +142,7 @@ def _tries(
             needed = version.mark.tokens_needed(limit - correction - math.log10(hypotheses))
             short = left < needed
             decision = Decision("too_short", needed) if short else Decision("not_detected", None)
-        yield ForeignFinding(
-            key, version, how, min(0.0, log10_p), hypotheses, evidence, found, reader, decision
-        )
+        yield ForeignFinding(key, version, min(0.0, log10_p), hypotheses, evidence, found, reader, decision)
 
 
 def shared_decision(decisions: Sequence[Decision]) -> Decision:

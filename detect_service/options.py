@@ -16,6 +16,13 @@ from ttmark.shared.schemas.detection import (
 
 Mode = Literal["combined", "direct", "aligned", "localized"]
 
+_REQUESTS: dict[Mode, tuple[type[DetectionRequest], tuple[str, ...]]] = {
+    "combined": (CombinedRequest, ()),
+    "direct": (DirectRequest, ("phase",)),
+    "aligned": (AlignedRequest, ("beta",)),
+    "localized": (LocalizedRequest, ("method",)),
+}
+
 
 def route_of(mode: str) -> str:
     """The path that a mode is asked at."""
@@ -40,19 +47,11 @@ class DetectionOptions:
         Raises:
             pydantic.ValidationError: an option is out of range.
         """
-        keys = None if self.keys is None else list(self.keys)
-        match self.mode:
-            case "combined":
-                return CombinedRequest(inputs=documents, keys=keys, fpr=self.fpr, normalize=self.normalize)
-            case "direct":
-                return DirectRequest(
-                    inputs=documents, keys=keys, fpr=self.fpr, normalize=self.normalize, phase=self.phase
-                )
-            case "aligned":
-                return AlignedRequest(
-                    inputs=documents, keys=keys, fpr=self.fpr, normalize=self.normalize, beta=self.beta
-                )
-            case "localized":
-                return LocalizedRequest(
-                    inputs=documents, keys=keys, fpr=self.fpr, normalize=self.normalize, method=self.method
-                )
+        kind, own = _REQUESTS[self.mode]
+        return kind(
+            inputs=documents,
+            keys=None if self.keys is None else list(self.keys),
+            fpr=self.fpr,
+            normalize=self.normalize,
+            **{name: getattr(self, name) for name in own},
+        )

@@ -1,15 +1,14 @@
 """The paper's statistics, each as a mode of its own: direct, aligned and localized detection."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.pipeline import Detector, Tokens, Tried
-from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
+from ttmark.detect_service.verdict import Detector, Finding, Fired, FoundSegment, KeyVersion, Reach, Tokens
 from ttmark.shared.schemas.detection import Phase
 from ttmark.shared.watermark import DirectEvidence, LocalizedEvidence, Watermark, corrected, scored_positions
 from ttmark.shared.watermark.detectors.alignment import (
@@ -35,18 +34,13 @@ def direct(phase: Phase, log10_limit: float = -2.0) -> Detector:
         log10_limit: the corrected p-value within which a key of a pool counts as found.
     """
 
-    def look(
-        key: UnlockedKey,
-        versions: Sequence[UnlockedVersion],
-        tokens: Tokens,
-        redrawn: Redrawn | None = None,
-    ) -> list[Tried]:
-        watermark = key.profile.watermark()
+    def look(versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None) -> list[Finding]:
+        watermark = versions[0][0].profile.watermark()
         phases = [
             _Phase.of(watermark, tokens, redrawn, offset)
             for offset in range(watermark.block_size if phase == "any" else 1)
         ]
-        return [_direct(watermark, version.prf_keys, tokens, phases, log10_limit) for version in versions]
+        return [_direct(one, watermark, tokens, phases, log10_limit) for one in versions]
 
     return look
 
@@ -73,7 +67,21 @@ class _Phase:
         drawn = RowKeys.of([(redrawn, starts - watermark.context_width)])
         return cls(offset, starts, *context_and_block(watermark, tokens, starts), drawn)
 
-    def scores(
+    def totals(self, watermark: Watermark, pool: Sequence[bytes]) -> NDArray[np.float64]:
+        """The sum of the blocks' scores under each key [keys]."""
+        totals = np.zeros(len(pool))
+        for keys, scores in self._scores(watermark, pool):
+            pause()
+            totals[keys] = scores.sum(axis=1)
+        return totals
+
+    def scores_under(self, watermark: Watermark, prf_key: bytes) -> NDArray[np.float64]:
+        """The blocks' scores under one key [N]."""
+        ((_, scores),) = self._scores(watermark, [prf_key])
+        own: NDArray[np.float64] = scores[0]
+        return own
+
+    def _scores(
         self, watermark: Watermark, pool: Sequence[bytes]
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Some keys at a time, and the blocks' scores under them [keys, N]."""
@@ -81,33 +89,34 @@ class _Phase:
 
 
 def _direct(
-    watermark: Watermark, pool: Sequence[bytes], tokens: Tokens, phases: Sequence[_Phase], log10_limit: float
-) -> Tried:
+    made_with: KeyVersion, watermark: Watermark, tokens: Tokens, phases: Sequence[_Phase], log10_limit: float
+) -> Finding:
     """What the keys of one version say at the phases."""
-    tries, first = len(pool) * len(phases), 0.0
-    smallest: dict[int, tuple[float, int]] = {}  # of a key: p-value and phase
+    pool = made_with[1].prf_keys
+    tries, null_log10_p = len(pool) * len(phases), 0.0
+    found: list[tuple[float, int, int]] = []  # p-values, phases, and keys
     for phase in phases:
-        totals = np.zeros(len(pool))
-        for keys, scores in phase.scores(watermark, pool):
-            pause()
-            totals[keys] = scores.sum(axis=1)
+        totals = phase.totals(watermark, pool)
         p_value = partial(watermark.log10_p_value, blocks=phase.starts.size)
         if phase.offset == 0:
-            first = p_value(float(totals[0]))
-        for own, number in _falling(totals, p_value, tries, log10_limit):
-            smallest[number] = min((own, phase.offset), smallest.get(number, (math.inf, 0)))
-    best = min(smallest, key=lambda number: (smallest[number], number))
-    log10_p, offset = smallest[best]
-    phase = phases[offset]
-    (scores,) = (one[0] for _, one in phase.scores(watermark, [pool[best]]))
-    evidence = DirectEvidence.of_scores(watermark, tokens, phase.starts, scores, phase=offset, phases=1)
-    return Tried(
-        replace(evidence, log10_p=log10_p, hypotheses=tries),
-        first_log10_p=first,
-        blocks=max(one.starts.size for one in phases),
-        correction=tries,
+            null_log10_p = p_value(float(totals[0]))
+        found += [
+            (own, phase.offset, number) for own, number in _falling(totals, p_value, tries, log10_limit)
+        ]
+    found.sort()
+    log10_p, offset, best = found[0]
+    smallest = {number: own for own, _, number in reversed(found)}
+    starts, scores = phases[offset].starts, phases[offset].scores_under(watermark, pool[best])
+    evidence = DirectEvidence.of_scores(watermark, tokens, starts, scores, phase=offset, phases=1)
+    return Finding(
+        *made_with,
         pool_key=best,
-        fired=tuple(sorted((own, number) for number, (own, _) in smallest.items() if own <= log10_limit)),
+        fired=_fired(made_with, ((own, number) for number, own in smallest.items() if own <= log10_limit)),
+        evidence=replace(evidence, log10_p=log10_p, hypotheses=tries),
+        log10_p=log10_p,
+        hypotheses=tries,
+        reach=(Reach(watermark, max(one.starts.size for one in phases), tries),),
+        null_log10_p=null_log10_p,
     )
 
 
@@ -122,30 +131,24 @@ def aligned(beta: float, log10_limit: float = -2.0) -> Detector:
     """
     check_beta(beta)
 
-    def look(
-        key: UnlockedKey,
-        versions: Sequence[UnlockedVersion],
-        tokens: Tokens,
-        redrawn: Redrawn | None = None,
-    ) -> list[Tried]:
-        watermark = key.profile.watermark()
+    def look(versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None) -> list[Finding]:
+        watermark = versions[0][0].profile.watermark()
         rows = PositionRows.of(watermark, tokens, redrawn)
-        return [
-            _aligned(watermark, version.prf_keys, tokens, rows, beta, log10_limit) for version in versions
-        ]
+        return [_aligned(one, watermark, tokens, rows, beta, log10_limit) for one in versions]
 
     return look
 
 
 def _aligned(
+    made_with: KeyVersion,
     watermark: Watermark,
-    pool: Sequence[bytes],
     tokens: Tokens,
     rows: PositionRows,
     beta: float,
     log10_limit: float,
-) -> Tried:
+) -> Finding:
     """What the keys of one version say of a text's positions."""
+    pool = made_with[1].prf_keys
     totals = np.zeros(len(pool))
     if rows.positions:
         for keys, scores in rows.scores_under_each(watermark, pool, _ROWS):
@@ -154,13 +157,15 @@ def _aligned(
     found = _falling(totals, null, len(pool), log10_limit)
     log10_p, best = found[0]
     evidence = aligned_evidence(watermark, tokens, rows.positions, float(totals[best]), log10_p)
-    return Tried(
-        replace(evidence, hypotheses=len(pool)),
-        first_log10_p=null(float(totals[0])),
-        blocks=-(-rows.positions // watermark.block_size),
-        correction=len(pool),
+    return Finding(
+        *made_with,
         pool_key=best,
-        fired=tuple(one for one in found if one[0] <= log10_limit),
+        fired=_fired(made_with, (one for one in found if one[0] <= log10_limit)),
+        evidence=replace(evidence, hypotheses=len(pool)),
+        log10_p=log10_p,
+        hypotheses=len(pool),
+        reach=(Reach(watermark, -(-rows.positions // watermark.block_size), len(pool)),),
+        null_log10_p=null(float(totals[0])),
     )
 
 
@@ -171,32 +176,25 @@ def localized(method: Method, log10_e_limit: float = -2.0) -> Detector:
         log10_e_limit: of the corrected E-values of passages.
     """
 
-    def look(
-        key: UnlockedKey,
-        versions: Sequence[UnlockedVersion],
-        tokens: Tokens,
-        redrawn: Redrawn | None = None,
-    ) -> list[Tried]:
-        watermark = key.profile.watermark()
+    def look(versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None) -> list[Finding]:
+        watermark = versions[0][0].profile.watermark()
         rows = PositionRows.of(watermark, tokens, redrawn)
-        return [
-            _localized(watermark, version.prf_keys, tokens, rows, method, log10_e_limit)
-            for version in versions
-        ]
+        return [_localized(one, watermark, tokens, rows, method, log10_e_limit) for one in versions]
 
     return look
 
 
 def _localized(
+    made_with: KeyVersion,
     watermark: Watermark,
-    pool: Sequence[bytes],
     tokens: Tokens,
     rows: PositionRows,
     method: Method,
     log10_e_limit: float,
-) -> Tried:
+) -> Finding:
     """The passages of a text under the keys of one version."""
-    step, width = math.log10(len(pool)), watermark.context_width
+    pool, width = made_with[1].prf_keys, watermark.context_width
+    step = math.log10(len(pool))
     null = segment_null(watermark, method, pool[0], tokens, rows.positions)
     found: list[LocalizedEvidence] = []
     for _, scores in rows.scores_under_each(watermark, pool, _ROWS):
@@ -204,30 +202,33 @@ def _localized(
             pause()
             found.append(localized_evidence(watermark, tokens, own, method, log10_e_limit - step, null))
     best = min(range(len(found)), key=lambda number: found[number].log10_p)
+    log10_p = corrected(found[best].log10_p, len(pool))
     by_e_value = sorted(
         # Passages may share the context that the end of one reaches into, as under one key they may.
         (
-            replace(one, end=one.end - width, log10_e=one.log10_e + step, pool_key=number)
+            FoundSegment(one.start, one.end - width, one.log10_e + step, *made_with, number)
             for number, of_key in enumerate(found)
             for one in of_key.segments
         ),
         key=lambda one: one.log10_e,
     )
-    return Tried(
-        replace(
-            found[best],
-            log10_p=corrected(found[best].log10_p, len(pool)),
-            hypotheses=len(pool),
-            segments=tuple(replace(one, end=one.end + width) for one in disjoint(by_e_value)),
-        ),
-        first_log10_p=found[0].log10_p,
-        blocks=-(-rows.positions // watermark.block_size),
-        correction=len(pool),
+    strongest = [(one.segments[0].log10_e + step, number) for number, one in enumerate(found) if one.segments]
+    return Finding(
+        *made_with,
         pool_key=best,
-        fired=tuple(
-            sorted((one.segments[0].log10_e + step, key) for key, one in enumerate(found) if one.segments)
-        ),
+        fired=_fired(made_with, strongest),
+        evidence=replace(found[best], log10_p=log10_p, hypotheses=len(pool)),
+        log10_p=log10_p,
+        hypotheses=len(pool),
+        reach=(Reach(watermark, -(-rows.positions // watermark.block_size), len(pool)),),
+        null_log10_p=found[0].log10_p,
+        segments=tuple(replace(one, end=one.end + width) for one in disjoint(by_e_value)),
     )
+
+
+def _fired(made_with: KeyVersion, found: Iterable[tuple[float, int]]) -> tuple[Fired, ...]:
+    """Of corrected p-values or E-values, and numbers of keys."""
+    return tuple(Fired(own, *made_with, number) for own, number in sorted(found))
 
 
 def _falling(

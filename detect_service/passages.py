@@ -8,24 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.pipeline import Finding, FoundSegment, Tokens
+from ttmark.detect_service.verdict import Finding, FoundSegment, Tokens
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import MarkedShare
 from ttmark.shared.watermark import DirectEvidence, Watermark
 from ttmark.shared.watermark.detectors.alignment import alignment_path
 from ttmark.shared.watermark.detectors.block_scores import position_scores
-from ttmark.shared.watermark.detectors.segments import disjoint
 from ttmark.shared.watermark.likelihood.marked_passages import find_carried
 from ttmark.shared.watermark.likelihood.reading import Reading
 
-
-@dataclass(frozen=True, slots=True)
-class _Core:
-    """What surely belongs to a passage: tokens [start, end)."""
-
-    start: int
-    end: int
-    passage: FoundSegment
+Span = tuple[int, int]
 
 
 def marked_passages(
@@ -42,7 +34,7 @@ def marked_passages(
     Args:
         token_ids, reading: of the way of reading that the finding is of.
     """
-    found: list[_Core] = []
+    found: list[tuple[FoundSegment, Span]] = []  # with what surely belongs to it
     estimate = low = high = 0.0
     makers = [(one.key, one.version, one.pool_key) for one in finding.fired]
     for key, version, pool_key in makers or [(finding.key, finding.version, finding.pool_key)]:
@@ -52,24 +44,27 @@ def marked_passages(
         )
         step = math.log10(max(1, tokens.size * (tokens.size + 1) // 2) * finding.hypotheses)
         for one in carried.passages:
-            start, end = one.inner if one.inner[0] < one.inner[1] else (one.start, one.end)
-            passage = FoundSegment(one.start, one.end, step - one.log10_gain, key, version, pool_key)
-            found.append(_Core(start, end, passage))
+            core = one.inner if one.inner[0] < one.inner[1] else (one.start, one.end)
+            log10_e = step - one.log10_gain
+            found.append((FoundSegment(one.start, one.end, log10_e, key, version, pool_key), core))
         own_low, own_high = carried.share_interval
         estimate, low, high = estimate + carried.share, low + own_low, high + own_high
-    kept = disjoint(sorted(found, key=lambda one: one.passage.log10_e))
+    kept: list[tuple[FoundSegment, Span]] = []
+    for passage, (start, end) in sorted(found, key=lambda one: one[0].log10_e):
+        if all(end <= other_start or other_end <= start for _, (other_start, other_end) in kept):
+            kept.append((passage, (start, end)))
     estimate, high = min(1.0, estimate), min(1.0, high)
     share = MarkedShare(estimate=estimate, low=min(low, estimate), high=max(high, estimate))
-    return tuple(_meeting(sorted(kept, key=lambda one: one.start))), share
+    return tuple(_meeting(sorted(kept, key=lambda one: one[1]))), share
 
 
-def _meeting(cores: Sequence[_Core]) -> list[FoundSegment]:
+def _meeting(found: Sequence[tuple[FoundSegment, Span]]) -> list[FoundSegment]:
     """The passages of disjoint cores in order, none beyond where it meets the next."""
-    passages = [core.passage for core in cores]
-    for number, (core, after) in enumerate(itertools.pairwise(cores)):
-        before, passage = passages[number], after.passage
+    passages = [passage for passage, _ in found]
+    for number, ((_, core), (passage, after)) in enumerate(itertools.pairwise(found)):
+        before = passages[number]
         if before.end > passage.start:
-            meet = max(core.end, min(after.start, (before.end + passage.start) // 2))
+            meet = max(core[1], min(after[0], (before.end + passage.start) // 2))
             passages[number : number + 2] = replace(before, end=meet), replace(passage, start=meet)
     return passages
 

@@ -5,22 +5,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import orjson
 from pydantic import TypeAdapter
 
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.passages import block_scores, marked_passages
-from ttmark.detect_service.pipeline import Decision, Finding, FoundSegment, LikelihoodFigures
-from ttmark.detect_service.reader import DocumentReader
+from ttmark.detect_service.verdict import Finding, FoundSegment
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import (
     BlockEvidence,
     DetectedKey,
     DetectionResponse,
     DetectionResult,
-    NormalizationReport,
     ReaderState,
     Segment,
 )
 from ttmark.shared.watermark.interruption import pause
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
 from ttmark.shared.watermark.likelihood.reading import Reading
 
 # Answered blocks between two pauses.
@@ -29,31 +30,6 @@ _EVIDENCE = TypeAdapter(list[BlockEvidence])
 # A p-value this far above the rate is more than chance usually gives, as long as it is that: log10.
 _WEAK_DECADES = 2.0
 _WEAKEST = -2.0
-_NO_EVIDENCE = '"evidence":[]'
-
-
-def verdict_only(
-    document_id: str,
-    tokens: int,
-    finding: Finding | None,
-    decision: Decision,
-    normalization: NormalizationReport | None,
-    kind: type[DetectionResult] = DetectionResult,
-) -> DetectionResult:
-    """What the scope `detect` shows: the verdict, without any score.
-
-    Args:
-        tokens: of the text as it was sent: which reading is the best depends on the keys.
-    """
-    return kind(
-        id=document_id,
-        verdict=decision.verdict,
-        tokens=tokens,
-        hypotheses=finding.hypotheses if finding else 0,
-        tokens_needed=decision.tokens_needed,
-        tokens_typical=decision.tokens_typical,
-        normalization=normalization,
-    )
 
 
 def with_evidence(
@@ -76,7 +52,7 @@ def with_evidence(
     """
     found = result.verdict == "watermarked"
     combined: dict[str, Any] = {}
-    if isinstance(finding.evidence, LikelihoodFigures):
+    if isinstance(finding.evidence, LikelihoodEvidence):
         combined = {"log10_e": finding.log10_e, "reader": reader_state}
         passages: tuple[FoundSegment, ...] = ()
         if found:
@@ -99,7 +75,7 @@ def with_evidence(
             "p_value": 10**finding.log10_p,
             "log10_p": finding.log10_p,
             "z": finding.z,
-            "scored_blocks": finding.evidence.scored_blocks,
+            "scored_blocks": finding.scored_blocks,
             "key": _shown_key(finding, alone=fired < 2) if found else None,
             "pool_keys_found": fired if found and finding.key.profile.pool > 1 else None,
             "segments": None if segments is None else [_shown_segment(s, reader) for s in segments],
@@ -116,25 +92,23 @@ def is_weak(log10_p: float, fpr: float) -> bool:
 
 def response_json(response: DetectionResponse) -> bytes:
     """`response.model_dump_json()`, a document at a time."""
-    head, _, tail = response.model_copy(update={"results": []}).model_dump_json().partition("[]")
     results = []
     for result in response.results:
         pause()
-        results.append(_result_json(result))
-    return f"{head}[{','.join(results)}]{tail}".encode()
+        results.append(orjson.Fragment(_result_json(result)))
+    return orjson.dumps({"results": results, **response.model_dump(exclude={"results"})})
 
 
-def _result_json(result: DetectionResult) -> str:
+def _result_json(result: DetectionResult) -> bytes:
     """`result.model_dump_json()`, some of its blocks at a time."""
-    if result.evidence is None or len(result.evidence) <= _BLOCKS:
-        return result.model_dump_json()
-    parts = []
+    if result.evidence is None:
+        return result.model_dump_json().encode()
+    blocks: list[Any] = []
     for first in range(0, len(result.evidence), _BLOCKS):
         pause()
-        parts.append(_EVIDENCE.dump_json(result.evidence[first : first + _BLOCKS])[1:-1].decode())
-    # Quotes inside of strings are escaped: this stands where it is written and nowhere else.
-    head, name, tail = result.model_copy(update={"evidence": []}).model_dump_json().partition(_NO_EVIDENCE)
-    return f"{head}{name[:-1]}{','.join(parts)}]{tail}"
+        blocks += _EVIDENCE.dump_python(result.evidence[first : first + _BLOCKS])
+    fields = result.model_copy(update={"evidence": []}).model_dump(mode="json")
+    return orjson.dumps(fields | {"evidence": blocks})
 
 
 def _shown_key(made_with: Finding | FoundSegment, *, alone: bool) -> DetectedKey:

@@ -1,17 +1,8 @@
-"""Counts the documents of callers who see verdicts alone, before they are scored.
+"""Counts the documents of callers who see verdicts alone, before they are scored."""
 
-Also here, answers to callers who see verdicts alone leave at times that do not tell what was done for them.
-
-Whether a p-value was drawn for, or a text was read along, says how near it came to a finding.
-"""
-
-import asyncio
 import hashlib
-import math
-import random
-import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,12 +10,12 @@ from typing import Any
 import numpy as np
 import orjson
 
-from ttmark.detect_service.asked_document import AskedDocument, Counted, scope_of
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.failures import is_fault
-from ttmark.detect_service.questions import KeySelection, tokenizers_of
-from ttmark.detect_service.reader import read_document
-from ttmark.detect_service.rows import DocumentRows, Memory
+from ttmark.detect_service.document_reader import read_document
+from ttmark.detect_service.document_rows import DocumentRows
+from ttmark.detect_service.documents_without_verdict import is_fault
+from ttmark.detect_service.key_selection import KeySelection, tokenizers_of
+from ttmark.detect_service.spent_document import Counted, Memory, SpentDocument, scope_of
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.limits.allowances import DocumentAllowance
@@ -92,7 +83,7 @@ class Spending:
 
         told: list[Memory] = []
 
-        def read() -> list[AskedDocument]:
+        def read() -> list[SpentDocument]:
             return [
                 self._read(index, request, keys, tokenizers, told) for index in range(len(request.inputs))
             ]
@@ -113,7 +104,7 @@ class Spending:
             )
             for document, one in zip(request.inputs, documents, strict=True)
         ]
-        return Counted(asked, selection.own, told)
+        return Counted(asked, selection.own, self.ledger.rule, told)
 
     async def close(self, caller: Principal, counted: Counted) -> None:
         """Keeps what was said of passages whose rows are about to be spent; every answer is made by now."""
@@ -128,21 +119,20 @@ class Spending:
         keys: Sequence[HeldKey],
         tokenizers: Sequence[TextTokenizer | None],
         told: Sequence[Memory],
-    ) -> AskedDocument:
+    ) -> SpentDocument:
         """Document number `index` before the ledger is asked about it."""
         pause()
         document = request.inputs[index]
         made = partial(
-            AskedDocument,
+            SpentDocument,
             rate=request.fpr,
-            rule=self.ledger.rule,
             is_searched=not isinstance(request, DirectRequest) or request.phase_of(document) == "any",
             told=told,
         )
         try:
             readers = read_document(request, index, keys, self.backend)
             if isinstance(readers, DocumentError):
-                return made(_NO_ROWS, _uncounted(_NO_ROWS), too_long=readers)
+                return made(_NO_ROWS, _uncounted(_NO_ROWS), unread=readers)
             rows = DocumentRows(readers, keys, self.ledger.row_seed)
             if document.text is not None:
                 return made(rows, _uncounted(rows), exact=b"text " + document.text.encode())
@@ -159,7 +149,7 @@ class Spending:
         except BaseException as error:
             if not is_fault(error):
                 raise
-            return made(_NO_ROWS, _uncounted(_NO_ROWS), failure=error)
+            return made(_NO_ROWS, _uncounted(_NO_ROWS), unread=error)
 
 
 def _uncounted(rows: DocumentRows, refusal: Refusal | None = None) -> Standing:
@@ -181,30 +171,3 @@ def _is_carrier(tokenizer: TextTokenizer, ids: Sequence[int], text: str) -> bool
     counts = Counter(ids)
     special = sum(counts[one] for one in tokenizer.special_ids)
     return 2 * max(special + text.count(_NOT_DECODED), *counts.values()) > len(ids)
-
-
-# Seconds that a request takes at most, and drawing for a document, on a core that has other work: by its
-# tokens up to 1,000, from where on there are fewer draws, and by all of them.
-_REQUEST, _DOCUMENT, _TOKEN, _DRAWN_TOKENS, _LATER_TOKEN = 0.05, 0.03, 1.8e-4, 1_000, 1.5e-6
-
-_CHANCE, _LATE_PART = random.SystemRandom(), 8
-
-
-def step_seconds(tokens: Iterable[int], reading_seconds: float = 0.0) -> float:
-    """Time that covers what may be done for documents of so many tokens, or may not."""
-    drawing = sum(_DOCUMENT + _TOKEN * min(one, _DRAWN_TOKENS) + _LATER_TOKEN * one for one in tokens)
-    return _REQUEST + drawing + reading_seconds
-
-
-def rest_of_step(taken: float, step: float) -> float:
-    """Seconds until an answer that took so many may leave: at the next multiple of a step."""
-    return math.ceil(taken / step) * step - taken if step > 0 else 0.0
-
-
-async def leave_evenly(began: float, step: float) -> None:
-    """Returns at the next multiple of a step after `began` (`time.perf_counter`), and a little later.
-
-    What was done leaves traces of a few tenths of a millisecond even after the wait; chance hides them.
-    """
-    late = _CHANCE.uniform(0.0, step / _LATE_PART)
-    await asyncio.sleep(rest_of_step(time.perf_counter() - began, step) + late)

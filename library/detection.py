@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.pipeline import Reach, without_finding
+from ttmark.detect_service.verdict import Reach, without_finding
 from ttmark.library.finding import Finding, FoundPassage
 from ttmark.library.key import Key, Variant
 from ttmark.library.tokenizer import TokenizerUnknown, text_tokenizer, tokenizers_of

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.bulk import Examiner
-from ttmark.detect_service.bulk.fixed_keys import FixedKeys
-from ttmark.detect_service.bulk.rows import InputRow
-from ttmark.detect_service.bulk.source import open_source
+from ttmark.detect_service.bulk.input_formats import open_source
+from ttmark.detect_service.bulk.row_format import InputRow
+from ttmark.detect_service.key_selection import select_keys
 from ttmark.detect_service.options import DetectionOptions, Mode
-from ttmark.detect_service.questions import select_keys
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError, no_start_after

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ttmark.detect_service.extraction.readers import extract_text
+from ttmark.detect_service.extraction.readers_by_format import extract_text
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.evaluation.adversaries.asking import Verdict
 from ttmark.evaluation.adversaries.catalogue import attacks

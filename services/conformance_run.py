@@ -11,8 +11,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.evaluation.command_line import command_line

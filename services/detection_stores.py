@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
+from ttmark.detect_service.cases.case_service import KeptCases
 from ttmark.detect_service.cases.case_store import CaseRoom, CaseStore, RedisCases, SqliteCases
-from ttmark.detect_service.cases.desk import KeptCases
 from ttmark.detect_service.jobs.job_store import JobStore
-from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.redis_jobs import RedisJobs
+from ttmark.detect_service.jobs.sealed_jobs import Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
-from ttmark.detect_service.queue.desk import KeptQueue
+from ttmark.detect_service.queue.queue_service import KeptQueue
 from ttmark.detect_service.queue.queue_store import QueueStore, RedisQueue, SqliteQueue
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.cases_and_jobs import CaseSettings, JobSettings, QueueSettings

@@ -5,29 +5,29 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
+from ttmark.detect_service.api.admission import Admission
 from ttmark.detect_service.api.body_route import body_scopes
 from ttmark.detect_service.api.cases import case_routers, public_key_router
 from ttmark.detect_service.api.extract import ExtractionMetrics, extraction_router
 from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
-from ttmark.detect_service.api.journal import MODES, DetectionMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics_and_audit import MODES, DetectionMetrics, JobMetrics, WorkMetrics
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.public import public_limits, public_routers
 from ttmark.detect_service.api.queue import queue_routers
 from ttmark.detect_service.api.routes import detection_router, keys_router
-from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
+from ttmark.detect_service.cases.case_service import CaseService, KeptCases
 from ttmark.detect_service.console import SignIn, console_router
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.jobs.background import JobCalls, JobExpiry, JobWorker
-from ttmark.detect_service.jobs.desk import JobDesk
-from ttmark.detect_service.jobs.jobs import JobMetrics, Jobs
+from ttmark.detect_service.jobs.job_service import JobService
 from ttmark.detect_service.jobs.part_work import PartWork
-from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.jobs.sealed_jobs import Jobs
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
-from ttmark.detect_service.queue.desk import KeptQueue, QueueDesk
+from ttmark.detect_service.queue.queue_service import KeptQueue, QueueService
 from ttmark.detect_service.spending import spending_of
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.app import AppOptions, beside, create_app
@@ -67,50 +67,52 @@ def create_detection_app(
     `public` is what everybody may ask; left out: nothing.
     `sign_in` says at which provider the console signs people in; left out: it takes tokens alone.
     """
-    desk = WorkDesk(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
+    admission = Admission(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
     metrics = DetectionMetrics(options.registry)
     examiner = examiner or ManifestExaminer(None)
     reader = reader or ReadsAlong(None, options.registry)
-    options = replace(options, run_long=desk.run_long)
-    case_desk = None
+    options = replace(options, run_long=admission.run_long)
+    case_service = None
     if kept_cases is not None:
-        case_desk = CaseDesk(kept_cases, options.audit)
-        options = replace(options, lifespan=beside(options.lifespan, [case_desk.expire]))
-    queue_desk = None
+        case_service = CaseService(kept_cases, options.audit)
+        options = replace(options, lifespan=beside(options.lifespan, [case_service.expire]))
+    queue_service = None
     if queue is not None:
-        queue_desk = QueueDesk(queue, options.audit)
-        options = replace(options, lifespan=beside(options.lifespan, [queue_desk.expire]))
+        queue_service = QueueService(queue, options.audit)
+        options = replace(options, lifespan=beside(options.lifespan, [queue_service.expire]))
     of_path: dict[str, HttpLimits] = {}
     routes = [
-        detection_router(backend, metrics, allowance, options.audit, desk, case_key, examiner, reader),
-        *case_routers(case_key, case_desk, desk.run_long),
+        detection_router(backend, metrics, allowance, options.audit, admission, case_key, examiner, reader),
+        *case_routers(case_key, case_service, admission.run_long),
         public_key_router(case_key),
-        *queue_routers(queue_desk, desk.run_long),
+        *queue_routers(queue_service, admission.run_long),
         keys_router(
             backend,
             options.limits,
             case_days=kept_cases.keep_days if kept_cases else None,
             queue_days=queue.keep_days if queue else None,
         ),
-        extraction_router(workers or ExtractionWorkers(), ExtractionMetrics(options.registry), desk.run_long),
+        extraction_router(
+            workers or ExtractionWorkers(), ExtractionMetrics(options.registry), admission.run_long
+        ),
         console_router(sign_in),
     ]
     if jobs is not None:
         job_metrics = JobMetrics(options.registry)
-        job_desk = JobDesk(jobs, backend, job_metrics, options.audit, allowance)
-        routes += job_routers(job_desk, desk.run_long, desk.shorten)
+        job_service = JobService(jobs, backend, job_metrics, options.audit, allowance)
+        routes += job_routers(job_service, admission.run_long, admission.shorten)
         work_of_jobs = [JobExpiry(jobs, job_metrics).run, JobCalls(jobs, job_metrics).run]
         if jobs.limits.workers:
             part_work = PartWork(
                 jobs,
                 backend,
-                desk.queue,
+                admission.queue,
                 job_metrics,
                 metrics,
                 options.audit,
                 reader,
-                examiner=examiner,
-                spending=spending_of(allowance, backend),
+                examiner,
+                spending_of(allowance, backend),
             )
             worker = JobWorker(jobs, part_work, job_metrics, ready=lambda: all(readiness().checks.values()))
             work_of_jobs.append(worker.run)
@@ -119,7 +121,7 @@ def create_detection_app(
     if public is not None:
         signs = case_key is not None
         routes += public_routers(
-            public, backend, metrics, options.audit, desk, examiner, reader, signs_cases=signs
+            public, backend, metrics, options.audit, admission, examiner, reader, signs_cases=signs
         )
         of_path[PUBLIC_PATH] = public_limits(public, options.limits)
     limits = replace(options.limits, of_path=of_path)

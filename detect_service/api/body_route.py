@@ -1,12 +1,9 @@
 """Routes whose input is a JSON body and who sends it, read without the framework's way of finding arguments.
 
 What the framework looks up anew for each request is known of these: a tenth of the time of a short one.
-
-Also here, the header `Idempotency-Key`: a request that comes again with it is answered as the first time.
 """
 
-import re
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar, get_type_hints
 
@@ -18,7 +15,6 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.http.auth import caller_with_scope
 from ttmark.shared.http.request_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_JSON, RunLong
-from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.unknown_fields import unknown_fields
 
 
@@ -59,6 +55,11 @@ def body_route(
     return Route
 
 
+def json_answer(model: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """The model as it is: the framework would validate it a second time."""
+    return Response(model.model_dump_json(), status, headers, "application/json")
+
+
 def body_scopes(routers: Iterable[APIRouter]) -> dict[str, Scope]:
     """What callers need for the routes with a body, by path."""
     return {
@@ -70,7 +71,6 @@ def body_scopes(routers: Iterable[APIRouter]) -> dict[str, Scope]:
 
 
 def body_size(request: Request) -> int:
-    """Bytes of the body."""
     size: int = request.scope["state"].get(BODY_BYTES, 0)
     return size
 
@@ -98,38 +98,3 @@ def _valid(body_type: type[BaseModel], adapter: TypeAdapter[Any], request: Reque
                 *(one for one in problems if one["loc"][-1] != unknown.name),
             ]
         raise RequestValidationError(problems) from None
-
-
-HEADER = "Idempotency-Key"
-_LONGEST = 255
-_PATTERN = rf"[!-~]{{1,{_LONGEST}}}"
-DESCRIBED: dict[str, Any] = {
-    "parameters": [
-        {
-            "name": HEADER,
-            "in": "header",
-            "required": False,
-            "schema": {"type": "string", "pattern": f"^{_PATTERN}$"},
-            "description": "A text of yours for each new request: for 24 hours the same request with "
-            "it gets the first answer again. Another body is a 422.",
-        }
-    ]
-}
-"""For a route's `openapi_extra`."""
-
-
-def idempotency_key(request: Request) -> str | None:
-    """The request's key, if it has one.
-
-    Raises:
-        BadRequest: it is empty, too long, or not in printable ASCII; or there are two.
-    """
-    given = request.headers.getlist(HEADER)
-    if not given:
-        return None
-    if len(given) > 1 or re.fullmatch(_PATTERN, given[0]) is None:
-        raise BadRequest(
-            f"{HEADER}: send one key of 1 to {_LONGEST} printable ASCII characters without spaces.",
-            param=HEADER,
-        )
-    return given[0]

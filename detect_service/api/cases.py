@@ -6,10 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request, Response
 from starlette.convertors import StringConvertor, register_url_convertor
 
-from ttmark.detect_service.api.body_route import DESCRIBED, body_route, body_size, idempotency_key
+from ttmark.detect_service.api.body_route import body_route, body_size, json_answer
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.cases.cases import content_hash, page_around
-from ttmark.detect_service.cases.desk import CaseDesk
+from ttmark.detect_service.cases.case_service import CaseService
+from ttmark.detect_service.cases.case_writer import content_hash, page_around
+from ttmark.detect_service.idempotency.idempotency import IDEMPOTENCY_PARAMETER, idempotency_key
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.signed_file import CASE_START, Case, CaseKey, CaseRefused, case_page, verified_case
 from ttmark.shared.http.auth import require
@@ -38,10 +39,10 @@ _CASE_BYTES = 2**20
 _PROBLEMS = (401, 403, 404, 422, 429, 503)
 
 
-def case_routers(key: CaseKey | None, desk: CaseDesk | None, run_long: RunLong) -> Sequence[APIRouter]:
+def case_routers(key: CaseKey | None, service: CaseService | None, run_long: RunLong) -> Sequence[APIRouter]:
     """Pages of cases, and cases that are kept.
 
-    Without a `key` nothing is signed and nothing verified, without a `desk` nothing kept: both are 404.
+    Without a `key` nothing is signed and nothing verified, without a `service` nothing kept: both are 404.
     `run_long` does what is long off the event loop.
     """
     making = APIRouter(prefix=CASES_PATH, tags=["detection"], route_class=body_route(Scope.DETECT, run_long))
@@ -53,39 +54,34 @@ def case_routers(key: CaseKey | None, desk: CaseDesk | None, run_long: RunLong) 
         existing = _existing(key)
         _check_size(body.case, _CASE_BYTES)
         made = await run_long(request, body_size(request), lambda: _page(body, existing))
-        return Response(CasePage(page=made).model_dump_json(), media_type="application/json")
+        return json_answer(CasePage(page=made))
 
     @making.post(
         "",
         status_code=201,
         response_model=StoredCase,
         responses=problems(404, 409, *BODY_PROBLEMS),
-        openapi_extra=DESCRIBED,
+        openapi_extra=IDEMPOTENCY_PARAMETER,
     )
     async def store(body: CaseStoreRequest, caller: Caller, request: Request) -> Response:
         """Keeps a case of this service for the days that `GET /v1/keys` names."""
-        keeping, existing, once = _keeping(desk), _existing(key), idempotency_key(request)
+        keeping, existing, once = _keeping(service), _existing(key), idempotency_key(request)
         _check_size(body.case, keeping.case_bytes)
         if not body.case.startswith(CASE_START):
             raise Unprocessable("Only json cases are kept: a page may hold a text.", param="case")
         await run_long(request, body_size(request), lambda: _verified(body.case, existing))
         stored = await keeping.store(body.case, caller, request_id(request.scope), once)
-        return Response(
-            stored.model_dump_json(),
-            status_code=201,
-            media_type="application/json",
-            headers={"Location": f"{CASES_PATH}/{stored.id}"},
-        )
+        return json_answer(stored, 201, {"Location": f"{CASES_PATH}/{stored.id}"})
 
     @kept.get("/{case_id:case_id}")
     async def read(case_id: CaseId, caller: Caller, request: Request) -> CaseText:
         """A case that is kept: to the token that stored it, and to its tenant's with `detect:evidence`."""
-        return await _keeping(desk).read(case_id, caller, request_id(request.scope))
+        return await _keeping(service).read(case_id, caller, request_id(request.scope))
 
     @kept.delete("/{case_id:case_id}", status_code=204)
     async def delete(case_id: CaseId, caller: Caller, request: Request) -> None:
         """Forgets a case, at the request of the token that stored it."""
-        await _keeping(desk).delete(case_id, caller, request_id(request.scope))
+        await _keeping(service).delete(case_id, caller, request_id(request.scope))
 
     return making, kept
 
@@ -107,10 +103,10 @@ def _existing(key: CaseKey | None) -> CaseKey:
     return key
 
 
-def _keeping(desk: CaseDesk | None) -> CaseDesk:
-    if desk is None:
+def _keeping(service: CaseService | None) -> CaseService:
+    if service is None:
         raise NotFound("This service keeps no cases: it was started without TTMARK_CASES_KEEP_DAYS.")
-    return desk
+    return service
 
 
 def _check_size(case: str, most: int) -> None:

@@ -23,7 +23,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_body import RunLong, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, Unprocessable
-from ttmark.shared.schemas.extraction import ExtractedPart, ExtractionRequest, ExtractionResponse
+from ttmark.shared.schemas.extraction import ExtractionRequest, ExtractionResponse
 
 OUTCOMES = ("read", "refused", "abandoned", "failed")
 REFUSALS = (*get_args(Reason), "busy")
@@ -107,10 +107,8 @@ def extraction_router(workers: ExtractionWorkers, metrics: ExtractionMetrics, ru
     async def extract(body: ExtractionRequest, caller: Caller, request: Request) -> Response:
         """The text of a file, or of a file that holds several texts each of them."""
         found = await text_of(body, caller, request)
-        parts = [ExtractedPart(name=part.name, text=part.text, problem=part.problem) for part in found.parts]
-        answer = ExtractionResponse(
-            text=found.text, encoding=found.encoding, title=found.title, parts=parts or None
-        )
+        parts = list(found.parts) or None
+        answer = ExtractionResponse(text=found.text, encoding=found.encoding, title=found.title, parts=parts)
         return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
 
     return router

@@ -4,11 +4,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 
+import orjson
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from ttmark.detect_service.api.body_route import DESCRIBED, body_route, body_size, idempotency_key
+from ttmark.detect_service.api.body_route import body_route, body_size, json_answer
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.jobs.desk import JobDesk
+from ttmark.detect_service.idempotency.idempotency import IDEMPOTENCY_PARAMETER, idempotency_key
+from ttmark.detect_service.jobs.job_service import JobService
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_body import RunLong
@@ -22,7 +24,7 @@ _PROBLEMS = (401, 403, 404, 422, 429, 503)
 
 
 def job_routers(
-    desk: JobDesk, run_long: RunLong, shorten: Callable[[Any], None] = lambda _: None
+    service: JobService, run_long: RunLong, shorten: Callable[[Any], None] = lambda _: None
 ) -> Sequence[APIRouter]:
     """The route that makes jobs, and those of a job; `run_long` does what is long off the event loop."""
     making = APIRouter(
@@ -35,23 +37,18 @@ def job_routers(
         status_code=202,
         response_model=JobStatus,
         responses=problems(404, 409, *BODY_PROBLEMS),
-        openapi_extra=DESCRIBED,
+        openapi_extra=IDEMPOTENCY_PARAMETER,
     )
     async def create(body: JobRequest, caller: Caller, request: Request) -> Response:
         """Takes in a job. Its documents are answered as the mode's route would, when nobody else waits."""
         run, key = partial(run_long, request, body_size(request)), idempotency_key(request)
-        status = await desk.create(body, caller, request_id(request.scope), run, key)
-        return Response(
-            status.model_dump_json(),
-            status_code=202,
-            media_type="application/json",
-            headers={"Location": f"{JOBS_PATH}/{status.id}"},
-        )
+        status = await service.create(body, caller, request_id(request.scope), run, key)
+        return json_answer(status, 202, {"Location": f"{JOBS_PATH}/{status.id}"})
 
     @jobs.get("/{job_id}")
     async def status(job_id: JobId, caller: Caller) -> JobStatus:
         """How many documents of a job are answered."""
-        return await desk.status(job_id, caller)
+        return await service.status(job_id, caller)
 
     @jobs.get(
         "/{job_id}/results",
@@ -69,18 +66,19 @@ def job_routers(
         ] = "json",
     ) -> Response:
         """Results in the order of the documents, up to the first one without, while the job goes on too."""
-        lines, after, status = await desk.results(job_id, caller, offset, limit)
+        lines, after, status = await service.results(job_id, caller, offset, limit)
         if format == "jsonl":
             following = f"{JOBS_PATH}/{job_id}/results?offset={after}&limit={limit}&format=jsonl"
             headers = {} if after is None else {"Link": f'<{following}>; rel="next"'}
             content = b"".join(line + b"\n" for line in lines)
             return Response(content, media_type="application/jsonl", headers=headers)
-        head = JobResults(results=[], next_offset=after, status=status.status).model_dump_json().encode()
-        return Response(head.replace(b"[]", b"[" + b",".join(lines) + b"]", 1), media_type="application/json")
+        page = JobResults(results=[], next_offset=after, status=status.status).model_dump()
+        content = orjson.dumps(page | {"results": list(map(orjson.Fragment, lines))})
+        return Response(content, media_type="application/json")
 
     @jobs.delete("/{job_id}", status_code=204)
     async def delete(job_id: JobId, caller: Caller, request: Request) -> None:
         """Ends a job that goes on, and forgets its documents and results."""
-        await desk.delete(job_id, caller, request_id(request.scope))
+        await service.delete(job_id, caller, request_id(request.scope))
 
     return making, jobs

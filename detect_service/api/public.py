@@ -8,18 +8,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from ttmark.detect_service.api.body_route import body_route, body_size
+from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
+from ttmark.detect_service.api.admission import Admission
+from ttmark.detect_service.api.body_route import body_route, body_size, json_answer
 from ttmark.detect_service.api.cases import PUBLIC_KEY_PATH
-from ttmark.detect_service.api.journal import DetectionMetrics, Journal
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.detection import Detection, answered
-from ttmark.detect_service.manifests.examiner import ManifestExaminer, with_manifests_of
+from ttmark.detect_service.key_selection import check_askable
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
-from ttmark.detect_service.questions import check_askable
-from ttmark.detect_service.spending import Spending, leave_evenly, step_seconds
+from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message, with_manifests
 from ttmark.shared.http.auth import GUEST, require
@@ -73,14 +74,14 @@ def public_routers(
     backend: DetectionBackend,
     metrics: DetectionMetrics,
     audit: AuditSink,
-    desk: WorkDesk,
+    admission: Admission,
     examiner: ManifestExaminer,
     reader: ReadsAlong,
     *,
     signs_cases: bool,
 ) -> Sequence[APIRouter]:
     """The route, the document and the page."""
-    asking = APIRouter(tags=["public"], route_class=body_route(Scope.DETECT_PUBLIC, desk.run_long))
+    asking = APIRouter(tags=["public"], route_class=body_route(Scope.DETECT_PUBLIC, admission.run_long))
     open_to_all = APIRouter(tags=["public"])
     allowance = tier.allowance
     spending = None if allowance is None else Spending(allowance.ledger, backend, allowance.refused)
@@ -113,10 +114,10 @@ def public_routers(
         manifests = await examiner.examine(parts.texts, caller.line)
         try:
             if spending is not None:
-                run = partial(desk.run_long, request, body_size(request))
+                run = partial(admission.run_long, request, body_size(request))
                 asker = f"{caller.token_id} {guest or ''}"
                 counted = await spending.ask(question, "public", seeing, selection, run, asker)
-            blocks = await desk.admit("combined", question, caller, selection)
+            blocks = await admission.admit("combined", question, caller, selection)
             detection = Detection(
                 question,
                 seeing,
@@ -129,7 +130,7 @@ def public_routers(
                 selection=selection,
             )
             result = await answered(
-                detection, partial(desk.done, blocks, caller, request), reader, render, seconds
+                detection, partial(admission.done, blocks, caller, request), reader, render, seconds
             )
         except TooLarge:  # its message says how much work it would have been or how many tokens may be
             raise TooLarge("The text is too long.", param="text") from None
@@ -164,9 +165,7 @@ def public_routers(
             message=_said(result, tier.rate, preferred_words(request.headers.get("accept-language"))),
         )
         await leave_evenly(started, step)
-        return Response(
-            answer.model_dump_json(), media_type="application/json", headers={"Cache-Control": "no-store"}
-        )
+        return json_answer(answer, headers={"Cache-Control": "no-store"})
 
     @open_to_all.get(DOCUMENT_PATH)
     async def provenance() -> TextProvenance:

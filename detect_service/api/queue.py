@@ -6,9 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from starlette.responses import JSONResponse
 
-from ttmark.detect_service.api.body_route import body_route
+from ttmark.detect_service.api.body_route import body_route, json_answer
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.queue.desk import ChangedMeanwhile, QueueDesk
+from ttmark.detect_service.queue.queue_service import ChangedMeanwhile, QueueService
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_body import RunLong
@@ -30,8 +30,8 @@ Identifier = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 _PROBLEMS = (401, 403, 404, 422, 429, 503)
 
 
-def queue_routers(desk: QueueDesk | None, run_long: RunLong) -> Sequence[APIRouter]:
-    """The queue; without a `desk` each route is 404. `run_long` does what is long off the event loop."""
+def queue_routers(service: QueueService | None, run_long: RunLong) -> Sequence[APIRouter]:
+    """The queue; without a `service` each route is 404. `run_long` does what is long off the event loop."""
     writing = APIRouter(prefix=QUEUE_PATH, tags=["queue"], route_class=body_route(Scope.DETECT, run_long))
     reading = APIRouter(prefix=QUEUE_PATH, tags=["queue"], responses=problems(*_PROBLEMS))
 
@@ -44,10 +44,8 @@ def queue_routers(desk: QueueDesk | None, run_long: RunLong) -> Sequence[APIRout
     )
     async def add(body: QueueEntry, caller: Caller, request: Request) -> Response:
         """Adds a document; one that is in the queue stays as it is. What is said is not checked."""
-        item, new = await _existing(desk).add(body, caller, request_id(request.scope))
-        return Response(
-            item.model_dump_json(), status_code=201 if new else 200, media_type="application/json"
-        )
+        item, new = await _existing(service).add(body, caller, request_id(request.scope))
+        return json_answer(item, 201 if new else 200)
 
     @writing.post(
         "/changes",
@@ -59,12 +57,12 @@ def queue_routers(desk: QueueDesk | None, run_long: RunLong) -> Sequence[APIRout
         """Brings an item into a state, if nobody changed it since it was read."""
         identifier = request_id(request.scope)
         try:
-            item = await _existing(desk).change(body, caller, identifier)
+            item = await _existing(service).change(body, caller, identifier)
         except ChangedMeanwhile as error:
             document = problem_document(error, INSTANCE_PREFIX + identifier)
             document["present"] = error.present.model_dump(mode="json")
             return JSONResponse(document, error.status, media_type=PROBLEM_MEDIA_TYPE)
-        return Response(item.model_dump_json(), media_type="application/json")
+        return json_answer(item)
 
     @reading.get("")
     async def page(
@@ -74,22 +72,22 @@ def queue_routers(desk: QueueDesk | None, run_long: RunLong) -> Sequence[APIRout
         limit: Annotated[int, Query(ge=1, le=MOST_ITEMS)] = MOST_ITEMS,
     ) -> QueuePage:
         """Items of the tenant, the newest first: to tokens with `detect:evidence`."""
-        return await _existing(desk).page(caller, state, offset, limit)
+        return await _existing(service).page(caller, state, offset, limit)
 
     @reading.get("/{item_id:case_id}")
     async def read(item_id: Identifier, caller: Caller) -> QueueItem:
         """An item: to the token that added it, and to its tenant's with `detect:evidence`."""
-        return await _existing(desk).read(item_id, caller)
+        return await _existing(service).read(item_id, caller)
 
     @reading.delete("/{item_id:case_id}", status_code=204)
     async def delete(item_id: Identifier, caller: Caller, request: Request) -> None:
         """Forgets an item, at the request of the token that added it."""
-        await _existing(desk).delete(item_id, caller, request_id(request.scope))
+        await _existing(service).delete(item_id, caller, request_id(request.scope))
 
     return writing, reading
 
 
-def _existing(desk: QueueDesk | None) -> QueueDesk:
-    if desk is None:
+def _existing(service: QueueService | None) -> QueueService:
+    if service is None:
         raise NotFound("This service keeps no queue: it was started without TTMARK_QUEUE_KEEP_DAYS.")
-    return desk
+    return service

@@ -1,7 +1,4 @@
-"""`POST /v1/detect` and `/v1/detect/*`.
-
-Also here, `GET /v1/keys`: what the caller can detect with.
-"""
+"""What callers ask: `POST /v1/detect` and `/v1/detect/*`; and what they can ask with: `GET /v1/keys`."""
 
 import time
 from collections.abc import Sequence
@@ -10,19 +7,20 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
+from ttmark.detect_service.api.admission import Admission
 from ttmark.detect_service.api.body_route import body_route, body_size
-from ttmark.detect_service.api.journal import DetectionMetrics, Journal
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.cases.cases import Cases
+from ttmark.detect_service.cases.case_writer import Cases
 from ttmark.detect_service.detection import Detection, answered
-from ttmark.detect_service.manifests.examiner import ManifestExaminer, with_manifests_of
+from ttmark.detect_service.document_reader import sizes_to_read
+from ttmark.detect_service.key_selection import check_askable, permitted
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.questions import check_askable, permitted
-from ttmark.detect_service.reader import sizes_to_read
 from ttmark.detect_service.results import response_json
-from ttmark.detect_service.spending import leave_evenly, spending_of, step_seconds
+from ttmark.detect_service.spending import spending_of
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.auth import require
@@ -56,7 +54,7 @@ def detection_router(
     metrics: DetectionMetrics,
     allowance: DocumentAllowance | None,
     audit: AuditSink,
-    desk: WorkDesk,
+    admission: Admission,
     case_key: CaseKey | None,
     examiner: ManifestExaminer,
     reader: ReadsAlong,
@@ -67,25 +65,25 @@ def detection_router(
         prefix="/v1/detect",
         tags=["detection"],
         responses=problems(404, *BODY_PROBLEMS),
-        route_class=body_route(Scope.DETECT, desk.run_long, desk.shorten),
+        route_class=body_route(Scope.DETECT, admission.run_long, admission.shorten),
     )
 
     async def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> Response:
-        body = await desk.sized(permitted(body, caller), caller, request)
-        parts = await examiner.part(body, backend.label)
-        body = await desk.within_limits(parts.visible, caller, request)
+        sent = await admission.sized(permitted(body, caller), caller, request)
+        parts = await examiner.part(sent, backend.label)
+        body = await admission.within_limits(parts.visible, caller, request)
         selection = check_askable(body, caller, backend)
         counted = None
         if allowance is not None:
             await allowance.take(caller, len(body.inputs))
         if spending is not None and not caller.sees_evidence:
-            run = partial(desk.run_long, request, body_size(request))
+            run = partial(admission.run_long, request, body_size(request))
             counted = await spending.ask(body, mode, caller, selection, run)
         manifests = await examiner.examine(parts.texts, caller.tenant)
 
         journal, identifier = Journal(mode, metrics), request_id(request.scope)
         words = preferred_words(request.headers.get("accept-language"))
-        cases = Cases(parts.original, mode, case_key, identifier)
+        cases = Cases(sent, mode, case_key, identifier)
 
         def finish(index: int, result: DetectionResult, skipped_keys: Sequence[str]) -> DetectionResult:
             result = with_manifests_of(index, result, parts, manifests, words)
@@ -97,7 +95,7 @@ def detection_router(
             # Serialised here: the framework would validate the model a second time.
             return Response(response_json(response), media_type="application/json")
 
-        blocks, tokens = await desk.admit(mode, body, caller, selection), desk.tokens_of(body)
+        blocks, tokens = await admission.admit(mode, body, caller, selection), admission.tokens_of(body)
         reader_state = reader.state if isinstance(body, CombinedRequest) else "none"
         detection = Detection(
             body, caller, backend, identifier, journal, finish, counted, reader_state, words, selection
@@ -109,7 +107,7 @@ def detection_router(
         )
         began = time.perf_counter()
         answer = await answered(
-            detection, partial(desk.done, blocks, caller, request), reader, render, seconds
+            detection, partial(admission.done, blocks, caller, request), reader, render, seconds
         )
         if spending is not None and counted is not None:
             await spending.close(caller, counted)

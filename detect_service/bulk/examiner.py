@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.bulk.rows import InputRow, error_row, result_row
+from ttmark.detect_service.bulk.row_format import InputRow, error_row, result_row
 from ttmark.detect_service.detection import detect
-from ttmark.detect_service.manifests.examiner import Found, with_manifests_of
-from ttmark.detect_service.manifests.parting import parted
+from ttmark.detect_service.manifests.manifest_examiner import Found, with_manifests_of
+from ttmark.detect_service.manifests.manifest_stripping import parted
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.service_errors import ServiceError
@@ -40,23 +40,17 @@ class Examiner:
 
     def output_rows(self, rows: Sequence[InputRow]) -> list[dict[str, Any]]:
         """One output row for each row, in order."""
-        outputs: dict[int, dict[str, Any]] = {}
-        documents: list[tuple[InputRow, str | None, Document]] = []
-        for row in rows:
-            row_id, document = row.parse()
-            if isinstance(document, str):
-                outputs[row.number] = error_row(row.number, row_id, document)
-            else:
-                documents.append((row, row_id, document))
-        for (row, row_id, _), result in zip(
-            documents, self._results([document for _, _, document in documents]), strict=True
-        ):
-            outputs[row.number] = (
-                error_row(row.number, row_id, result)
+        parsed = [(row.number, *row.parse()) for row in rows]
+        results = iter(self._results([one for _, _, one in parsed if isinstance(one, Document)]))
+        outputs = []
+        for number, row_id, document in parsed:
+            result = document if isinstance(document, str) else next(results)
+            outputs.append(
+                error_row(number, row_id, result)
                 if isinstance(result, str)
-                else result_row(row.number, row_id, result)
+                else result_row(number, row_id, result)
             )
-        return [outputs[row.number] for row in rows]
+        return outputs
 
     def _results(self, documents: list[Document]) -> list[DetectionResult | str]:
         """A result for each document, or what is wrong with it."""

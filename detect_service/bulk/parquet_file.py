@@ -9,57 +9,30 @@ import orjson
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import parquet
 
+from ttmark.detect_service.bulk.row_format import COLUMNS
+
 _ROWS_IN_A_GROUP = 8192
 
 
+_SEGMENT = pa.struct(
+    [
+        ("start_token", pa.int64()),
+        ("end_token", pa.int64()),
+        ("start_char", pa.int64()),
+        ("end_char", pa.int64()),
+        ("log10_e_value", pa.float64()),
+        ("key_id", pa.string()),
+        ("key_version", pa.int64()),
+        ("pool_key", pa.int64()),
+        ("payload", pa.int64()),
+    ]
+)
+_LISTS = {"strings": pa.list_(pa.string()), "segments": pa.list_(_SEGMENT)}
+
+
 def output_schema() -> pa.Schema:
-    """Columns of an output row; see `rows.result_row`."""
-    segment = pa.struct(
-        [
-            ("start_token", pa.int64()),
-            ("end_token", pa.int64()),
-            ("start_char", pa.int64()),
-            ("end_char", pa.int64()),
-            ("log10_e_value", pa.float64()),
-            ("key_id", pa.string()),
-            ("key_version", pa.int64()),
-            ("pool_key", pa.int64()),
-            ("payload", pa.int64()),
-        ]
-    )
-    return pa.schema(
-        [
-            ("row", pa.int64()),
-            ("id", pa.string()),
-            ("verdict", pa.string()),
-            ("p_value", pa.float64()),
-            ("log10_p", pa.float64()),
-            ("z", pa.float64()),
-            ("tokens", pa.int64()),
-            ("scored_blocks", pa.int64()),
-            ("hypotheses", pa.int64()),
-            ("tokens_needed", pa.int64()),
-            ("tokens_typical", pa.int64()),
-            ("key_id", pa.string()),
-            ("key_version", pa.int64()),
-            ("profile", pa.string()),
-            ("pool_key", pa.int64()),
-            ("payload", pa.int64()),
-            ("pool_keys_found", pa.int64()),
-            ("basis", pa.string()),
-            ("foreign_marks", pa.list_(pa.string())),
-            ("metadata", pa.list_(pa.string())),
-            ("log10_e", pa.float64()),
-            ("reader", pa.string()),
-            ("scope", pa.string()),
-            ("marked_share", pa.float64()),
-            ("marked_share_low", pa.float64()),
-            ("marked_share_high", pa.float64()),
-            ("weak", pa.bool_()),
-            ("segments", pa.list_(segment)),
-            ("error", pa.string()),
-        ]
-    )
+    """Columns of an output row, as `row_format` has them."""
+    return pa.schema([(name, _LISTS.get(kind) or pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
 
 
 def write_parquet(lines: Path, out: Path) -> None:

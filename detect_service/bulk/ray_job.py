@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from ttmark.detect_service.bulk.input_formats import BulkError
 from ttmark.detect_service.bulk.parquet_file import output_schema
-from ttmark.detect_service.bulk.rows import InputRow
-from ttmark.detect_service.bulk.source import BulkError
-from ttmark.detect_service.bulk.workers import MakeExaminer
+from ttmark.detect_service.bulk.row_format import InputRow
+from ttmark.detect_service.bulk.run import MakeExaminer
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

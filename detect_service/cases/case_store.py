@@ -1,11 +1,7 @@
-"""What a store of cases does: it keeps sealed cases of tenants, within limits, until their time is over.
+"""Where cases are kept: sealed, within limits, until their time is over; in a SQLite file or in Redis.
 
-Also here, cases in a SQLite file.
-
-Also here, cases in Redis.
-
-`{ttmark}:case:<id>` is a case. `{ttmark}:cases:*` are when each expires, what all take, and what each
-tenant's take. As with jobs nothing expires by itself: Redis would evict it when its memory is full.
+In Redis `{ttmark}:case:<id>` is a case. `{ttmark}:cases:*` are when each expires, what all take, and what
+each tenant's take. As with jobs nothing expires by itself: Redis would evict it when its memory is full.
 """
 
 import sqlite3
@@ -13,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ttmark.detect_service.once import request_keys
-from ttmark.detect_service.once.request_keys import RedisKeys, RequestKeys
+from ttmark.detect_service.idempotency import idempotency_store
+from ttmark.detect_service.idempotency.idempotency_store import RedisKeys, RequestKeys
+from ttmark.detect_service.stored_records import SqliteRecords
 from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
 from ttmark.shared.vault.redis_connections import HASH_TAG
-from ttmark.shared.vault.sqlite_store import SqliteFile
 
 
 class TenantStoreFull(Exception):
@@ -91,17 +87,17 @@ CREATE TABLE IF NOT EXISTS cases (
     case_id TEXT PRIMARY KEY, tenant TEXT NOT NULL, sealed BLOB NOT NULL, expires_at REAL NOT NULL
 )""",
     "CREATE INDEX IF NOT EXISTS cases_of_tenant ON cases (tenant)",
-    *request_keys.SCHEMA,
+    *idempotency_store.SCHEMA,
     "PRAGMA secure_delete = ON",  # a case that is forgotten leaves no bytes in the file
 )
 
 
-class SqliteCases:
+class SqliteCases(SqliteRecords):
     """CaseStore in a `SqliteFile`."""
 
     def __init__(self, path: Path) -> None:
-        self._file = SqliteFile(f"case store {path}", path, _SCHEMA)
-        self.keys: RequestKeys = request_keys.SqliteKeys(self._file)
+        super().__init__("case store", path, _SCHEMA, "cases", "case_id")
+        self.keys: RequestKeys = idempotency_store.SqliteKeys(self._file)
 
     async def keep(self, case: KeptCase, room: CaseRoom) -> None:
         def write(connection: sqlite3.Connection) -> None:
@@ -124,23 +120,8 @@ class SqliteCases:
 
     async def get(self, tenant: str, case_id: str) -> KeptCase | None:
         statement = "SELECT case_id, tenant, sealed, expires_at FROM cases WHERE tenant = ? AND case_id = ?"
-        row = await self._file.run(
-            lambda connection: connection.execute(statement, (tenant, case_id)).fetchone()
-        )
-        return KeptCase(*row) if row else None
-
-    async def delete(self, tenant: str, case_id: str) -> bool:
-        statement = "DELETE FROM cases WHERE tenant = ? AND case_id = ?"
-        return await self._file.change(
-            lambda connection: connection.execute(statement, (tenant, case_id)).rowcount == 1
-        )
-
-    async def expire(self, now: float) -> int:
-        statement = "DELETE FROM cases WHERE expires_at <= ?"
-        return await self._file.change(lambda connection: connection.execute(statement, (now,)).rowcount)
-
-    async def close(self) -> None:
-        await self._file.close()
+        rows = await self._rows(statement, tenant, case_id)
+        return KeptCase(*rows[0]) if rows else None
 
 
 _CASES = f"{HASH_TAG}:cases"

@@ -1,7 +1,4 @@
-"""The moderation page: static files, served with a strict content security policy.
-
-Also here, `GET /`: the moderation console.
-"""
+"""`GET /`: the moderation console, static files under a strict content security policy."""
 
 from dataclasses import asdict, dataclass
 from urllib.parse import urlsplit

@@ -4,9 +4,9 @@ import posixpath
 import zipfile
 from urllib.parse import unquote
 
-from ttmark.detect_service.extraction.archive import open_archive, parse_part
 from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
 from ttmark.detect_service.extraction.html_text import html_text
+from ttmark.detect_service.extraction.zip_archive import open_archive, parse_part
 
 _CONTAINER = "META-INF/container.xml"
 _PACKAGE = "{http://www.idpf.org/2007/opf}"

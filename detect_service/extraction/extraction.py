@@ -1,31 +1,16 @@
-"""What is read out of a file, within which limits, and what can be wrong with it.
+"""What extraction takes and gives: formats, limits, texts, and what can be wrong with a file.
 
 UnreadableFile       the file is at fault
 └── LimitExceeded    reading it would take more than the service gives to one file
-
-Also here, the formats that are read, by the endings of names.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
-from ttmark.shared.schemas.extraction import FILE_KINDS
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One of several texts of a file: a mail of a mailbox, a row of a table.
-
-    Attributes:
-        problem: why it has no text, where it has none.
-    """
-
-    name: str
-    text: str = ""
-    problem: str | None = None
+from ttmark.shared.schemas.extraction import ENDINGS, FILE_KINDS, ExtractedPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +25,7 @@ class Extraction:
 
     text: str
     encoding: str | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ExtractedPart, ...] = ()
     title: str | None = None
 
 
@@ -101,23 +86,9 @@ class LimitExceeded(UnreadableFile):
 
 Format = Literal["text", "html", "docx", "odt", "rtf", "pdf", "epub", "eml", "mbox", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+_OTHER_NAMES: dict[str, Format] = {"txt": "text", "md": "text", "markdown": "text", "htm": "html"}
 FORMAT_OF_ENDING: Mapping[str, Format] = MappingProxyType(
-    {
-        ".txt": "text",
-        ".text": "text",
-        ".md": "text",
-        ".markdown": "text",
-        ".html": "html",
-        ".htm": "html",
-        ".docx": "docx",
-        ".odt": "odt",
-        ".rtf": "rtf",
-        ".pdf": "pdf",
-        ".epub": "epub",
-        ".eml": "eml",
-        ".mbox": "mbox",
-        ".csv": "csv",
-    }
+    {f".{ending}": _OTHER_NAMES.get(ending) or cast(Format, ending) for ending in ENDINGS}
 )
 OF_SEVERAL: frozenset[Format] = frozenset({"mbox", "csv"})
 """Formats of files that hold several texts."""

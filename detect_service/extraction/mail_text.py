@@ -6,8 +6,9 @@ from dataclasses import replace
 from email import message_from_bytes, policy
 
 from ttmark.detect_service.extraction.encodings import decode
-from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, Part, UnreadableFile
+from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
 from ttmark.detect_service.extraction.html_text import html_text
+from ttmark.shared.schemas.extraction import ExtractedPart
 
 
 def eml_text(content: bytes) -> Extraction:
@@ -74,14 +75,14 @@ def mbox_text(content: bytes) -> Extraction:
     )
 
 
-def _part(number: int, mail: bytes) -> Part:
+def _part(number: int, mail: bytes) -> ExtractedPart:
     name = f"{number}: {_title(mail) or ''}".removesuffix(": ")
     try:
-        return Part(name, eml_text(mail).text)
+        return ExtractedPart(name=name, text=eml_text(mail).text)
     except LimitExceeded:
         raise
     except UnreadableFile as error:
-        return Part(name, problem=str(error))
+        return ExtractedPart(name=name, text="", problem=str(error))
 
 
 def _title(mail: bytes) -> str | None:

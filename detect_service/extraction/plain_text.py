@@ -1,15 +1,11 @@
-"""Plain text and Markdown; the rows of a table (csv), each a text of its own.
-
-Also here, the text of a document in Rich Text Format (rtf).
-"""
+"""Plain text and Markdown; the rows of a table (csv), each a text of its own."""
 
 import csv
 import io
 
-from striprtf.striprtf import rtf_to_text
-
 from ttmark.detect_service.extraction.encodings import decode
-from ttmark.detect_service.extraction.extraction import Extraction, Part, UnreadableFile
+from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
+from ttmark.shared.schemas.extraction import ExtractedPart
 
 
 def plain_text(content: bytes) -> Extraction:
@@ -51,9 +47,10 @@ def csv_text(content: bytes) -> Extraction:
         named = columns.index("id") if "id" in columns else None
         place = columns.index("text")
         parts = [
-            Part(
-                (row[named][:_LONGEST_NAME] if named is not None and named < len(row) else "") or str(number),
-                row[place],
+            ExtractedPart(
+                name=(row[named][:_LONGEST_NAME] if named is not None and named < len(row) else "")
+                or str(number),
+                text=row[place],
             )
             for number, row in enumerate(rows, 1)
             if place < len(row)
@@ -63,21 +60,3 @@ def csv_text(content: bytes) -> Extraction:
     if not parts:
         raise UnreadableFile("The table (csv) has no row with a text.", "no_text")
     return Extraction("", encoding, tuple(parts))
-
-
-def rtf_text(content: bytes) -> Extraction:
-    """Paragraphs as lines, cells of a table row between bars, as the library `striprtf` reads them.
-
-    Raises:
-        UnreadableFile: not an rtf file, or damaged.
-    """
-    wrong = UnreadableFile(
-        "The file is not a document in Rich Text Format (rtf) that can be read.", "damaged"
-    )
-    if not content.lstrip().startswith(rb"{\rtf"):
-        raise wrong
-    try:
-        # All of it is ASCII; other characters are escapes, or bytes of the code page that the file names.
-        return Extraction(rtf_to_text(content.decode("latin-1")).strip("\n"))
-    except (ValueError, LookupError, OverflowError):
-        raise wrong from None

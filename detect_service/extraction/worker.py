@@ -30,7 +30,7 @@ def main() -> None:
     limits = ExtractionLimits(**json.loads(sys.argv[1]))
     os.nice(_LESS_URGENT_THAN_THE_SERVICE)
     logging.disable()  # libraries would tell what is in the files
-    from ttmark.detect_service.extraction import readers  # noqa: F401  so that the first file need not wait
+    from ttmark.detect_service.extraction import readers_by_format  # noqa: F401  so that the first file need not wait
 
     _limit(resource.RLIMIT_AS, limits.memory_bytes)
     _limit(resource.RLIMIT_FSIZE, 0)
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _read(filename: str, content: bytes, limits: ExtractionLimits) -> tuple[AnswerHead, bytes]:
-    from ttmark.detect_service.extraction.readers import extract_text
+    from ttmark.detect_service.extraction.readers_by_format import extract_text
 
     # Whole seconds, counted from the process's start; when they are over the system ends the process.
     _limit(resource.RLIMIT_CPU, max(1, math.floor(time.process_time() + limits.cpu_seconds)))

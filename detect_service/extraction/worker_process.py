@@ -1,12 +1,11 @@
-"""A worker process as the service sees it.
+"""A worker process as the service sees it, and what they say to each other.
 
-Also here, what the service and its worker processes say to each other: a line of JSON, then as many bytes as
-it says.
-
-Nothing is unpickled: a worker that a file has taken over can answer with a wrong text at worst.
+That is a line of JSON, then as many bytes as it says. Nothing is unpickled: a worker that a file has taken
+over can answer with a wrong text at worst.
 """
 
 import asyncio
+import base64
 import json
 import os
 import signal
@@ -15,19 +14,22 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Self, cast, get_args
+from typing import Self, cast
+
+from pydantic import ConfigDict, NonNegativeInt, TypeAdapter
 
 from ttmark.detect_service.extraction.extraction import (
     Extraction,
     ExtractionLimits,
     LimitExceeded,
-    Part,
     Reason,
     UnreadableFile,
 )
+from ttmark.shared.schemas.extraction import ExtractedPart
 
 LONGEST_LINE = 4_096
-_REASONS = (None, *get_args(Reason))
+MANIFEST = ":manifest"
+"""In the place of a file's name: no name that a request can give has no ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,9 @@ class AnswerHead:
         limit: whether the reason is a limit.
     """
 
-    size: int = 0
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    size: NonNegativeInt = 0
     several: bool = False
     encoding: str | None = None
     title: str | None = None
@@ -63,13 +67,16 @@ class AnswerHead:
     message: str = ""
 
 
+def manifest_request(manifest: bytes, anchors: str | None) -> bytes:
+    """What a worker is given in place of a file; `anchors` are the trusted certificates in PEM."""
+    return json.dumps({"manifest": base64.b64encode(manifest).decode(), "anchors": anchors}).encode()
+
+
 def line(head: FileHead | AnswerHead) -> bytes:
-    """The head as one line."""
     return json.dumps(asdict(head)).encode("ascii") + b"\n"
 
 
 def file_head(data: bytes) -> FileHead:
-    """The head in a line that `line` wrote."""
     return FileHead(**json.loads(data))
 
 
@@ -79,48 +86,24 @@ def answer_head(data: bytes) -> AnswerHead:
     Raises:
         ValueError: the line is no such head.
     """
-    try:
-        head = AnswerHead(**json.loads(data))
-    except TypeError as error:
-        raise ValueError from error
-    types = (
-        (head.size, int),
-        (head.encoding, str | None),
-        (head.title, str | None),
-        (head.limit, bool),
-        (head.several, bool),
-        (head.message, str),
-    )
-    if not all(isinstance(value, kind) for value, kind in types):
-        raise ValueError
-    if head.size < 0 or head.reason not in _REASONS:
-        raise ValueError
-    return head
+    return _ANSWER.validate_json(data, strict=True)
 
 
-def parts_bytes(parts: Sequence[Part]) -> bytes:
+def parts_bytes(parts: Sequence[ExtractedPart]) -> bytes:
     """Several texts."""
-    return json.dumps([asdict(part) for part in parts]).encode("ascii")
+    return json.dumps([part.model_dump() for part in parts]).encode("ascii")
 
 
-def read_parts(data: bytes) -> tuple[Part, ...]:
+def read_parts(data: bytes) -> tuple[ExtractedPart, ...]:
     """The texts in what a worker sent, which is not trusted.
 
     Raises:
         ValueError: they are no such texts.
     """
-    try:
-        parts = tuple(Part(**fields) for fields in json.loads(data))
-    except TypeError as error:
-        raise ValueError from error
-    for part in parts:
-        if not (
-            isinstance(part.name, str) and isinstance(part.text, str) and isinstance(part.problem, str | None)
-        ):
-            raise ValueError
-    return parts
+    return _PARTS.validate_json(data, strict=True)
 
 
+_ANSWER, _PARTS = TypeAdapter(AnswerHead), TypeAdapter(tuple[ExtractedPart, ...])
 _MODULE = "ttmark.detect_service.extraction.worker"
 
 
@@ -161,7 +144,6 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
         return self._process.pid
 
     async def read(self, filename: str, content: bytes) -> Extraction:
@@ -215,7 +197,6 @@ class WorkerProcess:
         return False
 
     def kill(self) -> None:
-        """Ends the process at once."""
         self._usable = False
         if self._process.returncode is None:
             with suppress(ProcessLookupError):

@@ -1,1 +1,1 @@
-"""Work that does not fit on the event loop: what it costs, and whose turn it is."""
+"""Whose turn it is: work that does not fit on the event loop."""

@@ -4,8 +4,6 @@ A job runs in slices: it ends its turn at the first pause after `slice_seconds`,
 the least of the workers' time goes next (start-time fair queueing; Goyal, Vin and Cheng 1996). However much
 one tenant sends, a job of another waits for the end of one slice. Work in the background is in lines of its
 own, whose time counts for more: it has the workers while nobody else wants them, and a small share else.
-
-Also here, a tenant's line: computations in the fair queue, and how much of the workers' time they have had.
 """
 
 import asyncio
@@ -28,19 +26,6 @@ class Abandoned(BaseException):
     """Nobody waits for the result any more: no error, and nobody on the way may take it for one."""
 
 
-class Turns(Protocol):
-    """What a job asks for turns: the fair queue."""
-
-    def let_others_go_first(self, job: "Job") -> None:
-        """Ends the job's turn if its time is up, and waits for the next one."""
-
-    def leave(self, job: "Job") -> None:
-        """Ends the job's turn, although it goes on."""
-
-    def come_back(self, job: "Job") -> None:
-        """Waits for the next turn."""
-
-
 class LineName(NamedTuple):
     """Jobs of one line take turns among themselves, lines among each other."""
 
@@ -59,7 +44,7 @@ class Job:
     """
 
     def __init__(
-        self, turns: Turns, line: LineName, cost: float, work: Callable[[], Callable[[], None]]
+        self, turns: "FairQueue", line: LineName, cost: float, work: Callable[[], Callable[[], None]]
     ) -> None:
         self.line = line
         self.cost = cost
@@ -95,7 +80,6 @@ class Job:
         self.check()
 
     def check(self) -> None:
-        """Raises Abandoned when nobody waits for the result."""
         if self.abandoned:
             raise Abandoned
 
@@ -125,18 +109,15 @@ class TenantLine:
         self._numbers = count()
 
     def charge(self, seconds: float) -> None:
-        """The line has had time of the workers."""
         self.clock += seconds / self._share
 
     def enter(self, job: Job) -> None:
-        """Takes a new job in hand."""
         self.jobs += 1
         self.cost += job.cost
         job.tag = self._done + job.cost
         self.wait(job)
 
     def wait(self, job: Job) -> None:
-        """Puts a job in hand back in line."""
         heapq.heappush(self._waiting, (job.tag, next(self._numbers), job))
 
     def next(self) -> Job | None:
@@ -149,13 +130,11 @@ class TenantLine:
 
     @property
     def has_waiting(self) -> bool:
-        """Whether a job waits for a turn."""
         while self._waiting and self._waiting[0][2].abandoned:
             heapq.heappop(self._waiting)
         return bool(self._waiting)
 
     def forget(self, job: Job) -> None:
-        """A job has ended or was given up."""
         self.jobs -= 1
         self.cost -= job.cost
         self._done += job.cost
@@ -176,7 +155,6 @@ class WorkLimits:
 
     @property
     def threads(self) -> int:
-        """How many workers there are."""
         return self.workers or max(1, usable_cores() - 1)
 
 
@@ -264,7 +242,6 @@ class FairQueue:
             raise
 
     def close(self) -> None:
-        """Takes no more jobs and gives up those in hand."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def let_others_go_first(self, job: Job) -> None:

@@ -1,7 +1,6 @@
 """What goes on beside the routes of jobs: parts are worked on, webhooks called, old jobs forgotten.
 
-Also here, what a store hands out is done for several tenants at once, so that none of them waits for
-another.
+Several tenants are served at once, so that none of them waits for another.
 """
 
 import asyncio
@@ -10,13 +9,16 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import structlog
 
-from ttmark.detect_service.jobs.job_store import Claim, DueCall, JobRecord
-from ttmark.detect_service.jobs.jobs import JobMetrics, Jobs, open_head, status_of
+from ttmark.detect_service.api.metrics_and_audit import JobMetrics
+from ttmark.detect_service.jobs.job_store import Claim, DueCall
 from ttmark.detect_service.jobs.part_work import PartWork
+from ttmark.detect_service.jobs.sealed_jobs import Jobs, open_head, status_of
+from ttmark.detect_service.stored_records import keep_expiring
 from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable
 
 TENANTS_AT_ONCE = 8
@@ -24,18 +26,10 @@ _IDLE_SECONDS = 1.0
 _FAILED_SECONDS = 5.0
 
 
-class OfAJob(Protocol):
-    """Something that is to be done for a job."""
-
-    @property
-    def job(self) -> JobRecord:
-        """Says whose it is."""
+T = TypeVar("T", bound=Claim | DueCall)
 
 
-T = TypeVar("T", bound=OfAJob)
-
-
-class Turns(Generic[T]):
+class TenantTurns(Generic[T]):
     """Takes things from a store and does them beside each other.
 
     Args:
@@ -122,7 +116,7 @@ class JobWorker:
 
     async def run(self) -> None:
         """Works until it is cancelled; parts that it had are then free at once, and as new."""
-        await Turns("job_work", self._claimed, self._hold, of_each=self._jobs.limits.workers).run()
+        await TenantTurns("job_work", self._claimed, self._hold, of_each=self._jobs.limits.workers).run()
 
     async def work_once(self) -> bool:
         """Works on one part, if there is one.
@@ -177,17 +171,16 @@ MOST_CALLS = 9
 _PAUSE_SECONDS = 10.0
 
 
+@dataclass(frozen=True, slots=True)
 class JobCalls:
     """Calls webhooks, one of each tenant at a time. Every replica does it; each call is one replica's."""
 
-    def __init__(self, jobs: Jobs, metrics: JobMetrics, *, now: Callable[[], float] = time.time) -> None:
-        self._jobs = jobs
-        self._metrics = metrics
-        self._now = now
+    jobs: Jobs
+    metrics: JobMetrics
+    now: Callable[[], float] = time.time
 
     async def run(self) -> None:
-        """Goes on until it is cancelled."""
-        await Turns("job_call", self._due, self._call).run()
+        await TenantTurns("job_call", self._due, self._call).run()
 
     async def call_once(self) -> bool:
         """Tells of one finished job, if one is due.
@@ -202,42 +195,32 @@ class JobCalls:
         return True
 
     async def _due(self, besides: Collection[str] = ()) -> DueCall | None:
-        return await self._jobs.store.next_call(self._now(), pause_seconds=_PAUSE_SECONDS, besides=besides)
+        return await self.jobs.store.next_call(self.now(), pause_seconds=_PAUSE_SECONDS, besides=besides)
 
     async def _call(self, due: DueCall) -> None:
         job_id = due.job.job_id
-        opened = await open_head(self._jobs.kek, job_id, due.job.head)
-        address, webhooks = opened.head.options.webhook, self._jobs.webhooks
+        opened = await open_head(self.jobs.kek, job_id, due.job.head)
+        address, webhooks = opened.head.options.webhook, self.jobs.webhooks
         body = (
             b'{"type":"job.finished","data":%b}' % status_of(due.job, opened.head).model_dump_json().encode()
         )
         taken = webhooks is not None and address is not None and await webhooks.call(address, job_id, body)
         outcome = "taken" if taken else "given_up" if due.attempt >= MOST_CALLS else "failed"
-        self._metrics.calls.labels(outcome).inc()
+        self.metrics.calls.labels(outcome).inc()
         if outcome != "failed":
-            await self._jobs.store.called(job_id)
+            await self.jobs.store.called(job_id)
 
 
-_EXPIRE_SECONDS = 30.0
-
-
+@dataclass(frozen=True, slots=True)
 class JobExpiry:
     """Every replica does it; each end is one replica's."""
 
-    def __init__(self, jobs: Jobs, metrics: JobMetrics, *, now: Callable[[], float] = time.time) -> None:
-        self._jobs = jobs
-        self._metrics = metrics
-        self._now = now
-        self._log = structlog.get_logger("ttmark.jobs")
+    jobs: Jobs
+    metrics: JobMetrics
+    now: Callable[[], float] = time.time
 
     async def run(self) -> None:
-        """Goes on until it is cancelled."""
-        while True:
-            try:
-                await self.expire()
-            except Exception as error:
-                self._log.warning("job_expiry_failed", error=type(error).__name__)
-            await asyncio.sleep(_EXPIRE_SECONDS)
+        await keep_expiring(self.expire, "ttmark.jobs", "job_expiry_failed")
 
     async def expire(self) -> None:
         """Forgets jobs and idempotency keys whose time has come, and counts what waits.
@@ -245,6 +228,6 @@ class JobExpiry:
         Raises:
             StoreUnavailable: the store is away.
         """
-        self._metrics.jobs.labels("expired").inc(await self._jobs.store.expire(self._now()))
-        await self._jobs.store.keys.expire(self._now())
-        self._metrics.waiting.set(await self._jobs.store.waiting())
+        self.metrics.jobs.labels("expired").inc(await self.jobs.store.expire(self.now()))
+        await self.jobs.store.keys.expire(self.now())
+        self.metrics.waiting.set(await self.jobs.store.waiting())

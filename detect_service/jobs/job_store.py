@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ttmark.detect_service.once.request_keys import RequestKeys
+from ttmark.detect_service.idempotency.idempotency_store import RequestKeys
 
 
 class TooManyJobs(Exception):

@@ -3,22 +3,24 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from ttmark.detect_service.api.journal import DetectionMetrics, Journal
+from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, JobMetrics, Journal
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import estimated_tokens
 from ttmark.detect_service.detection import Detection, answered
+from ttmark.detect_service.document_reader import sizes_to_read
+from ttmark.detect_service.documents_without_verdict import log_fault
 from ttmark.detect_service.examination import Finish
-from ttmark.detect_service.failures import log_fault
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
 from ttmark.detect_service.jobs.job_store import Claim, PartAnswer
-from ttmark.detect_service.jobs.jobs import JobHead, JobMetrics, Jobs, open_head
-from ttmark.detect_service.manifests.examiner import ManifestExaminer, with_manifests_of
+from ttmark.detect_service.jobs.sealed_jobs import JobHead, Jobs, open_head
+from ttmark.detect_service.key_selection import check_askable, permitted
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.questions import check_askable, permitted
-from ttmark.detect_service.reader import sizes_to_read
-from ttmark.detect_service.spending import Spending, leave_evenly, step_seconds
+from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import InternalError, ServiceError, Unauthorized
@@ -40,38 +42,27 @@ _FULL_SECONDS = 1.0
 _REFUSED_DOCUMENT = (413, 422)
 
 
+@dataclass(frozen=True, slots=True)
 class PartWork:
     """What a worker does with its parts.
 
-    Args:
+    Attributes:
         queue: where the work is done, in the background.
+        metrics, detection: of jobs, and of the documents in them.
         reader: reads texts along.
-        examiner: verifies manifests; None: they are found and not examined.
+        examiner: verifies manifests.
         spending: counts the documents of callers who see verdicts alone; None: nothing does.
     """
 
-    def __init__(
-        self,
-        jobs: Jobs,
-        backend: DetectionBackend,
-        queue: FairQueue,
-        metrics: JobMetrics,
-        detection: DetectionMetrics,
-        audit: AuditSink,
-        reader: ReadsAlong,
-        *,
-        examiner: ManifestExaminer | None = None,
-        spending: Spending | None = None,
-    ) -> None:
-        self._jobs = jobs
-        self._backend = backend
-        self._queue = queue
-        self._metrics = metrics
-        self._detection = detection
-        self._audit = audit
-        self._reader = reader
-        self._examiner = examiner or ManifestExaminer(None)
-        self._spending = spending
+    jobs: Jobs
+    backend: DetectionBackend
+    queue: FairQueue
+    metrics: JobMetrics
+    detection: DetectionMetrics
+    audit: AuditSink
+    reader: ReadsAlong
+    examiner: ManifestExaminer = field(default_factory=lambda: ManifestExaminer(None))
+    spending: Spending | None = None
 
     async def do(self, claim: Claim) -> None:
         """Examines the documents of a part and writes the answers.
@@ -79,7 +70,7 @@ class PartWork:
         Raises:
             KeyStoreError: a store is away, or the part does not open.
         """
-        opened = await open_head(self._jobs.kek, claim.job.job_id, claim.job.head)
+        opened = await open_head(self.jobs.kek, claim.job.job_id, claim.job.head)
         documents = opened.seal.open_documents(claim.part, claim.documents)
         if claim.attempt > MOST_ATTEMPTS:
             died = InternalError("The processes that examined this document and those beside it ended.")
@@ -98,18 +89,18 @@ class PartWork:
             answered=len(results),
             failed=failed,
             now=now,
-            expires_at=now + self._jobs.limits.keep_seconds,
+            expires_at=now + self.jobs.limits.keep_seconds,
             calls=opened.head.options.webhook is not None,
         )
-        if await self._jobs.store.answer(claim, answer):
-            self._metrics.documents.labels("answered").inc(len(results) - failed)
-            self._metrics.documents.labels("failed").inc(failed)
+        if await self.jobs.store.answer(claim, answer):
+            self.metrics.documents.labels("answered").inc(len(results) - failed)
+            self.metrics.documents.labels("failed").inc(failed)
 
     async def _outcomes(
         self, claim: Claim, head: JobHead, documents: list[Document]
     ) -> Sequence[DetectionResult | ServiceError]:
         try:
-            caller = await self._jobs.current(head.token_id)
+            caller = await self.jobs.current(head.token_id)
             check_scope(caller, Scope.DETECT)
             request = permitted(head.options.request(documents), caller)
         except InvalidToken:
@@ -117,16 +108,16 @@ class PartWork:
             return [error] * len(documents)
         except ServiceError as error:
             return [error] * len(documents)
-        journal = Journal(head.options.mode, self._detection, ROUTE)
-        parts = await self._examiner.part(request, self._backend.label)
-        manifests = await self._examiner.examined(parts.texts)
+        journal = Journal(head.options.mode, self.detection, ROUTE)
+        parts = await self.examiner.part(request, self.backend.label)
+        manifests = await self.examiner.examined(parts.texts)
 
         def finish(index: int, result: DetectionResult, _: Sequence[str]) -> DetectionResult:
             return with_manifests_of(index, result, parts, manifests)
 
         mode = head.options.mode
         outcomes = await self._examined(parts.visible, mode, caller, claim.job.job_id, journal, finish)
-        journal.close(caller, claim.job.job_id, self._audit)
+        journal.close(caller, claim.job.job_id, self.audit)
         return outcomes
 
     async def _examined(
@@ -143,17 +134,17 @@ class PartWork:
         cost = sum(len(document.text or document.token_ids or ()) for document in documents)
 
         async def run(work: Callable[[], Any]) -> Any:
-            return await self._queue.run(caller.tenant, cost, work, background=True)
+            return await self.queue.run(caller.tenant, cost, work, background=True)
 
         counted, selection = None, None
         try:
-            if self._spending is not None and not caller.sees_evidence:
-                selection = check_askable(request, caller, self._backend)
-                counted = await self._spending.ask(request, mode, caller, selection, run)
+            if self.spending is not None and not caller.sees_evidence:
+                selection = check_askable(request, caller, self.backend)
+                counted = await self.spending.ask(request, mode, caller, selection, run)
             is_quiet = isinstance(request, CombinedRequest) and not caller.sees_evidence
-            state = self._reader.state if isinstance(request, CombinedRequest) else "none"
+            state = self.reader.state if isinstance(request, CombinedRequest) else "none"
             seconds = (
-                self._reader.expected_seconds(sizes_to_read(request, self._backend.most_read_characters))
+                self.reader.expected_seconds(sizes_to_read(request, self.backend.most_read_characters))
                 if is_quiet
                 else None
             )
@@ -161,7 +152,7 @@ class PartWork:
             detection = Detection(
                 request,
                 caller,
-                self._backend,
+                self.backend,
                 job_id,
                 journal,
                 finish,
@@ -169,11 +160,11 @@ class PartWork:
                 state,
                 selection=selection,
             )
-            results = await answered(detection, run, self._reader, lambda response: response.results, seconds)
-            if self._spending is not None and counted is not None:
-                await self._spending.close(caller, counted)
+            results = await answered(detection, run, self.reader, lambda response: response.results, seconds)
+            if self.spending is not None and counted is not None:
+                await self.spending.close(caller, counted)
             if is_quiet:
-                most = self._backend.max_document_tokens
+                most = self.backend.max_document_tokens
                 step = step_seconds([estimated_tokens(one, most) for one in documents], seconds or 0.0)
                 await leave_evenly(began, step)
             return list(results)

@@ -3,15 +3,14 @@
 `{ttmark}:job:<id>` is the job's record, beside it `:documents` and `:results`, by part. `{ttmark}:jobs:*` are
 the tenants with the time at which each was served, their streams, when jobs expire, when calls are due, and
 sums: bytes, also of each tenant, and documents. Nothing of this expires by itself: Redis would evict it when
-its memory is full.
-
-Also here, the changes of `RedisJobs`, each a script that Redis runs as a whole.
+its memory is full. Changes are scripts: each happens as a whole or not at all.
 """
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import cast
 
+from ttmark.detect_service.idempotency.idempotency_store import RedisKeys, RequestKeys
 from ttmark.detect_service.jobs.job_store import (
     RESULT_BYTES,
     Claim,
@@ -24,7 +23,6 @@ from ttmark.detect_service.jobs.job_store import (
     TooManyJobs,
     room,
 )
-from ttmark.detect_service.once.request_keys import RedisKeys, RequestKeys
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
 from ttmark.shared.vault.redis_connections import HASH_TAG
@@ -193,7 +191,7 @@ _REFUSALS = {b"jobs": TooManyJobs, b"tenant": TenantFull, b"bytes": JobStoreFull
 
 
 class RedisJobs:
-    """JobStore in Redis. Changes are scripts: each happens as a whole or not at all."""
+    """JobStore in Redis."""
 
     def __init__(
         self, client: RedisClient, *, lease_seconds: float, now: Callable[[], float] = time.time

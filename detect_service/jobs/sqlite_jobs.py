@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from ttmark.detect_service.idempotency import idempotency_store
+from ttmark.detect_service.idempotency.idempotency_store import RequestKeys
 from ttmark.detect_service.jobs.job_store import (
     RESULT_BYTES,
     Claim,
@@ -18,9 +20,7 @@ from ttmark.detect_service.jobs.job_store import (
     TooManyJobs,
     room,
 )
-from ttmark.detect_service.once import request_keys
-from ttmark.detect_service.once.request_keys import RequestKeys
-from ttmark.shared.vault.sqlite_store import SqliteFile
+from ttmark.detect_service.stored_records import SqliteRecords
 
 _SCHEMA = (
     """
@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS parts (
     attempts INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (job_id, part)
 )""",
     "CREATE INDEX IF NOT EXISTS open_parts ON parts (job_id, part) WHERE results IS NULL",
-    *request_keys.SCHEMA,
+    *idempotency_store.SCHEMA,
     "PRAGMA foreign_keys = ON",
     "PRAGMA secure_delete = ON",  # a text that is forgotten leaves no bytes in the file
 )
@@ -63,13 +63,13 @@ ORDER BY part LIMIT 1
 _HELD = "job_id = ? AND part = ? AND worker = ? AND results IS NULL"
 
 
-class SqliteJobs:
+class SqliteJobs(SqliteRecords):
     """JobStore in a `SqliteFile`."""
 
     def __init__(self, path: Path, *, lease_seconds: float, now: Callable[[], float] = time.time) -> None:
+        super().__init__("job store", path, _SCHEMA, "jobs", "job_id")
         self.lease_seconds = lease_seconds
-        self._file = SqliteFile(f"job store {path}", path, _SCHEMA)
-        self.keys: RequestKeys = request_keys.SqliteKeys(self._file)
+        self.keys: RequestKeys = idempotency_store.SqliteKeys(self._file)
         self._now = now
 
     async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:
@@ -127,8 +127,7 @@ class SqliteJobs:
 
     async def _lease(self, claim: Claim, change: str, until: float) -> bool:
         statement = f"UPDATE parts SET {change} WHERE {_HELD}"  # noqa: S608 - of constants
-        values = (until, claim.job.job_id, claim.part, claim.handle)
-        return await self._file.run(lambda connection: connection.execute(statement, values).rowcount == 1)
+        return await self._changed(statement, until, claim.job.job_id, claim.part, claim.handle) == 1
 
     async def answer(self, claim: Claim, answer: PartAnswer) -> bool:
         def write(connection: sqlite3.Connection) -> bool:
@@ -155,19 +154,7 @@ class SqliteJobs:
 
     async def results(self, job_id: str, first: int, count: int) -> list[bytes | None]:
         statement = "SELECT results FROM parts WHERE job_id = ? AND part >= ? ORDER BY part LIMIT ?"
-        return await self._file.run(
-            lambda connection: [row[0] for row in connection.execute(statement, (job_id, first, count))]
-        )
-
-    async def delete(self, tenant: str, job_id: str) -> bool:
-        statement = "DELETE FROM jobs WHERE tenant = ? AND job_id = ?"
-        return await self._file.change(
-            lambda connection: connection.execute(statement, (tenant, job_id)).rowcount == 1
-        )
-
-    async def expire(self, now: float) -> int:
-        statement = "DELETE FROM jobs WHERE expires_at <= ?"
-        return await self._file.change(lambda connection: connection.execute(statement, (now,)).rowcount)
+        return [row[0] for row in await self._rows(statement, job_id, first, count)]
 
     async def next_call(
         self, now: float, *, pause_seconds: float, besides: Collection[str] = ()
@@ -187,15 +174,11 @@ class SqliteJobs:
         return await self._file.change(take)
 
     async def called(self, job_id: str) -> None:
-        statement = "UPDATE jobs SET call_at = NULL WHERE job_id = ?"
-        await self._file.run(lambda connection: connection.execute(statement, (job_id,)))
+        await self._changed("UPDATE jobs SET call_at = NULL WHERE job_id = ?", job_id)
 
     async def waiting(self) -> int:
-        statement = "SELECT TOTAL(documents - answered) FROM jobs"
-        return await self._file.run(lambda connection: int(connection.execute(statement).fetchone()[0]))
-
-    async def close(self) -> None:
-        await self._file.close()
+        ((waiting,),) = await self._rows("SELECT TOTAL(documents - answered) FROM jobs")
+        return int(waiting)
 
 
 def _listed(tenants: Collection[str]) -> str:

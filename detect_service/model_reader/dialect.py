@@ -1,7 +1,4 @@
-"""How a service with a language model is asked, and what can go wrong.
-
-Also here, the generation service as a reader: `POST /v1/readings`.
-"""
+"""How a service with a language model is asked, first of all the generation service; its errors."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -63,7 +60,6 @@ class TtmarkDialect:
         self._model = model
 
     def question(self, texts: Sequence[str]) -> Question:
-        """See `Dialect`."""
         size = sum(len(text.encode()) for text in texts)
         most = _FRAME_BYTES + _TEXT_BYTES * len(texts) + _PART_BYTES * size
         body = {"model": self._model, "texts": list(texts)}

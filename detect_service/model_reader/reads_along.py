@@ -8,8 +8,8 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from ttmark.detect_service.model_reader.client import ReaderClient
 from ttmark.detect_service.model_reader.dialect import ReaderError, ReaderRefused
+from ttmark.detect_service.model_reader.reader_client import ReaderClient
 from ttmark.shared.byte_reading import ByteReading, InvalidReading
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -86,7 +86,6 @@ class ReadsAlong:
         return found
 
     async def aclose(self) -> None:
-        """Ends all connections."""
         if self._client is not None:
             await self._client.aclose()
 

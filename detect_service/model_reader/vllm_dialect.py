@@ -45,7 +45,6 @@ class VllmDialect:
         self._window = context_tokens - len(self._start)
 
     def question(self, texts: Sequence[str]) -> Question:
-        """See `Dialect`."""
         cut = [self._cut(text) for text in texts]
         prompts = [part.prompt for text in cut for part in text.parts]
         body = {"model": self._model, "prompt": prompts, "max_tokens": 1, "prompt_logprobs": 1, **_SAMPLING}

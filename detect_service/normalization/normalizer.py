@@ -2,15 +2,6 @@
 
 What counts as a trick is documented in `docs/detection.md`, section "Normalisation". Every rule replaces a
 character by its plain form or removes it, so positions map back.
-
-Also here, letters that look like ASCII letters, by Unicode's compatibility forms and its table of
-confusables.
-
-Also here, combining marks that no language needs where they stand, such as dots below letters of an English
-text.
-
-Also here, characters that show nothing or look like white space, and line breaks that mails put into
-paragraphs.
 """
 
 import re
@@ -127,35 +118,25 @@ def letters_marked_below() -> dict[str, str]:
     return table
 
 
-class StrayMarks:
-    """Decides for one text which marks are stray.
+def stray_marks(text: str, *, below: bool) -> list[Span]:
+    """Where the stray marks of a text stand that are characters of their own.
 
     A mark on an ASCII character is stray where Unicode has no letter made of the two. Marks below are stray
-    in all letters of a text that holds fewer marks of any other kind: Vietnamese and Yoruba hold more.
+    in all letters of a text that holds fewer marks of any other kind, as `below` says: Vietnamese and Yoruba
+    hold more.
     """
-
-    def __init__(self, text: str) -> None:
-        self.below = _mostly_below(text)
-
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where the stray marks stand that are characters of their own."""
-        found: list[tuple[int, int]] = []
-        for match in _RAW.finditer(text):
-            if _KEYCAP not in match[2]:
-                found += self._stray(match[1], match[2], match.start(2))
-        return found
-
-    def _stray(self, base: str, marks: str, start: int) -> list[tuple[int, int]]:
-        letter, stray = base, []
-        for place, mark in enumerate(marks, start):
+    found: list[Span] = []
+    for match in _RAW.finditer(text):
+        letter = match[1]
+        for place, mark in enumerate(match[2] if _KEYCAP not in match[2] else "", match.start(2)):
             with_mark = unicodedata.normalize("NFC", letter + mark)
-            if self.below and unicodedata.combining(mark) == _BELOW:
-                stray.append((place, place + 1))
+            if below and unicodedata.combining(mark) == _BELOW:
+                found.append((place, place + 1))
             elif len(with_mark) == 1:
                 letter = with_mark
             elif letter.isascii():
-                stray.append((place, place + 1))
-        return stray
+                found.append((place, place + 1))
+    return found
 
 
 def _mostly_below(text: str) -> bool:
@@ -270,8 +251,6 @@ class NormalizedText:
 
 
 class TextNormalizer:
-    """Holds the tables of look-alike letters."""
-
     def __init__(self) -> None:
         self._look_alikes = str.maketrans(look_alike_letters())
         self._styled = str.maketrans(styled_letters())
@@ -296,9 +275,9 @@ class TextNormalizer:
         invisible = draft.remove(invisible_characters(draft.text))
         marks = look_alikes = 0
         if not draft.text.isascii():
-            stray = StrayMarks(draft.text)
-            marks = draft.remove(stray.spans(draft.text))
-            if stray.below:
+            below = _mostly_below(draft.text)
+            marks = draft.remove(stray_marks(draft.text, below=below))
+            if below:
                 marks += draft.expand(self._below)
             look_alikes = self._undo_look_alikes(draft)
         white_space += draft.remove(needless_spaces(draft.text))

@@ -1,7 +1,4 @@
-"""The public tier: one answer at one rate, its page, and the document that says how to ask.
-
-Also here, what the operator decides of the public tier, and what is said of it to everybody.
-"""
+"""The public tier: what the operator decides of it, and the document that says how everybody may ask."""
 
 from dataclasses import dataclass
 

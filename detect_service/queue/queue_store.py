@@ -1,23 +1,19 @@
-"""What a store of queues does: it keeps sealed items of tenants, and changes each on what was before.
+"""Where the queue is kept: sealed items, each changed on what was before; in a SQLite file or in Redis.
 
-Also here, the queue in a SQLite file.
-
-Also here, the queue in Redis.
-
-`{ttmark}:queue:item:<tenant>:<id>` is an item. `{ttmark}:queue:of:<tenant>` and, with `:<state>` behind it,
-those in a state are in the order in which items came, `{ttmark}:queue:expiry` is when each expires and
-`{ttmark}:queue:count:<tenant>` how many there are. As with cases nothing expires by itself.
+In Redis `{ttmark}:queue:item:<tenant>:<id>` is an item. `{ttmark}:queue:of:<tenant>` and, with `:<state>`
+behind it, those in a state are in the order in which items came, `{ttmark}:queue:expiry` is when each expires
+and `{ttmark}:queue:count:<tenant>` how many there are. As with cases nothing expires by itself.
 """
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ttmark.detect_service.stored_records import SqliteRecords
 from ttmark.shared.schemas.review_queue import QueueState
 from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
 from ttmark.shared.vault.redis_connections import HASH_TAG
-from ttmark.shared.vault.sqlite_store import SqliteFile
 
 
 class QueueFull(Exception):
@@ -85,11 +81,11 @@ CREATE TABLE IF NOT EXISTS items (
 )
 
 
-class SqliteQueue:
+class SqliteQueue(SqliteRecords):
     """QueueStore in a `SqliteFile`."""
 
     def __init__(self, path: Path) -> None:
-        self._file = SqliteFile(f"queue store {path}", path, _SCHEMA)
+        super().__init__("queue store", path, _SCHEMA, "items", "item_id")
 
     async def add(self, item: KeptItem, most: int) -> bool:
         def write(connection: sqlite3.Connection) -> bool:
@@ -99,7 +95,7 @@ class SqliteQueue:
             count = "SELECT COUNT(*) FROM items WHERE tenant = ?"
             if connection.execute(count, (item.tenant,)).fetchone()[0] >= most:
                 raise QueueFull
-            connection.execute("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?)", _values(item))
+            connection.execute("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(item))
             return True
 
         return await self._file.change(write)
@@ -110,50 +106,16 @@ class SqliteQueue:
             "WHERE tenant = ? AND item_id = ? AND version = ?"
         )
         new = (item.state, item.version, item.sealed, item.expires_at)
-        which = (item.tenant, item.item_id, item.version - 1)
-        return await self._file.change(
-            lambda connection: connection.execute(statement, (*new, *which)).rowcount == 1
-        )
+        return await self._changed(statement, *new, item.tenant, item.item_id, item.version - 1) == 1
 
     async def get(self, tenant: str, item_id: str) -> KeptItem | None:
-        statement = _SELECT + " AND item_id = ?"
-        row = await self._file.run(
-            lambda connection: connection.execute(statement, (tenant, item_id)).fetchone()
-        )
-        return KeptItem(*row) if row else None
+        rows = await self._rows(_SELECT + " AND item_id = ?", tenant, item_id)
+        return KeptItem(*rows[0]) if rows else None
 
     async def listed(self, tenant: str, state: QueueState | None, offset: int, limit: int) -> list[KeptItem]:
         in_order = " AND (? IS NULL OR state = ?) ORDER BY added_at DESC, item_id DESC LIMIT ? OFFSET ?"
-        values = (tenant, state, state, limit, offset)
-        rows = await self._file.run(
-            lambda connection: connection.execute(_SELECT + in_order, values).fetchall()
-        )
+        rows = await self._rows(_SELECT + in_order, tenant, state, state, limit, offset)
         return [KeptItem(*row) for row in rows]
-
-    async def delete(self, tenant: str, item_id: str) -> bool:
-        statement = "DELETE FROM items WHERE tenant = ? AND item_id = ?"
-        return await self._file.change(
-            lambda connection: connection.execute(statement, (tenant, item_id)).rowcount == 1
-        )
-
-    async def expire(self, now: float) -> int:
-        statement = "DELETE FROM items WHERE expires_at <= ?"
-        return await self._file.change(lambda connection: connection.execute(statement, (now,)).rowcount)
-
-    async def close(self) -> None:
-        await self._file.close()
-
-
-def _values(item: KeptItem) -> tuple[object, ...]:
-    return (
-        item.item_id,
-        item.tenant,
-        item.state,
-        item.version,
-        item.sealed,
-        item.added_at,
-        item.expires_at,
-    )
 
 
 _QUEUE = f"{HASH_TAG}:queue"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ttmark.detect_service.failures import duration
+from ttmark.detect_service.documents_without_verdict import duration
 from ttmark.services.cli.files import shown
 from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files, read_texts
 from ttmark.shared.client import Client, ClientError, ServiceRefused

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import orjson
 import typer
 
-from ttmark.detect_service.portable_mark import look_for
+from ttmark.detect_service.portable_detection import look_for
 from ttmark.services.cli.files import STANDARD_INPUT, shown
 from ttmark.services.cli.input_files import NotExamined, named_files, read_text, read_texts
 from ttmark.services.cli.terminal import print_named
@@ -18,7 +18,7 @@ from ttmark.shared.keys.portable_mark import MOST_BYTES, MarkFile, MarkRefused, 
 from ttmark.shared.tokenization import TOKENIZER_FILE, TextTokenizer, TokenizerMissing
 
 if TYPE_CHECKING:
-    from ttmark.detect_service.portable_mark import MarkAnswer
+    from ttmark.detect_service.portable_detection import MarkAnswer
 
 
 File = TypeVar("File", bound=MarkFile)

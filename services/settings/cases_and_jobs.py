@@ -12,7 +12,7 @@ from ttmark.shared.cases.signed_file import CaseKey, NotACaseKey
 from ttmark.shared.schemas.jobs import MOST_DOCUMENTS
 
 if TYPE_CHECKING:
-    from ttmark.detect_service.jobs.jobs import JobLimits
+    from ttmark.detect_service.jobs.sealed_jobs import JobLimits
     from ttmark.detect_service.jobs.webhooks import Webhooks
 
 
@@ -110,7 +110,7 @@ class JobSettings(Settings):
 
     def job_limits(self) -> "JobLimits":
         from ttmark.detect_service.jobs.job_store import StoreLimits  # commands start without the service
-        from ttmark.detect_service.jobs.jobs import JobLimits
+        from ttmark.detect_service.jobs.sealed_jobs import JobLimits
 
         return JobLimits(
             documents=self.job_documents,

@@ -26,8 +26,8 @@ from ttmark.services.state_folder import known_tokenizers
 
 if TYPE_CHECKING:
     from ttmark.detect_service.extraction import ExtractionLimits
-    from ttmark.detect_service.model_reader.client import ReaderClient
     from ttmark.detect_service.model_reader.dialect import Dialect
+    from ttmark.detect_service.model_reader.reader_client import ReaderClient
 
 
 class ReaderSettings(Settings):
@@ -76,10 +76,10 @@ class ReaderSettings(Settings):
         Raises:
             StartupError: settings that go together are not complete, or the address is not allowed.
         """
-        from ttmark.detect_service.model_reader.client import (
+        from ttmark.detect_service.model_reader.dialect import ReaderElsewhere
+        from ttmark.detect_service.model_reader.reader_client import (
             ReaderClient,  # settings load without the service
         )
-        from ttmark.detect_service.model_reader.dialect import ReaderElsewhere
 
         if self.reader_url is None:
             return None

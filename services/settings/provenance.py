@@ -15,7 +15,7 @@ from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 
 if TYPE_CHECKING:
     from ttmark.detect_service.extraction import ExtractionWorkers
-    from ttmark.detect_service.manifests.examiner import ManifestExaminer
+    from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
     from ttmark.gen_service.api.provenance import ManifestRule
 
 
@@ -116,7 +116,7 @@ class TrustSettings(Settings):
             StartupError: the file cannot be read or holds no certificates, others may write it, or the extra
                 is not installed.
         """
-        from ttmark.detect_service.manifests.examiner import ManifestExaminer  # as above
+        from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer  # as above
 
         if self.c2pa_trust_file is None:
             return ManifestExaminer(workers if find_spec("c2pa") else None)

@@ -18,12 +18,12 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from tests.harness.certificates import Credential, credential
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.cases.case_service import KeptCases
 from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
-from ttmark.detect_service.cases.desk import KeptCases
 from ttmark.detect_service.extraction import ExtractionWorkers
-from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
-from ttmark.detect_service.queue.desk import KeptQueue
+from ttmark.detect_service.queue.queue_service import KeptQueue
 from ttmark.detect_service.queue.queue_store import SqliteQueue
 from ttmark.gen_service.playground import playground_router
 from ttmark.shared.access.scopes import Scope

@@ -17,8 +17,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from tests.browser.conftest import word_tokenizer
 from tests.harness.observe.services import free_port
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.console import SignIn
 from ttmark.shared.access.oidc import OidcRules, OidcTokens
 from ttmark.shared.access.scopes import Principal, Scope

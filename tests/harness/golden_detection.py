@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from tests.harness.golden import GOLDEN
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import Principal, Scope

@@ -15,11 +15,10 @@ from tokenizers import Tokenizer
 
 from tests.harness.golden_detection import CALLER, exported, write_lines
 from tests.harness.golden_texts import tokenizer_file
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.detection import Detection
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.normalization import TextNormalizer
-from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion

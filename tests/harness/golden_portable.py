@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from ttmark.detect_service.portable_mark import answer_for
+from ttmark.detect_service.portable_detection import answer_for
 from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
 from ttmark.shared.schemas.profile import ForeignProfile, Profile
 from ttmark.shared.tokenization import TextTokenizer

@@ -8,12 +8,11 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.api.journal import MODES, DetectionMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics_and_audit import MODES, DetectionMetrics, JobMetrics, WorkMetrics
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
 from ttmark.detect_service.jobs.background import JobWorker
 from ttmark.detect_service.jobs.job_store import Claim, JobStore, PartAnswer
-from ttmark.detect_service.jobs.jobs import JobMetrics
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.services.detection_stores import open_jobs

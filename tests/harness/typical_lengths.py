@@ -2,7 +2,7 @@
 
 ANSWERS is a file of `tests.harness.marked_answers`. Of its first COUNT answers of TOKENS tokens or more: the
 tokens at which half of them are found by the likelihood ratio at 1e-1, 1e-2, ... under the right key, without
-a reader, as long as half are found within TOKENS. It is what `detect_service/pipeline.py` holds.
+a reader, as long as half are found within TOKENS. It is what `detect_service/verdict.py` holds.
 """
 
 import sys

@@ -14,9 +14,10 @@ from prometheus_client import CollectorRegistry
 
 from tests.contract.openai.fake_generator import byte_tokenizer
 from tests.harness.job_worker import work
+from ttmark.detect_service.api.metrics_and_audit import JobMetrics
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.jobs.desk import JobDesk
-from ttmark.detect_service.jobs.jobs import JobLimits, JobMetrics, Jobs
+from ttmark.detect_service.jobs.job_service import JobService
+from ttmark.detect_service.jobs.sealed_jobs import JobLimits, Jobs
 from ttmark.services.detection_stores import open_job_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
@@ -57,7 +58,7 @@ async def make_job(store_url: str, folder: Path, documents: int, part_documents:
     backend = DetectionBackend(cache, TokenizerSet.load([folder]), 10_000)
     limits = JobLimits(part_documents=part_documents)
     jobs = Jobs(open_job_store(store_url, lease_seconds=LEASE_SECONDS), kek, registry.current, limits)
-    desk = JobDesk(jobs, backend, JobMetrics(CollectorRegistry()), no_audit, None)
+    desk = JobService(jobs, backend, JobMetrics(CollectorRegistry()), no_audit, None)
     inputs = [Document(text="a short text " + "x" * (index % 97)) for index in range(documents)]
 
     async def run(sealing: Callable[[], Any]) -> Any:

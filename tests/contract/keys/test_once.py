@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from ttmark.detect_service.idempotency import idempotency_store
+from ttmark.detect_service.idempotency.idempotency import BUSY_SECONDS, KEEP_SECONDS, Asked, Once
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStore, StoreLimits
-from ttmark.detect_service.once import request_keys
-from ttmark.detect_service.once.once import BUSY_SECONDS, KEEP_SECONDS, Asked, Once
 from ttmark.services.detection_stores import open_job_store
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import (
@@ -267,7 +267,7 @@ async def test_a_key_is_as_new_when_its_time_is_over(replica: Replica) -> None:
 async def test_a_flood_of_keys_forgets_the_tenant_s_oldest_and_nobody_else_s(
     replica: Replica, other: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request_keys, "MOST_KEYS", 3)
+    monkeypatch.setattr(idempotency_store, "MOST_KEYS", 3)
     stranger = Principal("t9", "b", frozenset())
     theirs = await other.ask(caller=stranger)
     first = [await ask_at(replica, number) for number in range(6)]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tests.contract.openai.test_engine_trouble import TROUBLE
-from ttmark.detect_service.model_reader.client import ReaderClient
 from ttmark.detect_service.model_reader.dialect import ReaderDown, TtmarkDialect
+from ttmark.detect_service.model_reader.reader_client import ReaderClient
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import ReadingRequest, SequenceFailed
 from ttmark.shared.byte_reading import ByteReading

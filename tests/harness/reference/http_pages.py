@@ -11,11 +11,11 @@ from fastapi import FastAPI
 
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.cases.case_service import KeptCases
 from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
-from ttmark.detect_service.cases.desk import KeptCases
-from ttmark.detect_service.jobs.jobs import Jobs
+from ttmark.detect_service.jobs.sealed_jobs import Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
-from ttmark.detect_service.queue.desk import KeptQueue
+from ttmark.detect_service.queue.queue_service import KeptQueue
 from ttmark.detect_service.queue.queue_store import SqliteQueue
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend

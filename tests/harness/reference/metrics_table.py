@@ -9,9 +9,15 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
 from ttmark.detect_service.api.extract import ExtractionMetrics
-from ttmark.detect_service.api.journal import MODES, REFUSALS, DetectionMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics_and_audit import (
+    EVENTS,
+    MODES,
+    REFUSALS,
+    DetectionMetrics,
+    JobMetrics,
+    WorkMetrics,
+)
 from ttmark.detect_service.extraction.extraction import Format
-from ttmark.detect_service.jobs.jobs import EVENTS, JobMetrics
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics

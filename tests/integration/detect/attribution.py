@@ -18,8 +18,7 @@ from typing import Any
 import httpx
 
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.shared.access.scopes import Principal, Scope

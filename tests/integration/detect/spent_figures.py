@@ -22,7 +22,7 @@ from typing import Any, Literal, cast
 from tests.harness.marked_answers import pool, read_answers
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.detection import Detection
-from ttmark.detect_service.questions import check_askable
+from ttmark.detect_service.key_selection import check_askable
 from ttmark.detect_service.spending import Counted, Spending
 from ttmark.evaluation.model_readings import ReadingModel
 from ttmark.shared.access.scopes import Principal, Scope

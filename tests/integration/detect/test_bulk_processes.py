@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ttmark.detect_service.bulk.rows import InputRow
-from ttmark.detect_service.bulk.workers import Workers
+from ttmark.detect_service.bulk.row_format import InputRow
+from ttmark.detect_service.bulk.run import Workers
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer

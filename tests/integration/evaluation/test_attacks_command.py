@@ -13,8 +13,7 @@ from typer.testing import CliRunner, Result
 
 import ttmark
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.evaluation.adversaries.catalogue import Attack, attacks
 from ttmark.services import conformance_attacks

@@ -17,7 +17,7 @@ from tests.harness.certificates import Credential, credential
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
-from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.options import route_of
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
@@ -216,8 +216,8 @@ async def service(stored: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncI
 @pytest.fixture
 def answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers leave when they are ready, for tests that ask hundreds of questions and look at no clock."""
-    monkeypatch.setattr("ttmark.detect_service.spending.rest_of_step", lambda *_: 0.0)
-    monkeypatch.setattr("ttmark.detect_service.spending._LATE_PART", 1e9)
+    monkeypatch.setattr("ttmark.detect_service.answer_timing.rest_of_step", lambda *_: 0.0)
+    monkeypatch.setattr("ttmark.detect_service.answer_timing._LATE_PART", 1e9)
 
 
 @pytest.fixture

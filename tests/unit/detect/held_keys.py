@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ttmark.detect_service.pipeline import Detector, Tried
+from ttmark.detect_service.verdict import Detector, Finding
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark import Watermark
@@ -32,7 +32,7 @@ def under(
     pool: Sequence[bytes],
     tokens: np.ndarray,
     redrawn: Redrawn | None = None,
-) -> Tried:
+) -> Finding:
     """What a detector finds in a document under one pool."""
     key = held(watermark, pool)
-    return detector(key, key.versions, tokens, redrawn)[0]
+    return detector([(key, key.versions[0])], tokens, redrawn)[0]

@@ -9,7 +9,7 @@ import httpx
 from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry

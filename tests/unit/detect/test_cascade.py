@@ -11,8 +11,9 @@ from ttmark.detect_service.cascade import (
     with_reading,
     without_reading,
 )
-from ttmark.detect_service.pipeline import Finding, LikelihoodFigures, Reach, decide
+from ttmark.detect_service.verdict import Finding, Reach, decide
 from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
 
 TRIALS = 2_000
 KEYS = 16
@@ -27,11 +28,10 @@ def finding(log10_p: float = 0.0, log10_e: float | None = 0.0, best_log10_e: flo
         version=key.versions[0],
         pool_key=0,
         fired=(),
-        evidence=LikelihoodFigures(log10_p, of_keys, 100, KEYS),
+        evidence=LikelihoodEvidence(of_keys, np.full(KEYS, log10_p), 100, 100, 0),
         log10_p=log10_p,
         log10_e=log10_e,
         hypotheses=KEYS,
-        segments=None,
         reach=(Reach(key.profile.watermark(), 100, KEYS),),
         null_log10_p=0.0,
     )

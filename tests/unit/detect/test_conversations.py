@@ -10,10 +10,10 @@ import pytest
 from tests.unit.detect.conftest import byte_tokenizer
 from tests.unit.detect.oracle import KEY, RULE, oracle
 from ttmark.detect_service.backend import TokenizerSet
-from ttmark.detect_service.conversation_results import Message, grown_evidence
+from ttmark.detect_service.conversation_evidence import Message, grown_evidence
 from ttmark.detect_service.detection import Detection
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.normalization import TextNormalizer
-from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.records import KeyState, UnlockedVersion

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.paper_detectors import direct
-from ttmark.detect_service.pipeline import (
+from ttmark.detect_service.verdict import (
     Decision,
     Finding,
     Tokens,
@@ -15,7 +16,6 @@ from ttmark.detect_service.pipeline import (
     decide,
     typical_tokens,
 )
-from ttmark.detect_service.questions import KeySelection
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark import Watermark

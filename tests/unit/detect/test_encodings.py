@@ -7,7 +7,7 @@ import pytest
 
 from ttmark.detect_service.extraction import UnreadableFile
 from ttmark.detect_service.extraction.encodings import decode
-from ttmark.detect_service.extraction.readers import extract_text
+from ttmark.detect_service.extraction.readers_by_format import extract_text
 
 GERMAN = (
     "Das Mädchen geht über die Straße und kauft schöne Äpfel für ihre Großmutter. Es wäre besser, zu gehen."

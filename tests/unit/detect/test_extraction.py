@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.harness.hostile_files.documents import epub, odt
 from ttmark.detect_service.extraction import ExtractionBusy, UnreadableFile
-from ttmark.detect_service.extraction.readers import extract_text
+from ttmark.detect_service.extraction.readers_by_format import extract_text
 
 
 def word_document() -> bytes:

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from tests.unit.detect.public_asker import public_service
 from tests.unit.detect.served import served
 from ttmark.detect_service.bulk import Examiner
-from ttmark.detect_service.bulk.rows import InputRow
+from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.fair_work.fair_queue import Abandoned
 from ttmark.detect_service.options import DetectionOptions, route_of
 from ttmark.shared.access.scopes import TokenLimits
@@ -36,14 +36,14 @@ WHY = {
     "message": "An error on our side ended the examination of this document; the log says where.",
 }
 PLACES = (
-    "detect_service.manifests.parting:PartedText.__init__",
-    "detect_service.manifests.examiner:ManifestExaminer._one",
+    "detect_service.manifests.manifest_stripping:PartedText.__init__",
+    "detect_service.manifests.manifest_examiner:ManifestExaminer._one",
     "detect_service.normalization:TextNormalizer.normalize",
-    "detect_service.reader:DocumentReader.token_ids",
+    "detect_service.document_reader:DocumentReader.token_ids",
     "shared.tokenization:TextTokenizer.encode",
     "detect_service.examination:message",
-    "detect_service.manifests.parting:PartedRequest.placed",
-    "detect_service.cases.cases:content_hash",
+    "detect_service.manifests.manifest_stripping:PartedRequest.placed",
+    "detect_service.cases.case_writer:content_hash",
 )
 Break = Callable[..., None]
 
@@ -181,7 +181,7 @@ async def test_whatever_it_fails_with(desk: Desk, break_at: Break, error: BaseEx
 
 
 async def test_a_document_whose_rows_cannot_be_counted_is_not_scored(desk: Desk, break_at: Break) -> None:
-    break_at("detect_service.reader:DocumentReader.token_ids")
+    break_at("detect_service.document_reader:DocumentReader.token_ids")
     with capture_logs() as logs:
         response = await desk.ask([FAILING, "A text that can be counted."], token="verdict")
     verdicts = [result["verdict"] for result in response.json()["results"]]

@@ -13,10 +13,10 @@ import pytest
 
 from tests.unit.detect.callers import known
 from tests.unit.detect.served import served
+from ttmark.detect_service.cases.case_service import KeptCases
 from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
-from ttmark.detect_service.cases.desk import KeptCases
 from ttmark.detect_service.jobs.job_store import StoreLimits
-from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
+from ttmark.detect_service.jobs.sealed_jobs import JobLimits, Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.cases.signed_file import CaseKey, case_file

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from ttmark.detect_service.api.metrics_and_audit import JobMetrics
 from ttmark.detect_service.jobs.background import TENANTS_AT_ONCE, JobCalls, JobExpiry
 from ttmark.detect_service.jobs.job_store import JobRecord, PartAnswer, StoreLimits
-from ttmark.detect_service.jobs.jobs import JobHead, JobMetrics, Jobs, seal_head
+from ttmark.detect_service.jobs.sealed_jobs import JobHead, Jobs, seal_head
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.jobs.webhooks import Webhooks
 from ttmark.shared.access.scopes import Principal

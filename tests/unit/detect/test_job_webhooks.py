@@ -11,8 +11,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.test_job_calls import finish
+from ttmark.detect_service.api.metrics_and_audit import JobMetrics
 from ttmark.detect_service.jobs.background import MOST_CALLS, JobCalls
-from ttmark.detect_service.jobs.jobs import JobMetrics, Jobs
+from ttmark.detect_service.jobs.sealed_jobs import Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.jobs.webhooks import Webhooks, secret_of, signature
 from ttmark.services.settings.cases_and_jobs import JobSettings

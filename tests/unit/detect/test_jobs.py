@@ -14,13 +14,13 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.callers import CALLERS
 from tests.unit.detect.served import served
-from ttmark.detect_service.api.journal import MODES, DetectionMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics_and_audit import MODES, DetectionMetrics, JobMetrics, WorkMetrics
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
 from ttmark.detect_service.jobs.background import JobWorker
 from ttmark.detect_service.jobs.job_store import StoreLimits
-from ttmark.detect_service.jobs.jobs import JobLimits, JobMetrics, Jobs
 from ttmark.detect_service.jobs.part_work import MOST_ATTEMPTS, PartWork
+from ttmark.detect_service.jobs.sealed_jobs import JobLimits, Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.normalization import NormalizedText, TextNormalizer

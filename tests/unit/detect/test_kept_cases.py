@@ -15,8 +15,8 @@ import pytest
 
 from tests.unit.detect.callers import known
 from tests.unit.detect.served import served
+from ttmark.detect_service.cases.case_service import CaseService, KeptCases
 from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
-from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
 from ttmark.services.detection_stores import open_kept_cases
 from ttmark.services.settings.cases_and_jobs import CaseSettings
 from ttmark.services.startup import StartupError
@@ -235,5 +235,5 @@ async def test_sweeping_outlives_a_store_that_is_away(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr("asyncio.sleep", sleep)
     with pytest.raises(InterruptedError):
-        await CaseDesk(kept, [].append).expire()
+        await CaseService(kept, [].append).expire()
     assert slept == [30.0, 30.0]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.detect.conftest import Service
 from tests.unit.detect.test_foreign_keys import HUMAN
-from ttmark.detect_service.manifests.parting import parted
+from ttmark.detect_service.manifests.manifest_stripping import parted
 from ttmark.shared.labels import Label, LabelPlace
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import wrapped

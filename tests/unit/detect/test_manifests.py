@@ -14,7 +14,11 @@ from docx import Document as WordDocument
 from tests.harness.certificates import Credential, credential
 from tests.unit.detect.conftest import Service
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
-from ttmark.detect_service.manifests.examiner import MOST_OF_A_DOCUMENT, MOST_OF_A_REQUEST, ManifestExaminer
+from ttmark.detect_service.manifests.manifest_examiner import (
+    MOST_OF_A_DOCUMENT,
+    MOST_OF_A_REQUEST,
+    ManifestExaminer,
+)
 from ttmark.shared.manifests.report import manifest_report
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import wrapped, wrapper_size, wrappers

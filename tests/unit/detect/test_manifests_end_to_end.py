@@ -11,7 +11,7 @@ from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.unit.detect.conftest import Service
 from tests.unit.detect.test_manifests import altered
-from ttmark.detect_service.manifests.examiner import MOST_OF_A_REQUEST
+from ttmark.detect_service.manifests.manifest_examiner import MOST_OF_A_REQUEST
 from ttmark.gen_service.api.provenance import ManifestRule
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import wrappers

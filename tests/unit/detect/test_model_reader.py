@@ -23,8 +23,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from ttmark.detect_service.model_reader import client as addresses
-from ttmark.detect_service.model_reader.client import CircuitBreaker, ReaderClient, is_local
+from ttmark.detect_service.model_reader import reader_client as addresses
 from ttmark.detect_service.model_reader.dialect import (
     Dialect,
     ReaderDown,
@@ -33,6 +32,7 @@ from ttmark.detect_service.model_reader.dialect import (
     ReaderRefused,
     TtmarkDialect,
 )
+from ttmark.detect_service.model_reader.reader_client import CircuitBreaker, ReaderClient, is_local
 from ttmark.detect_service.model_reader.vllm_dialect import VllmDialect
 from ttmark.shared.byte_reading import InvalidReading
 from ttmark.shared.tokenization import TextTokenizer

@@ -9,8 +9,7 @@ import pytest
 from tests.harness.odd_batches import Batch, letter_batches, random_batch
 from tests.harness.trained_tokenizers import KINDS
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness

@@ -9,9 +9,9 @@ import pytest
 from tests.unit.detect.held_keys import held
 from tests.unit.detect.simulated_texts import written
 from ttmark.detect_service.detectors import likelihood
+from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.passages import marked_passages
-from ttmark.detect_service.pipeline import Finding, best_finding
-from ttmark.detect_service.questions import KeySelection
+from ttmark.detect_service.verdict import Finding, best_finding
 from ttmark.shared.schemas.detection import MarkedShare
 from ttmark.shared.watermark import Watermark
 

@@ -10,7 +10,7 @@ from tests.unit.detect.held_keys import under
 from tests.unit.detect.simulated_texts import written
 from tests.unit.detect.test_pool import MODES
 from ttmark.detect_service.bulk.examiner import Examiner
-from ttmark.detect_service.bulk.rows import InputRow
+from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.paper_detectors import direct
 from ttmark.shared.watermark import Watermark

@@ -10,13 +10,13 @@ import pytest
 from tests.unit.detect.conftest import Service
 from tests.unit.detect.held_keys import under
 from ttmark.detect_service.bulk.examiner import Examiner
-from ttmark.detect_service.bulk.rows import InputRow
+from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.cost import request_cost
 from ttmark.detect_service.detectors import likelihood
+from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.paper_detectors import aligned, direct, localized
-from ttmark.detect_service.pipeline import Detector
-from ttmark.detect_service.questions import KeySelection
+from ttmark.detect_service.verdict import Detector
 from ttmark.shared.schemas.detection import AlignedRequest, DetectionRequest, DirectRequest, LocalizedRequest
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct
 

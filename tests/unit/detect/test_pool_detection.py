@@ -9,9 +9,9 @@ import pytest
 from tests.unit.detect.held_keys import held, under
 from tests.unit.detect.simulated_texts import written
 from ttmark.detect_service.detectors import likelihood
+from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.paper_detectors import aligned, direct, localized
-from ttmark.detect_service.pipeline import best_finding
-from ttmark.detect_service.questions import KeySelection
+from ttmark.detect_service.verdict import Finding, best_finding
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct, detect_localized
 from ttmark.shared.watermark.detectors.alignment import needs_decoys
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
@@ -26,6 +26,10 @@ def documents() -> list[np.ndarray]:
     generator = np.random.default_rng(5)
     texts = [generator.integers(0, 50, size=length) for length in (0, 3, 400, 31, 5, 90, 0)]
     return [*texts, np.tile(texts[3], 9)]
+
+
+def keys_that_fired(tried: Finding) -> list[tuple[float, int]]:
+    return [(one.log10_p, one.pool_key) for one in tried.fired]
 
 
 @pytest.mark.parametrize("scheme", ["synthid", "dipmark", "mcmark", "gumbel"])
@@ -47,11 +51,11 @@ def test_direct_detection_under_a_pool_equals_its_keys_one_by_one(scheme, block_
             assert corrected(expected.log10_p, tries) == tried.evidence.log10_p
             assert tried.evidence.z == expected.z
             np.testing.assert_array_equal(tried.evidence.scores, expected.scores)
-            assert tried.first_log10_p == pytest.approx(each[0][0].log10_p, abs=1e-9)
+            assert tried.null_log10_p == pytest.approx(each[0][0].log10_p, abs=1e-9)
             fired = sorted((corrected(p, tries), number) for number, p in enumerate(own))
             fired = [one for one in fired if one[0] <= limit]
-            assert [number for _, number in tried.fired] == [number for _, number in fired]
-            assert [p for p, _ in tried.fired] == pytest.approx([p for p, _ in fired], abs=1e-9)
+            assert [one.pool_key for one in tried.fired] == [number for _, number in fired]
+            assert [one.log10_p for one in tried.fired] == pytest.approx([p for p, _ in fired], abs=1e-9)
 
 
 @pytest.mark.parametrize("beta", [5.0, 0.5])
@@ -69,10 +73,10 @@ def test_aligned_detection_under_a_pool_equals_its_keys_one_by_one(block_size, b
             assert tried.evidence.hypotheses == len(pool)
             if not needs_decoys(watermark, beta, tried.evidence.scored_blocks):
                 # Decoys are what the keys of a pool have in common.
-                assert tried.first_log10_p == each[0].log10_p
+                assert tried.null_log10_p == each[0].log10_p
                 own = [corrected(one.log10_p, len(pool)) for one in each]
                 assert tried.evidence.log10_p == min(own)
-                assert tried.fired == tuple(sorted((p, n) for n, p in enumerate(own) if p <= limit))
+                assert keys_that_fired(tried) == sorted((p, n) for n, p in enumerate(own) if p <= limit)
             elif best == 0:
                 assert tried.evidence.log10_p == corrected(each[0].log10_p, len(pool))
 
@@ -94,11 +98,11 @@ def test_localized_detection_under_a_pool_equals_its_keys_one_by_one(monkeypatch
             ]
             assert tried.evidence.log10_p == corrected(min(one.log10_p for one in each), len(pool))
             assert each[tried.pool_key].log10_p == min(one.log10_p for one in each)
-            assert tried.first_log10_p == each[0].log10_p
-            assert tried.fired == tuple(
-                sorted((one.segments[0].log10_e + step, n) for n, one in enumerate(each) if one.segments)
+            assert tried.null_log10_p == each[0].log10_p
+            assert keys_that_fired(tried) == sorted(
+                (one.segments[0].log10_e + step, n) for n, one in enumerate(each) if one.segments
             )
-            found = {(one.pool_key, one.start, one.end, one.log10_e) for one in tried.evidence.segments}
+            found = {(one.pool_key, one.start, one.end, one.log10_e) for one in tried.segments}
             every = {
                 (number, segment.start, segment.end, segment.log10_e + step)
                 for number, one in enumerate(each)

@@ -6,8 +6,8 @@ import pytest
 
 from tests.harness.trained_tokenizers import KINDS
 from ttmark.detect_service.backend import TokenizerSet
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.normalization import TextNormalizer
-from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.profile import Profile

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.unit.detect.public_asker import PublicService, public_service
+from ttmark.detect_service.answer_timing import rest_of_step
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
-from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.public import DOCUMENT_PATH, PUBLIC_PATH
-from ttmark.detect_service.spending import rest_of_step
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.languages.words import ENGLISH
 from ttmark.shared.manifests.signer import ManifestSigner

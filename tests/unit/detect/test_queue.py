@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.detect.callers import known
 from tests.unit.detect.served import served
-from ttmark.detect_service.queue.desk import KeptQueue
+from ttmark.detect_service.queue.queue_service import KeptQueue
 from ttmark.detect_service.queue.queue_store import SqliteQueue
 from ttmark.services.detection_stores import open_queue
 from ttmark.services.settings.cases_and_jobs import QueueSettings

@@ -14,7 +14,7 @@ from tests.harness.hostile_files.docx import cell, package, table
 from tests.harness.hostile_files.pdf import document, page, stream, text_page
 from ttmark.detect_service.extraction import LimitExceeded, UnreadableFile
 from ttmark.detect_service.extraction.html_text import tidy
-from ttmark.detect_service.extraction.readers import extract_text
+from ttmark.detect_service.extraction.readers_by_format import extract_text
 
 
 def tidied_slowly(text: str) -> str:
@@ -64,7 +64,7 @@ def test_a_file_beyond_a_limit_of_its_reader_is_told_which(name: str, reason: st
 
 
 def test_too_long_a_page_and_too_many_cells_or_pages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ttmark.detect_service.extraction.archive.MOST_CELLS", 19)
+    monkeypatch.setattr("ttmark.detect_service.extraction.office_text.MOST_CELLS", 19)
     with pytest.raises(LimitExceeded, match="more cells than the limit of 19"):
         extract_text("a.docx", package(table(4, cell() * 5)))
     with pytest.raises(LimitExceeded, match="10 MB"):

@@ -8,12 +8,11 @@ import pytest
 from scipy.stats import binom
 
 from tests.harness.trained_tokenizers import byte_level
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.detection import detect
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.detect_service.options import DetectionOptions, Mode
-from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Document

@@ -11,7 +11,7 @@ from tests.unit.detect.conftest import Service
 from tests.unit.detect.test_bulk import job, rows_of, run
 from tests.unit.detect.test_foreign_keys import HUMAN, Foreign, foreign, vllm_text
 from ttmark.detect_service.bulk import Examiner
-from ttmark.detect_service.bulk.job import Tally
+from ttmark.detect_service.bulk.output_file import Tally
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli.detect import show
 from ttmark.shared.manifests.signer import ManifestSigner

@@ -16,7 +16,7 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import request_cost
 from ttmark.detect_service.detection import Detection, detect
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
-from ttmark.detect_service.questions import KeySelection
+from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.limits.allowances import WorkBudget

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from rich.progress import Progress
 
-from ttmark.detect_service.extraction.readers import extract_text
+from ttmark.detect_service.extraction.readers_by_format import extract_text
 from ttmark.evaluation.adversaries.asking import Verdict, removed_by_questions, stitched
 from ttmark.evaluation.adversaries.catalogue import COPIES, DEAR, MODELS, Attack, attacks
 from ttmark.evaluation.conformance.attacks import AttackRun, Row, collected

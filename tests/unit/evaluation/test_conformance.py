@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from tests.harness.simulated_conformance import PLAN, TOKENIZER, simulated_key, simulated_run
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.evaluation.conformance.answer_language import NAMES, language_of

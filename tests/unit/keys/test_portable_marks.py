@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from tests.harness import portable_reader
 from tests.harness.golden_portable import GIVEN, VECTORS, described, texts, vectors
 from tests.unit.keys.test_commands import folder, invoke
-from ttmark.detect_service.portable_mark import answer_for
+from ttmark.detect_service.portable_detection import answer_for
 from ttmark.services.cli.main import app
 from ttmark.shared.keys.portable_mark import MarkRefused, MarkSecret, PortableMark
 from ttmark.shared.watermark.foreign import VllmGumbel

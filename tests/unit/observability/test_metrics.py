@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.api.journal import DetectionMetrics
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics
 from ttmark.shared.http.health import ReadinessCollector
 from ttmark.shared.keys.key_cache import watch_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion

@@ -1,14 +1,11 @@
-"""Keeps cases for a time, and shows them to whom they concern."""
+"""What callers do with cases: they are kept for a time, and shown to whom they concern."""
 
-import asyncio
 import hashlib
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
-import structlog
 from pydantic import BaseModel, ConfigDict
 
 from ttmark.detect_service.cases.case_store import (
@@ -18,17 +15,16 @@ from ttmark.detect_service.cases.case_store import (
     KeptCase,
     TenantStoreFull,
 )
-from ttmark.detect_service.once.once import Asked, Once
+from ttmark.detect_service.idempotency.idempotency import Asked, Once
+from ttmark.detect_service.stored_records import event_of, keep_expiring, store_of
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.service_errors import Forbidden, NotFound, StoreDown, TooManyRequests
+from ttmark.shared.http.service_errors import Forbidden, NotFound, TooManyRequests
 from ttmark.shared.schemas.cases import CaseText, StoredCase
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditSink
 from ttmark.shared.vault.envelope import open_record, seal_record
 from ttmark.shared.vault.kek import KeyWrapper
-from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _DAY_SECONDS = 86_400.0
-_EXPIRE_SECONDS = 30.0
 _FULL_RETRY_SECONDS = 60.0
 
 
@@ -58,9 +54,7 @@ class _Content(BaseModel):
     case: str
 
 
-class CaseDesk:
-    """Between the routes and the store."""
-
+class CaseService:
     def __init__(self, kept: KeptCases, audit: AuditSink, *, now: Callable[[], float] = time.time) -> None:
         self._kept = kept
         self._audit = audit
@@ -69,7 +63,6 @@ class CaseDesk:
 
     @property
     def case_bytes(self) -> int:
-        """Of the largest case that is kept."""
         return self._kept.case_bytes
 
     async def store(self, case: str, caller: Principal, request_id: str, key: str | None) -> StoredCase:
@@ -86,7 +79,7 @@ class CaseDesk:
 
         async def keep(stored: StoredCase) -> None:
             await self._keep(stored, case, caller)
-            self._tell("case.store", caller, request_id, stored.id)
+            self._audit(event_of(caller, request_id, "case.store", case_id=stored.id))
 
         async def is_there(case_id: str) -> bool:
             return await self._found(caller.tenant, case_id) is not None
@@ -95,17 +88,17 @@ class CaseDesk:
             await keep(fresh)
             return fresh
         asked = Asked(hashlib.sha256(case.encode()).hexdigest(), fresh, _costs_nothing, keep, is_there)
-        try:
+        with store_of("Cases"):
             return await self._once.answer(key, caller, asked)
-        except KeyStoreError:
-            raise _away() from None
 
     async def _keep(self, stored: StoredCase, case: str, caller: Principal) -> None:
         content = _Content(token_id=caller.token_id, stored_at=stored.stored_at, case=case)
         name, room = _name(caller.tenant, stored.id), self._kept.room
         try:
-            sealed, _ = await seal_record(self._kept.kek, name, content.model_dump_json().encode())
-            await self._kept.store.keep(KeptCase(stored.id, caller.tenant, sealed, stored.expires_at), room)
+            with store_of("Cases"):
+                sealed, _ = await seal_record(self._kept.kek, name, content.model_dump_json().encode())
+                case_in_store = KeptCase(stored.id, caller.tenant, sealed, stored.expires_at)
+                await self._kept.store.keep(case_in_store, room)
         except TenantStoreFull:
             raise TooManyRequests(
                 f"The tenant's cases may take {room.of_tenant} bytes, and with this one they would take "
@@ -117,8 +110,6 @@ class CaseDesk:
                 f"All cases together may take {room.of_all} bytes, and with this one they would take more.",
                 retry_after=_FULL_RETRY_SECONDS,
             ) from None
-        except KeyStoreError:
-            raise _away() from None
 
     async def read(self, case_id: str, caller: Principal, request_id: str) -> CaseText:
         """A case that the caller may see: one that it stored, and with `detect:evidence` those of its tenant.
@@ -128,7 +119,7 @@ class CaseDesk:
             StoreDown: the store is away, or the case was sealed under a key that is not at hand.
         """
         kept, content = await self._opened(case_id, caller)
-        self._tell("case.read", caller, request_id, case_id)
+        self._audit(event_of(caller, request_id, "case.read", case_id=case_id))
         return CaseText(
             id=case_id, stored_at=content.stored_at, expires_at=kept.expires_at, case=content.case
         )
@@ -142,51 +133,32 @@ class CaseDesk:
         _, content = await self._opened(case_id, caller)
         if content.token_id != caller.token_id:
             raise Forbidden("Another token stored this case: its bearer or an operator can delete it.")
-        try:
+        with store_of("Cases"):
             await self._kept.store.delete(caller.tenant, case_id)
-        except KeyStoreError:
-            raise _away() from None
-        self._tell("case.delete", caller, request_id, case_id)
+        self._audit(event_of(caller, request_id, "case.delete", case_id=case_id))
 
     async def expire(self) -> None:
         """Goes on forgetting cases whose time is over, until it is cancelled."""
-        while True:
-            try:
-                await self._kept.store.expire(self._now())
-                await self._kept.store.keys.expire(self._now())
-            except Exception as error:
-                structlog.get_logger("ttmark.cases").warning("case_upkeep_failed", error=type(error).__name__)
-            await asyncio.sleep(_EXPIRE_SECONDS)
+        await keep_expiring(self._expire, "ttmark.cases", "case_upkeep_failed")
+
+    async def _expire(self) -> None:
+        await self._kept.store.expire(self._now())
+        await self._kept.store.keys.expire(self._now())
 
     async def _found(self, tenant: str, case_id: str) -> KeptCase | None:
         kept = await self._kept.store.get(tenant, case_id)
         return kept if kept is not None and kept.expires_at > self._now() else None
 
     async def _opened(self, case_id: str, caller: Principal) -> tuple[KeptCase, _Content]:
-        try:
+        with store_of("Cases"):
             kept = await self._found(caller.tenant, case_id)
             if kept is None:
                 raise NotFound("There is no such case.")
             plain, _ = await open_record(self._kept.kek, _name(caller.tenant, case_id), kept.sealed)
-        except KeyStoreError:
-            raise _away() from None
         content = _Content.model_validate_json(plain)
         if caller.token_id != content.token_id and not caller.sees_evidence:
             raise NotFound("There is no such case.")
         return kept, content
-
-    def _tell(
-        self,
-        action: Literal["case.store", "case.read", "case.delete"],
-        caller: Principal,
-        request_id: str,
-        case_id: str,
-    ) -> None:
-        self._audit(
-            AuditEvent(
-                action, token_id=caller.token_id, tenant=caller.tenant, request_id=request_id, case_id=case_id
-            )
-        )
 
 
 def _name(tenant: str, case_id: str) -> bytes:
@@ -195,7 +167,3 @@ def _name(tenant: str, case_id: str) -> bytes:
 
 async def _costs_nothing() -> None:
     """The request itself was counted when it came in."""
-
-
-def _away() -> StoreDown:
-    return StoreDown("Cases cannot be reached at the moment.", retry_after=1)

@@ -1,20 +1,14 @@
-"""What detection jobs need of the process, and how they look to who made them.
-
-Also here, Prometheus metrics of detection jobs.
-
-Also here, what a job's parts and head look like in the store: sealed under a data key of the job's own.
-"""
+"""Jobs as they are kept: sealed under a data key of their own, within limits; and what is shown of them."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import orjson
-from prometheus_client import CollectorRegistry, Counter, Gauge
 from pydantic import BaseModel, ConfigDict
 
+from ttmark.detect_service.document_reader import RefusedDocument
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStore, StoreLimits
 from ttmark.detect_service.jobs.webhooks import Webhooks
-from ttmark.detect_service.reader import RefusedDocument
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobOptions, JobResult, JobStatus
@@ -57,7 +51,6 @@ class JobSeal(Confidential):
         self._key = key
 
     def documents(self, part: int, documents: list[Document]) -> bytes:
-        """Seals the documents of a part."""
         plain = orjson.dumps([document.model_dump(exclude_none=True) for document in documents])
         return self._key.seal(plain, self._name(b"documents", part))
 
@@ -71,7 +64,6 @@ class JobSeal(Confidential):
         return [RefusedDocument.stored(document) for document in orjson.loads(plain)]
 
     def results(self, part: int, results: list[JobResult]) -> bytes:
-        """Seals the results of a part: their lines of JSON."""
         lines = b"\n".join(result.model_dump_json(exclude_none=True).encode() for result in results)
         return self._key.seal(lines, self._name(b"results", part))
 
@@ -158,37 +150,3 @@ def status_of(job: JobRecord, head: JobHead) -> JobStatus:
             "expires_at": job.expires_at,
         }
     )
-
-
-EVENTS = ("created", "deleted", "expired", "refused", "no_room")
-DOCUMENT_OUTCOMES = ("answered", "failed")
-CALL_OUTCOMES = ("taken", "failed", "given_up")
-
-
-class JobMetrics:
-    """Jobs by what became of them, documents by outcome, parts that were begun again, calls."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.jobs = Counter("ttmark_jobs", "Jobs, by what became of them.", ["event"], registry=registry)
-        self.documents = Counter(
-            "ttmark_job_documents", "Documents of jobs that were answered.", ["outcome"], registry=registry
-        )
-        self.repeated_parts = Counter(
-            "ttmark_job_parts_repeated",
-            "Parts that were begun again because their worker was gone.",
-            registry=registry,
-        )
-        self.calls = Counter(
-            "ttmark_job_calls", "Attempts to tell that a job is finished.", ["outcome"], registry=registry
-        )
-        self.waiting = Gauge(
-            "ttmark_job_documents_waiting",
-            "Documents of jobs without an answer, over all replicas.",
-            registry=registry,
-        )
-        for event in EVENTS:
-            self.jobs.labels(event)
-        for outcome in DOCUMENT_OUTCOMES:
-            self.documents.labels(outcome)
-        for outcome in CALL_OUTCOMES:
-            self.calls.labels(outcome)

@@ -1,17 +1,19 @@
-"""Takes jobs in, and shows them to who may see them."""
+"""What callers do with jobs: they are taken in, and shown to those who may see them."""
 
 import hashlib
 import time
 import uuid
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
+from ttmark.detect_service.api.metrics_and_audit import JobMetrics
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.document_reader import sized
+from ttmark.detect_service.idempotency.idempotency import Asked, Once
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStoreFull, TenantFull, TooManyJobs, room
-from ttmark.detect_service.jobs.jobs import (
+from ttmark.detect_service.jobs.sealed_jobs import (
     JobHead,
-    JobMetrics,
     Jobs,
     JobSeal,
     OpenJob,
@@ -19,17 +21,15 @@ from ttmark.detect_service.jobs.jobs import (
     seal_head,
     status_of,
 )
-from ttmark.detect_service.once.once import Asked, Once
-from ttmark.detect_service.questions import check_askable, permitted
-from ttmark.detect_service.reader import sized
+from ttmark.detect_service.key_selection import check_askable, permitted
+from ttmark.detect_service.stored_records import event_of, store_of
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, TooManyRequests, Unprocessable
+from ttmark.shared.http.service_errors import NotFound, TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.languages.words import counted
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobStatus
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
-from ttmark.shared.vault.key_store_errors import KeyStoreError
+from ttmark.shared.vault.audit_events import AuditSink
 from ttmark.shared.watermark.interruption import pause
 
 Run = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -37,7 +37,7 @@ Run = Callable[[Callable[[], Any]], Awaitable[Any]]
 _RETRY_SECONDS = 60.0
 
 
-class JobDesk:
+class JobService:
     """Between the routes and the store.
 
     Args:
@@ -96,7 +96,7 @@ class JobDesk:
         async def make(status: JobStatus) -> None:
             await self._make(status, kept, caller, run)
             self._metrics.jobs.labels("created").inc()
-            self._tell("job.create", caller, request_id, status.id)
+            self._audit(event_of(caller, request_id, "job.create", job_id=status.id))
 
         async def is_there(job_id: str) -> bool:
             return await self._jobs.store.get(caller.tenant, job_id) is not None
@@ -106,10 +106,8 @@ class JobDesk:
             await make(fresh)
             return fresh
         fingerprint = await run(lambda: _fingerprint(body))
-        try:
+        with store_of("Jobs"):
             return await self._once.answer(key, caller, Asked(fingerprint, fresh, charge, make, is_there))
-        except KeyStoreError:
-            raise _away() from None
 
     async def _charge(self, body: JobRequest, caller: Principal) -> None:
         limits = self._jobs.limits
@@ -131,17 +129,19 @@ class JobDesk:
             part_documents=size,
             options=body.options(),
         )
-        try:
+        with store_of("Jobs"):
             sealed, seal = await seal_head(self._jobs.kek, status.id, head)
-            parts: list[bytes] = await run(lambda: _sealed_parts(seal, body.inputs, size))
-            needed = room(status.documents, sum(map(len, parts)))
-            if needed > store.tenant_size:
-                raise TooLarge(
-                    f"The job needs {needed} bytes, and all jobs of a tenant may take {store.tenant_size}. "
-                    "Divide it."
-                )
-            job = JobRecord(status.id, caller.tenant, sealed, status.documents, len(parts), status.expires_at)
-            await self._jobs.store.create(job, parts, store)
+        parts: list[bytes] = await run(lambda: _sealed_parts(seal, body.inputs, size))
+        needed = room(status.documents, sum(map(len, parts)))
+        if needed > store.tenant_size:
+            raise TooLarge(
+                f"The job needs {needed} bytes, and all jobs of a tenant may take {store.tenant_size}. "
+                "Divide it."
+            )
+        job = JobRecord(status.id, caller.tenant, sealed, status.documents, len(parts), status.expires_at)
+        try:
+            with store_of("Jobs"):
+                await self._jobs.store.create(job, parts, store)
         except TooManyJobs:
             raise TooManyRequests(
                 f"The tenant has {counted(store.jobs, 'job')}, which is the limit. Delete one that "
@@ -159,8 +159,6 @@ class JobDesk:
             raise TooManyRequests(
                 "There is no room for this job at the moment.", retry_after=_RETRY_SECONDS
             ) from None
-        except KeyStoreError:
-            raise _away() from None
 
     async def get(self, job_id: str, caller: Principal) -> tuple[JobRecord, OpenJob]:
         """A job that the caller may see: its own, and with `detect:evidence` those of its tenant.
@@ -169,11 +167,9 @@ class JobDesk:
             NotFound: there is none.
             StoreDown: the store is away, or the job was sealed under a key that is not at hand.
         """
-        try:
+        with store_of("Jobs"):
             job = await self._jobs.store.get(caller.tenant, job_id)
             opened = None if job is None else await open_head(self._jobs.kek, job_id, job.head)
-        except KeyStoreError:
-            raise _away() from None
         if job is None or opened is None or not _may_see(caller, opened.head):
             raise NotFound("There is no such job.")
         return job, opened
@@ -194,15 +190,13 @@ class JobDesk:
         size = opened.head.part_documents
         first, end = offset // size, min(job.parts, -(-(offset + limit) // size))
         lines: list[bytes] = []
-        try:
+        with store_of("Jobs"):
             for part, sealed in enumerate(
                 await self._jobs.store.results(job_id, first, max(0, end - first)), first
             ):
                 if sealed is None:
                     break
                 lines += opened.seal.open_results(part, sealed)
-        except KeyStoreError:
-            raise _away() from None
         lines = lines[offset - first * size :][:limit]
         after = offset + len(lines)
         return lines, after if after < job.documents else None, status_of(job, opened.head)
@@ -210,13 +204,11 @@ class JobDesk:
     async def delete(self, job_id: str, caller: Principal, request_id: str) -> None:
         """Ends a job and forgets all of it. Raises as `get`."""
         await self.get(job_id, caller)
-        try:
+        with store_of("Jobs"):
             deleted = await self._jobs.store.delete(caller.tenant, job_id)
-        except KeyStoreError:
-            raise _away() from None
         if deleted:
             self._metrics.jobs.labels("deleted").inc()
-            self._tell("job.delete", caller, request_id, job_id)
+            self._audit(event_of(caller, request_id, "job.delete", job_id=job_id))
 
     def _check_webhook(self, address: str | None) -> None:
         if address is None:
@@ -228,15 +220,6 @@ class JobDesk:
                 "The webhook is no http or https address of a host that this service may call.",
                 param="webhook",
             )
-
-    def _tell(
-        self, action: Literal["job.create", "job.delete"], caller: Principal, request_id: str, job_id: str
-    ) -> None:
-        self._audit(
-            AuditEvent(
-                action, token_id=caller.token_id, tenant=caller.tenant, request_id=request_id, job_id=job_id
-            )
-        )
 
 
 def _fingerprint(body: JobRequest) -> str:
@@ -263,7 +246,3 @@ def _sealed_parts(seal: JobSeal, inputs: list[Document], size: int) -> list[byte
 def _may_see(caller: Principal, head: JobHead) -> bool:
     # Results hold what their maker may see: another token of the tenant must not learn more by them.
     return caller.token_id == head.token_id or caller.sees_evidence
-
-
-def _away() -> StoreDown:
-    return StoreDown("Jobs cannot be reached at the moment.", retry_after=1)

@@ -1,11 +1,7 @@
-"""Reads a document as each key's profile reads it, once per tokenizer.
-
-Also here, how long a document may be: refused by its size, which costs nothing, or read up to the limit.
-"""
+"""Reads a document as each key's profile reads it: once per tokenizer, up to the longest that it may be."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,24 +15,10 @@ from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.detection import DetectionRequest, Document, DocumentError, NormalizationReport
 from ttmark.shared.tokenization import BYTES_OF_A_TOKEN, TextTokenizer, TooManyTokens, byte_spans
-from ttmark.shared.watermark.interruption import MadeOnce, aside
+from ttmark.shared.watermark.interruption import aside
 from ttmark.shared.watermark.likelihood.reading import Reading
 
 Span = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class _Reading:
-    ids: NDArray[np.int64]
-    text: str
-    tokenizer: TextTokenizer | None
-
-    @MadeOnce
-    def offsets(self) -> list[Span] | None:
-        """Read when they are asked for: most answers hold none."""
-        if self.tokenizer is None:
-            return None
-        return self.tokenizer.encode_with_offsets(self.text).offsets
 
 
 class DocumentReader:
@@ -65,7 +47,8 @@ class DocumentReader:
         self.undo_tricks = undo_tricks
         self._tokenizers = tokenizers
         self._normalized = normalized
-        self._readings: dict[str, _Reading] = {}
+        self._ids: dict[str, NDArray[np.int64]] = {}
+        self._offsets: dict[str, list[Span]] = {}
 
     @classmethod
     def readings(
@@ -104,18 +87,23 @@ class DocumentReader:
         Raises:
             TooManyTokens: a text has more than `most`.
         """
-        return self._reading(key).ids
+        fingerprint = key.profile.tokenizer_fingerprint if self._normalized else ""
+        if fingerprint not in self._ids:
+            ids = (
+                self._tokenizer(key).encode(self.text, self.most) if fingerprint else self.document.token_ids
+            )
+            self._ids[fingerprint] = np.array(ids, dtype=np.int64)
+        return self._ids[fingerprint]
 
     def reading(self, key: HeldKey, of_text: ByteReading) -> Reading:
         """What a language model says of the text, by tokens of the key's tokenizer."""
-        offsets = self._reading(key).offsets or []
-        return Reading(of_text.log_probs(byte_spans(self.text, offsets)))
+        return Reading(of_text.log_probs(byte_spans(self.text, self._offsets_under(key))))
 
     def characters(self, key: HeldKey, start: int, end: int) -> Span | None:
         """The half-open span of the submitted text that tokens start..end cover; None without a text."""
-        offsets = self._reading(key).offsets
-        if offsets is None or self._normalized is None:
+        if self._normalized is None:
             return None
+        offsets = self._offsets_under(key)
         first, last = offsets[start][0], self._with_marks(offsets, end)
         return self._normalized.original_span(first, last) if self.undo_tricks else (first, last)
 
@@ -130,20 +118,18 @@ class DocumentReader:
             last += 1
         return last
 
-    def _reading(self, key: HeldKey) -> _Reading:
-        fingerprint = key.profile.tokenizer_fingerprint if self._normalized else ""
-        if fingerprint not in self._readings:
-            self._readings[fingerprint] = self._read(fingerprint)
-        return self._readings[fingerprint]
+    def _offsets_under(self, key: HeldKey) -> list[Span]:
+        """Read when they are asked for: most answers hold none."""
+        fingerprint = key.profile.tokenizer_fingerprint
+        if fingerprint not in self._offsets:
+            self._offsets[fingerprint] = self._tokenizer(key).encode_with_offsets(self.text).offsets
+        return self._offsets[fingerprint]
 
-    def _read(self, fingerprint: str) -> _Reading:
-        if self._normalized is None:
-            return _Reading(np.array(self.document.token_ids, dtype=np.int64), "", None)
-        tokenizer = self._tokenizers.get(fingerprint)
+    def _tokenizer(self, key: HeldKey) -> TextTokenizer:
+        tokenizer = self._tokenizers.get(key.profile.tokenizer_fingerprint)
         if tokenizer is None:  # callers choose keys by `in tokenizers` first
-            raise KeyError(fingerprint)
-        ids = tokenizer.encode(self.text, self.most)
-        return _Reading(np.array(ids, dtype=np.int64), self.text, tokenizer)
+            raise KeyError(key.profile.tokenizer_fingerprint)
+        return tokenizer
 
 
 def _normalized(normalizer: TextNormalizer, text: str) -> NormalizedText:

@@ -1,13 +1,17 @@
-"""The readers, by format. Untrusted files belong into a worker process (`workers.py`), not here directly."""
+"""The reader of each format. Untrusted files belong into a worker process (`worker_pool.py`), not here."""
 
-from ttmark.detect_service.extraction.archive import docx_text, odt_text
+import base64
+import json
+
 from ttmark.detect_service.extraction.epub_text import epub_text
-from ttmark.detect_service.extraction.extraction import Extraction, Part, format_of
+from ttmark.detect_service.extraction.extraction import Extraction, format_of
 from ttmark.detect_service.extraction.html_text import html_text
 from ttmark.detect_service.extraction.mail_text import eml_text, mbox_text
-from ttmark.detect_service.extraction.manifests import MANIFEST, answer_manifest
+from ttmark.detect_service.extraction.office_text import docx_text, odt_text, rtf_text
 from ttmark.detect_service.extraction.pdf_text import pdf_text
-from ttmark.detect_service.extraction.plain_text import csv_text, plain_text, rtf_text
+from ttmark.detect_service.extraction.plain_text import csv_text, plain_text
+from ttmark.detect_service.extraction.worker_process import MANIFEST
+from ttmark.shared.manifests.report import manifest_report
 
 _READERS = {
     "text": plain_text,
@@ -34,12 +38,22 @@ def extract_text(filename: str, content: bytes) -> Extraction:
         MemoryError: the process may not have more memory.
     """
     if filename == MANIFEST:
-        found = answer_manifest(content)
+        found = _manifest_answer(content)
     else:
         found = _READERS[format_of(filename) if content.strip() else "text"](content)
-    parts = tuple(Part(_sendable(part.name), _sendable(part.text), part.problem) for part in found.parts)
+    parts = [
+        part.model_copy(update={"name": _sendable(part.name), "text": _sendable(part.text)})
+        for part in found.parts
+    ]
     title = None if found.title is None else _sendable(found.title)
-    return Extraction(_sendable(found.text), found.encoding, parts, title)
+    return Extraction(_sendable(found.text), found.encoding, tuple(parts), title)
+
+
+def _manifest_answer(content: bytes) -> Extraction:
+    """The answer to a `manifest_request`: the report of a C2PA manifest in JSON in place of a text."""
+    asked = json.loads(content)
+    report = manifest_report(base64.b64decode(asked["manifest"]), asked["anchors"])
+    return Extraction(report.model_dump_json())
 
 
 def _sendable(text: str) -> str:

@@ -1,18 +1,16 @@
-"""Between the queue's routes and its store."""
+"""What callers do with the queue: items are added, shown to whom they concern, changed and forgotten."""
 
-import asyncio
 import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
 
-import structlog
 from pydantic import BaseModel, ConfigDict
 
 from ttmark.detect_service.queue.queue_store import KeptItem, QueueFull, QueueStore
+from ttmark.detect_service.stored_records import event_of, keep_expiring, store_of
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.service_errors import Conflict, Forbidden, NotFound, StoreDown, TooManyRequests
+from ttmark.shared.http.service_errors import Conflict, Forbidden, NotFound, TooManyRequests
 from ttmark.shared.schemas.review_queue import (
     QueueChange,
     QueueEntry,
@@ -21,13 +19,11 @@ from ttmark.shared.schemas.review_queue import (
     QueueState,
     QueueStep,
 )
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditSink
 from ttmark.shared.vault.envelope import open_record, seal_record
 from ttmark.shared.vault.kek import KeyWrapper
-from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _DAY_SECONDS = 86_400.0
-_EXPIRE_SECONDS = 30.0
 _FULL_RETRY_SECONDS = 60.0
 _MOST_STEPS = 20
 
@@ -62,8 +58,6 @@ class KeptQueue:
 
 
 class _Content(BaseModel):
-    """What is sealed."""
-
     model_config = ConfigDict(frozen=True)
 
     added_by: str
@@ -71,13 +65,13 @@ class _Content(BaseModel):
     steps: tuple[QueueStep, ...]
 
 
-class QueueDesk:
+@dataclass(frozen=True, slots=True)
+class QueueService:
     """Shows items to whom they concern, and changes each on what was before."""
 
-    def __init__(self, kept: KeptQueue, audit: AuditSink, *, now: Callable[[], float] = time.time) -> None:
-        self._kept = kept
-        self._audit = audit
-        self._now = now
+    kept: KeptQueue
+    audit: AuditSink
+    now: Callable[[], float] = time.time
 
     async def add(self, entry: QueueEntry, caller: Principal, request_id: str) -> tuple[QueueItem, bool]:
         """The item of a document, and whether it is new: one that is there stays as it is.
@@ -87,7 +81,7 @@ class QueueDesk:
             Conflict: another token of the tenant added it, which the caller may not see.
             StoreDown: the store is away.
         """
-        now = self._now()
+        now = self.now()
         if not caller.sees_evidence:
             entry = entry.model_copy(update={"log10_p": None})
         step = QueueStep(state="new", token_id=caller.token_id, at=now, note=entry.note)
@@ -95,16 +89,15 @@ class QueueDesk:
         item_id = self._id(caller.tenant, entry)
         item = KeptItem(item_id, caller.tenant, "new", 1, b"", now, self._end())
         try:
-            added = await self._kept.store.add(await self._sealed(item, content), self._kept.items)
+            with store_of("The queue"):
+                added = await self.kept.store.add(await self._sealed(item, content), self.kept.items)
         except QueueFull:
             raise TooManyRequests(
-                f"The tenant's queue may have {self._kept.items} items. Delete some that are decided.",
+                f"The tenant's queue may have {self.kept.items} items. Delete some that are decided.",
                 retry_after=_FULL_RETRY_SECONDS,
             ) from None
-        except KeyStoreError:
-            raise _away() from None
         if added:
-            self._tell("queue.add", caller, request_id, item_id, "new")
+            self.audit(event_of(caller, request_id, "queue.add", item_id=item_id, state="new"))
             return _shown(item, content), True
         try:
             return await self.read(item_id, caller), False
@@ -129,12 +122,10 @@ class QueueDesk:
         """
         if not caller.sees_evidence:
             raise Forbidden("The queue is shown to tokens with the scope detect:evidence.")
-        try:
-            listed = await self._kept.store.listed(caller.tenant, state, offset, limit)
-            now = self._now()
+        with store_of("The queue"):
+            listed = await self.kept.store.listed(caller.tenant, state, offset, limit)
+            now = self.now()
             items = [_shown(kept, await self._open(kept)) for kept in listed if kept.expires_at > now]
-        except KeyStoreError:
-            raise _away() from None
         return QueuePage(items=items, next_offset=offset + limit if len(listed) == limit else None)
 
     async def change(self, change: QueueChange, caller: Principal, request_id: str) -> QueueItem:
@@ -146,16 +137,14 @@ class QueueDesk:
         kept, content = await self._opened(change.id, caller)
         if kept.version != change.version:
             raise ChangedMeanwhile(_shown(kept, content))
-        step = QueueStep(state=change.state, token_id=caller.token_id, at=self._now(), note=change.note)
+        step = QueueStep(state=change.state, token_id=caller.token_id, at=self.now(), note=change.note)
         content = content.model_copy(update={"steps": (*content.steps, step)[-_MOST_STEPS:]})
         new = replace(kept, state=change.state, version=kept.version + 1, expires_at=self._end())
-        try:
-            written = await self._kept.store.replace(await self._sealed(new, content))
-        except KeyStoreError:
-            raise _away() from None
+        with store_of("The queue"):
+            written = await self.kept.store.replace(await self._sealed(new, content))
         if not written:
             raise ChangedMeanwhile(await self.read(change.id, caller))
-        self._tell("queue.change", caller, request_id, change.id, change.state)
+        self.audit(event_of(caller, request_id, "queue.change", item_id=change.id, state=change.state))
         return _shown(new, content)
 
     async def delete(self, item_id: str, caller: Principal, request_id: str) -> None:
@@ -167,68 +156,40 @@ class QueueDesk:
         kept, content = await self._opened(item_id, caller)
         if not _added(content, caller):
             raise Forbidden("Another token added this item: its bearer can delete it.")
-        try:
-            await self._kept.store.delete(caller.tenant, item_id)
-        except KeyStoreError:
-            raise _away() from None
-        self._tell("queue.delete", caller, request_id, item_id, kept.state)
+        with store_of("The queue"):
+            await self.kept.store.delete(caller.tenant, item_id)
+        self.audit(event_of(caller, request_id, "queue.delete", item_id=item_id, state=kept.state))
 
     async def expire(self) -> None:
-        """Goes on forgetting items whose time is over, until it is cancelled."""
-        while True:
-            try:
-                await self._kept.store.expire(self._now())
-            except Exception as error:
-                structlog.get_logger("ttmark.queue").warning(
-                    "queue_upkeep_failed", error=type(error).__name__
-                )
-            await asyncio.sleep(_EXPIRE_SECONDS)
+        await keep_expiring(self._expire, "ttmark.queue", "queue_upkeep_failed")
+
+    async def _expire(self) -> None:
+        await self.kept.store.expire(self.now())
 
     async def _opened(self, item_id: str, caller: Principal) -> tuple[KeptItem, _Content]:
-        try:
-            kept = await self._kept.store.get(caller.tenant, item_id)
-            if kept is None or kept.expires_at <= self._now():
+        with store_of("The queue"):
+            kept = await self.kept.store.get(caller.tenant, item_id)
+            if kept is None or kept.expires_at <= self.now():
                 raise NotFound("There is no such item in the queue.")
             content = await self._open(kept)
-        except KeyStoreError:
-            raise _away() from None
         if not caller.sees_evidence and not _added(content, caller):
             raise NotFound("There is no such item in the queue.")
         return kept, content
 
     async def _open(self, kept: KeptItem) -> _Content:
-        plain, _ = await open_record(self._kept.kek, _name(kept), kept.sealed)
+        plain, _ = await open_record(self.kept.kek, _name(kept), kept.sealed)
         return _Content.model_validate_json(plain)
 
     async def _sealed(self, item: KeptItem, content: _Content) -> KeptItem:
-        sealed, _ = await seal_record(self._kept.kek, _name(item), content.model_dump_json().encode())
+        sealed, _ = await seal_record(self.kept.kek, _name(item), content.model_dump_json().encode())
         return replace(item, sealed=sealed)
 
     def _id(self, tenant: str, entry: QueueEntry) -> str:
         named = f"{tenant} {entry.document.content} {entry.document.sha256}"
-        return hashlib.blake2b(named.encode(), key=self._kept.secret, digest_size=16).hexdigest()
+        return hashlib.blake2b(named.encode(), key=self.kept.secret, digest_size=16).hexdigest()
 
     def _end(self) -> float:
-        return self._now() + self._kept.keep_days * _DAY_SECONDS
-
-    def _tell(
-        self,
-        action: Literal["queue.add", "queue.change", "queue.delete"],
-        caller: Principal,
-        request_id: str,
-        item_id: str,
-        state: QueueState,
-    ) -> None:
-        self._audit(
-            AuditEvent(
-                action,
-                token_id=caller.token_id,
-                tenant=caller.tenant,
-                request_id=request_id,
-                item_id=item_id,
-                state=state,
-            )
-        )
+        return self.now() + self.kept.keep_days * _DAY_SECONDS
 
 
 def _added(content: _Content, caller: Principal) -> bool:
@@ -260,7 +221,3 @@ def _name(item: KeptItem) -> bytes:
         item.state.encode(),
         item.version,
     )
-
-
-def _away() -> StoreDown:
-    return StoreDown("The queue cannot be reached at the moment.", retry_after=1)

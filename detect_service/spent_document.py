@@ -1,22 +1,102 @@
-"""A document of a caller who sees verdicts alone: what of it is spent, and what was said of that."""
+"""A document of a caller who sees verdicts alone: which rows are spent, and what was said of them."""
 
 import hashlib
 import math
-from collections.abc import Sequence
+import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.pipeline import Finding, typical_tokens
-from ttmark.detect_service.rows import MOST_ROWS, DocumentRows, Memory
-from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.limits.counting_filter import SPENT, TURNING, WARM, AnswerRule, Names, Reason, Refusal
-from ttmark.shared.limits.spent_evidence import Standing, short
+from ttmark.detect_service.document_reader import DocumentReader
+from ttmark.detect_service.document_rows import DocumentRows
+from ttmark.detect_service.verdict import Finding, typical_tokens
+from ttmark.shared.keys.records import ForeignKey, UnlockedKey
+from ttmark.shared.limits.counting_filter import (
+    SPENT,
+    TURNING,
+    WARM,
+    AnswerRule,
+    Names,
+    Reason,
+    Refusal,
+    States,
+)
+from ttmark.shared.limits.spent_evidence import Keepsake, Standing, short
 from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, DocumentError
 from ttmark.shared.watermark.detectors.block_scores import position_scores
+from ttmark.shared.watermark.foreign import ForeignMark
 from ttmark.shared.watermark.null_replacement import Redrawn
 from ttmark.shared.watermark.prf import key_lanes
+
+# Rows of a memory; of a passage that has more the first count.
+MOST_ROWS = 4096
+_HEAD = struct.Struct("<?ddI8s")
+# A passage may have been edited at so many places, by so many tokens in all, and stand as it stood.
+_OFFSETS = 4
+_DRIFT = 16
+_LOOKS = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """The rows of a document that were about to be spent when it was answered.
+
+    Attributes:
+        found: whether they are known to carry a mark, any nine tenths of them alone; else nothing was found
+            in the document.
+        rate: the false positive rate of the answer.
+        at: when it was given, seconds since 1970.
+        tokens: of the document.
+        scope: 8 bytes that name the keys and options.
+        names: of the rows in order [rows], 32 bits each.
+        places: where in the document they stand [rows].
+    """
+
+    found: bool
+    rate: float
+    at: float
+    tokens: int
+    scope: bytes
+    names: NDArray[np.uint32]
+    places: NDArray[np.uint32]
+
+    def packed(self) -> Keepsake:
+        head = _HEAD.pack(self.found, self.rate, self.at, self.tokens, self.scope)
+        packed = head + self.names.astype("<u4").tobytes() + self.places.astype("<u4").tobytes()
+        return Keepsake(packed, self.names)
+
+    @classmethod
+    def opened(cls, packed: bytes) -> "Memory":
+        rows = np.frombuffer(packed[_HEAD.size :], dtype="<u4").reshape(2, -1)
+        found, rate, at, tokens, scope = _HEAD.unpack_from(packed)
+        return cls(found, rate, at, tokens, scope, rows[0], rows[1])
+
+    def share_held(self, names: Names) -> float:
+        """How much of the passage a document with rows of these names holds, 0 to 1."""
+        return float(np.isin(self.names, short(names)).mean())
+
+    def looks(self, names: Names, places: NDArray[np.int64]) -> Iterator[NDArray[np.bool_]]:
+        """Which of a document's rows [rows] stood in the passage together as they stand now, look by look.
+
+        Their order and their distances are the same, but for a few small edits: pieces of a passage that are
+        dealt out otherwise are as many looks.
+        """
+        order = np.argsort(self.names, kind="stable")
+        at = np.minimum(np.searchsorted(self.names[order], short(names)), self.names.size - 1)
+        left: NDArray[np.bool_] = self.names[order][at] == short(names)
+        offsets = self.places[order][at].astype(np.int64) - places
+        for _ in range(_LOOKS):
+            values, counts = np.unique(offsets[left], return_counts=True)
+            if not values.size:
+                return
+            near = np.abs(values - values[np.argmax(counts)]) <= _DRIFT
+            kept = values[near][np.argsort(-counts[near], kind="stable")[:_OFFSETS]]
+            look = left & np.isin(offsets, kept)
+            yield look
+            left &= ~look
+
 
 # A document that holds so much of a passage that was found is found.
 _HELD = 0.9
@@ -30,39 +110,35 @@ _LONGER = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AskedDocument:
+class SpentDocument:
     """Read and counted.
 
     Attributes:
         rows: of all its readings.
         standing: what the ledger says of them.
         rate: the false positive rate that is asked at.
-        rule: what its caller may learn.
         is_searched: whether a passage is found wherever it begins: token ids may be read at one boundary.
         scope: 8 bytes that name keys and options, the rate left out, and whether it is a text.
         exact: the document, for whom asks again.
         reads_back: whether its token ids are those of the text that they spell; None: unknown, or a text.
-        failure: why it could not be read; it is raised where the document is answered.
-        too_long: that it was not read to its end, and counts for nothing.
+        unread: that it is too long; or why it could not be read, which is raised where it is answered.
         told: what is to be remembered of the documents of its request, as they are answered.
     """
 
     rows: DocumentRows
     standing: Standing
     rate: float
-    rule: AnswerRule
     is_searched: bool
     scope: bytes = b""
     exact: bytes = b""
     reads_back: bool | None = None
-    failure: BaseException | None = None
-    too_long: DocumentError | None = None
+    unread: BaseException | DocumentError | None = None
     told: Sequence[Memory] = ()
 
     @property
     def counts(self) -> bool:
         """Whether the ledger is asked about it."""
-        return self.failure is None and self.too_long is None and self.standing.refusal is None
+        return self.unread is None and self.standing.refusal is None
 
     @property
     def memories(self) -> list[Memory]:
@@ -71,8 +147,22 @@ class AskedDocument:
         return [one for one in [*opened, *self.told] if one.scope == self.scope]
 
     def redrawn(self, key: UnlockedKey) -> list[Redrawn | None]:
-        """The rows of each reading that are drawn from the null."""
-        return self.rows.redrawn(self.standing.states, self.standing.seed, key)
+        """The rows of each reading that are drawn from the null, by the question's own seed."""
+        drawn: list[Redrawn | None] = []
+        for index in range(len(self.rows.readers)):
+            rows = self._states_of(self.rows.of_key(index, key)) >= SPENT
+            drawn.append(Redrawn(rows, key_lanes(self.standing.seed)) if rows.any() else None)
+        return drawn
+
+    def spent_tokens(self, reader: DocumentReader, key: ForeignKey, mark: ForeignMark) -> NDArray[np.bool_]:
+        """Tokens whose score under a foreign mark is spent [L]."""
+        return self._states_of(self.rows.of_foreign_key(reader, key, mark)) >= SPENT
+
+    def _states_of(self, names: Names) -> States:
+        if not self.rows.names.size:
+            return np.zeros(names.size, dtype=np.uint8)
+        found: States = self.standing.states[np.searchsorted(self.rows.names, names)]
+        return found
 
     def found_before(self) -> Memory | None:
         """A passage that was found at the rate or a finer one, and that the document holds."""
@@ -94,7 +184,7 @@ class AskedDocument:
         for key in keys:
             for index, reader in enumerate(self.rows.readers):
                 names = self.rows.of_key(index, key)
-                spent_rows = self.rows.states_of(self.standing.states, names) >= SPENT
+                spent_rows = self._states_of(names) >= SPENT
                 places = np.flatnonzero(spent_rows & _first_of_equals(names))
                 if not places.size:
                     continue
@@ -113,10 +203,7 @@ class AskedDocument:
         """Of the key's rows, each once, how many are spent, in the reading where most are."""
         of_readings = [self.rows.of_key(index, key) for index in range(len(self.rows.readers))]
         return max(
-            (
-                int(np.count_nonzero(self.rows.states_of(self.standing.states, np.unique(names)) >= SPENT))
-                for names in of_readings
-            ),
+            (int(np.count_nonzero(self._states_of(np.unique(names)) >= SPENT)) for names in of_readings),
             default=0,
         )
 
@@ -136,7 +223,7 @@ class AskedDocument:
     ) -> tuple[Memory, Redrawn] | None:
         """What to remember of reading number `index`, if it is time for it; and all but that, to be drawn."""
         names = self.rows.of_key(index, key)
-        states = self.rows.states_of(self.standing.states, names)
+        states = self._states_of(names)
         asked = (states >= WARM) & (states < SPENT)
         places = np.flatnonzero(asked & _first_of_equals(names))[:MOST_ROWS]
         due = places.size if found else np.count_nonzero(states == TURNING)
@@ -206,12 +293,14 @@ class Counted:
 
     Attributes:
         keys: ours that they are tried with.
+        rule: what their caller may learn.
         memories: what is to be remembered of them, once they are answered.
         reasons: why some got no verdict.
     """
 
-    documents: Sequence[AskedDocument]
+    documents: Sequence[SpentDocument]
     keys: Sequence[UnlockedKey]
+    rule: AnswerRule
     memories: list[Memory] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
 

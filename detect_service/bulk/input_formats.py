@@ -4,11 +4,11 @@ import csv
 from collections.abc import Iterator
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
-from ttmark.detect_service.bulk.rows import InputRow
+from ttmark.detect_service.bulk.row_format import InputRow
 
 
 class BulkError(Exception):
@@ -20,22 +20,7 @@ _COLUMNS = ("id", "text", "token_ids")
 _BATCH_ROWS = 256
 
 
-class Source(Protocol):
-    """A file of rows.
-
-    Attributes:
-        total: what `position` reaches at the end.
-        position: how much of the file has been read: bytes of JSONL, rows of Parquet.
-    """
-
-    total: int
-    position: int
-
-    def rows(self, first: int) -> Iterator[InputRow]:
-        """The rows from number `first` on."""
-
-
-def open_source(path: Path) -> Source:
+def open_source(path: Path) -> "JsonLines | CsvRows | ParquetRows":
     """The file's reader, chosen by its ending.
 
     Raises:
@@ -55,7 +40,12 @@ def open_source(path: Path) -> Source:
 
 
 class JsonLines:
-    """One JSON object in each line; an empty line is a row without content."""
+    """One JSON object in each line; an empty line is a row without content.
+
+    Attributes:
+        total: what `position` reaches at the end.
+        position: how much of the file has been read: bytes, of Parquet rows.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -63,7 +53,6 @@ class JsonLines:
         self.position = 0
 
     def rows(self, first: int) -> Iterator[InputRow]:
-        """The lines from number `first` on."""
         with self._path.open("rb") as file:
             number = 0
             while line := file.readline(LONGEST_ROW):
@@ -104,7 +93,6 @@ class CsvRows:
             raise BulkError(f"{path} has neither a column text nor token_ids")
 
     def rows(self, first: int) -> Iterator[InputRow]:
-        """The rows from number `first` on."""
         # What is not UTF-8 becomes a lone surrogate, which no row may hold: that row is at fault alone.
         with (
             self._path.open("rb") as raw,

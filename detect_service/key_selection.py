@@ -46,7 +46,6 @@ class KeySelection:
 
     @classmethod
     def of(cls, keys: Sequence[HeldKey], skipped: Sequence[str] = ()) -> "KeySelection":
-        """Of these keys."""
         own, foreign = own_keys(keys), foreign_keys(keys)
         detectable = {key.key_id: key.detectable for key in own}
         tries = [(key, version) for key in own for version in detectable[key.key_id]]

@@ -29,7 +29,6 @@ class PartedText:
     """
 
     def __init__(self, text: str, found: Sequence[Wrapper], label: Label | None) -> None:
-        self.text = text
         self.wrappers = found
         edges = [0, *(edge for each in found for edge in (each.start, each.end)), len(text)]
         pieces = [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
@@ -69,13 +68,11 @@ class PartedRequest(Generic[Request]):
 
     Attributes:
         visible: the request that is examined.
-        original: as it was sent.
         texts: those with wrappers or a label, by their place among the inputs.
         failed: what came up inside at a text, by its place; it is raised where that text is answered.
     """
 
     visible: Request
-    original: Request
     texts: dict[int, PartedText]
     failed: dict[int, Exception] = field(default_factory=dict)
 
@@ -114,7 +111,7 @@ def parted(request: Request, label: Label | None) -> PartedRequest[Request]:
             texts[index] = text
             inputs[index] = document.model_copy(update={"text": text.examined})
     visible = request.model_copy(update={"inputs": inputs}) if texts else request
-    return PartedRequest(visible, request, texts, failed)
+    return PartedRequest(visible, texts, failed)
 
 
 def _moved(parts: Sequence[Spanned], text: PartedText) -> list[Spanned]:

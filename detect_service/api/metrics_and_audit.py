@@ -1,17 +1,15 @@
-"""What is recorded of detection requests: metrics of documents, and who used which keys for them.
-
-Also here, Prometheus metrics of work that is too long for the event loop, and of what was refused.
-"""
+"""What is recorded of requests: Prometheus metrics, and the audit trail's event of a detection."""
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.options import route_of
-from ttmark.detect_service.pipeline import Finding
-from ttmark.detect_service.questions import KeySelection
+from ttmark.detect_service.verdict import Finding
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.schemas.detection import DetectionResult, Verdict
@@ -27,28 +25,23 @@ class DetectionMetrics:
     """Documents by mode and verdict, their lengths, hypotheses tried, p-values of what was not detected."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._documents = Counter(
-            "ttmark_detect_documents", "Documents examined.", ["mode", "verdict"], registry=registry
-        )
-        self._tokens = Histogram(
+        counter = partial(Counter, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        self._documents = counter("ttmark_detect_documents", "Documents examined.", ["mode", "verdict"])
+        self._tokens = histogram(
             "ttmark_detect_document_tokens",
             "Length of examined documents in tokens.",
             ["mode"],
             buckets=_LENGTH_BUCKETS,
-            registry=registry,
         )
-        self._hypotheses = Counter(
-            "ttmark_detect_hypotheses",
-            "Keys, versions and phases tried, over all documents.",
-            ["mode"],
-            registry=registry,
+        self._hypotheses = counter(
+            "ttmark_detect_hypotheses", "Keys, versions and phases tried, over all documents.", ["mode"]
         )
-        self._p_values = Histogram(
+        self._p_values = histogram(
             "ttmark_detect_not_detected_p_value",
             "P-values under the first key tried where nothing was found; flat while the null model holds.",
             ["mode"],
             buckets=_P_VALUE_BUCKETS,
-            registry=registry,
         )
 
         for mode in MODES:
@@ -90,7 +83,6 @@ class Journal:
         self._verdicts: dict[str, int] = {}
 
     def keys(self, selection: KeySelection) -> None:
-        """These are tried."""
         numbers = selection.numbers
         self._keys = tuple(f"{key.key_id}/{one}" for key in selection.keys for one in numbers[key.key_id])
 
@@ -132,6 +124,7 @@ class WorkMetrics:
     """Jobs in hand, how long they wait, what they cost, and those that were given up or refused."""
 
     def __init__(self, registry: CollectorRegistry, modes: tuple[str, ...]) -> None:
+        counter = partial(Counter, registry=registry)
         self._depth = Gauge(
             "ttmark_detect_queue_jobs", "Jobs of the workers, running and waiting.", registry=registry
         )
@@ -141,22 +134,14 @@ class WorkMetrics:
             buckets=_WAIT_BUCKETS,
             registry=registry,
         )
-        self._blocks = Counter(
-            "ttmark_detect_work_blocks",
-            "Estimated work of admitted requests, in hashed blocks.",
-            ["mode"],
-            registry=registry,
+        self._blocks = counter(
+            "ttmark_detect_work_blocks", "Estimated work of admitted requests, in hashed blocks.", ["mode"]
         )
-        self._abandoned = Counter(
-            "ttmark_detect_jobs_abandoned",
-            "Jobs given up because their client had left.",
-            registry=registry,
+        self._abandoned = counter(
+            "ttmark_detect_jobs_abandoned", "Jobs given up because their client had left."
         )
-        self._refusals = Counter(
-            "ttmark_detect_work_refusals",
-            "Requests refused for their work.",
-            ["reason"],
-            registry=registry,
+        self._refusals = counter(
+            "ttmark_detect_work_refusals", "Requests refused for their work.", ["reason"]
         )
         for mode in modes:
             self._blocks.labels(mode)
@@ -164,21 +149,46 @@ class WorkMetrics:
             self._refusals.labels(reason)
 
     def watch(self, depth: Callable[[], int]) -> None:
-        """Reads at each scrape how many jobs are in hand."""
         self._depth.set_function(depth)
 
     def started(self, waited_seconds: float) -> None:
-        """A job got its first turn."""
         self._waits.observe(waited_seconds)
 
     def abandoned(self) -> None:
-        """A job was given up: nobody waited for it."""
         self._abandoned.inc()
 
     def admitted(self, mode: str, blocks: int) -> None:
-        """A request may run."""
         self._blocks.labels(mode).inc(blocks)
 
     def refused(self, reason: str) -> None:
         """A request was refused; `reason` is one of REFUSALS."""
         self._refusals.labels(reason).inc()
+
+
+EVENTS = ("created", "deleted", "expired", "refused", "no_room")
+DOCUMENT_OUTCOMES = ("answered", "failed")
+CALL_OUTCOMES = ("taken", "failed", "given_up")
+
+
+class JobMetrics:
+    """Jobs by what became of them, documents by outcome, parts that were begun again, calls."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        counter = partial(Counter, registry=registry)
+        self.jobs = counter("ttmark_jobs", "Jobs, by what became of them.", ["event"])
+        self.documents = counter("ttmark_job_documents", "Documents of jobs that were answered.", ["outcome"])
+        self.repeated_parts = counter(
+            "ttmark_job_parts_repeated", "Parts that were begun again because their worker was gone."
+        )
+        self.calls = counter("ttmark_job_calls", "Attempts to tell that a job is finished.", ["outcome"])
+        self.waiting = Gauge(
+            "ttmark_job_documents_waiting",
+            "Documents of jobs without an answer, over all replicas.",
+            registry=registry,
+        )
+        for event in EVENTS:
+            self.jobs.labels(event)
+        for outcome in DOCUMENT_OUTCOMES:
+            self.documents.labels(outcome)
+        for outcome in CALL_OUTCOMES:
+            self.calls.labels(outcome)

@@ -1,11 +1,7 @@
-"""What a store of idempotency keys does: it keeps an entry for each, and changes it for one at a time.
+"""Where idempotency keys are kept: an entry for each, changed by one request at a time; SQLite or Redis.
 
-Also here, idempotency keys in the SQLite file of what they are used for.
-
-Also here, idempotency keys in Redis.
-
-Below a prefix, `:keys:of:<tenant>` has a tenant's entries by name, `:keys:until:<tenant>` until when each is
-kept, and `:keys:tenants` each tenant's latest of these times.
+In Redis, below a prefix, `:keys:of:<tenant>` has a tenant's entries by name, `:keys:until:<tenant>` until
+when each is kept, and `:keys:tenants` each tenant's latest of these times.
 """
 
 import sqlite3

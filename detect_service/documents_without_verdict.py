@@ -1,7 +1,4 @@
-"""A document that fails inside, or is over a limit, is answered with an error of its own.
-
-Also here, what a caller is told about whose document there is no verdict.
-"""
+"""The results of documents without a verdict: over a limit, failed inside, or evidence that is spent."""
 
 import math
 import traceback

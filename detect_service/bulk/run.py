@@ -1,6 +1,6 @@
-"""Processes that examine rows; one that dies takes no row with it.
+"""A bulk run: chunks of rows go to worker processes, their lines to the file, in order.
 
-Also here, a bulk run: chunks of rows to the workers, their lines to the file, in order.
+A process that dies takes no row with it.
 """
 
 import multiprocessing
@@ -18,9 +18,9 @@ from typing import Protocol, Self
 import orjson
 
 from ttmark.detect_service.bulk.examiner import Examiner
-from ttmark.detect_service.bulk.job import BulkJob, Tally
-from ttmark.detect_service.bulk.rows import InputRow, error_row
-from ttmark.detect_service.bulk.source import open_source
+from ttmark.detect_service.bulk.input_formats import open_source
+from ttmark.detect_service.bulk.output_file import BulkJob, Tally
+from ttmark.detect_service.bulk.row_format import InputRow, error_row
 
 MakeExaminer = Callable[[], Examiner]
 """Makes the examiner of a process: picklable, hashable, and one that opens the keys itself."""
@@ -78,7 +78,6 @@ class Workers:
         self._pool.shutdown(cancel_futures=True)
 
     def submit(self, rows: Sequence[InputRow]) -> "Future[bytes]":
-        """Examines rows in some process."""
         try:
             return self._pool.submit(_examine, self.make, rows)
         except BrokenProcessPool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ttmark.detect_service.pipeline import Reach, without_finding
+from ttmark.detect_service.verdict import Reach, without_finding
 from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
@@ -34,7 +34,6 @@ class MarkAnswer:
     model: str | None
 
     def stored(self) -> dict[str, Any]:
-        """As JSON values."""
         return asdict(self)
 
 

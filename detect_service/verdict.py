@@ -1,8 +1,6 @@
-"""Token ids and keys in, evidence out: pure, the same for the service, the command line and bulk runs.
+"""From tokens and keys to a finding, and from a finding to a verdict.
 
-Also here, from a finding to a verdict, and how many tokens a text usually needs for one.
-
-The theoretical least is what no real text reaches: the usual lengths are measured.
+Pure, and the same for the service, the command line and bulk runs.
 """
 
 import math
@@ -16,58 +14,14 @@ from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Verdict
 from ttmark.shared.watermark import AlignedEvidence, DirectEvidence, LocalizedEvidence, Watermark, corrected
 from ttmark.shared.watermark.detectors.segments import disjoint
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 from ttmark.shared.watermark.null_replacement import Redrawn
 
 Tokens = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LikelihoodFigures:
-    """What the likelihood ratio says of a document under one version.
-
-    Attributes:
-        log10_p: corrected for the keys of the pool.
-        of_keys: log10 E under each of them [keys].
-        scored_blocks: positions with a (context, block) of their own.
-        hypotheses: keys of the pool.
-    """
-
-    log10_p: float
-    of_keys: NDArray[np.float64]
-    scored_blocks: int
-    hypotheses: int
-
-
-Evidence = DirectEvidence | AlignedEvidence | LocalizedEvidence | LikelihoodFigures
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """What one key version says about one document.
-
-    Attributes:
-        evidence: of the best of the hypotheses; its p-value and E-values are corrected for their number.
-        first_log10_p: p-value under the first hypothesis alone: chosen without looking, so uniform over texts
-            without the watermark.
-        blocks: the most blocks that count at once under any of the hypotheses.
-        correction: the number by which a p-value is multiplied for hypotheses of the version.
-        pool_key: number of the key that the evidence was found with.
-        fired: the pool's keys that are within the detector's limit: log10 p-values, of localized detection
-            E-values, corrected for the number of hypotheses, and the keys' numbers; smallest first.
-    """
-
-    evidence: Evidence
-    first_log10_p: float
-    blocks: int
-    correction: float
-    pool_key: int
-    fired: tuple[tuple[float, int], ...]
-
-
-Detector = Callable[[UnlockedKey, Sequence[UnlockedVersion], Tokens, Redrawn | None], list[Tried]]
-"""A key, versions of it and of others with its profile, the document as the profile reads it, rows that are
-spent -> what was found under each version. All have as many PRF keys."""
+Evidence = DirectEvidence | AlignedEvidence | LocalizedEvidence | LikelihoodEvidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +69,23 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The best evidence over all keys and versions that were tried on one document.
+    """The best evidence for one document: of one key version, of all that were tried, of all readings.
 
     Attributes:
         key: the key whose version gave the evidence.
         version: that version.
         pool_key: number of the key in the version's pool.
-        fired: all keys that are within the rate asked for, each by itself: one in a text from one completion,
-            several in one that was put together from pieces.
-        evidence: the detector's result under it; its own p-value counts its own hypotheses only.
+        fired: all keys that are within the rate asked for, each by itself, the smallest p-value first: one in
+            a text from one completion, several in one that was put together from pieces.
+        evidence: the detector's result under it; its own p-value counts the version's hypotheses only.
         log10_p: p-value of the document, corrected (Bonferroni) for every hypothesis tried.
-        log10_e: of the mean of E over all keys, versions and readings; None except of the likelihood ratio.
         hypotheses: versions x keys of their pools x phases tried on this document.
-        segments: in order and disjoint; None unless the detector looks for segments.
         reach: one for each profile that was tried.
         null_log10_p: p-value under one hypothesis that was chosen without looking, the first phase of the
             first version; uniform over texts without its watermark.
+        log10_e: of the mean of E over all keys, versions and readings; None except of the likelihood ratio.
+        segments: disjoint, and in order once all versions were tried; None unless the detector looks for
+            segments.
     """
 
     key: UnlockedKey
@@ -139,27 +94,39 @@ class Finding:
     fired: tuple[Fired, ...]
     evidence: Evidence
     log10_p: float
-    log10_e: float | None
     hypotheses: int
-    segments: tuple[FoundSegment, ...] | None
     reach: tuple[Reach, ...]
     null_log10_p: float
+    log10_e: float | None = None
+    segments: tuple[FoundSegment, ...] | None = None
 
     @property
     def z(self) -> float | None:
-        """The detector's z; None of those that have none."""
-        has_none = isinstance(self.evidence, LocalizedEvidence | LikelihoodFigures)
-        return None if has_none else self.evidence.z  # type: ignore[union-attr]
+        return getattr(self.evidence, "z", None)
+
+    @property
+    def scored_blocks(self) -> int:
+        """Positions that were scored, of direct detection blocks."""
+        evidence = self.evidence
+        return evidence.scored if isinstance(evidence, LikelihoodEvidence) else evidence.scored_blocks
 
     @property
     def best_log10_e(self) -> float:
         """log10 E under the best key; 0 except of the likelihood ratio."""
-        return float(self.evidence.of_keys.max()) if isinstance(self.evidence, LikelihoodFigures) else 0.0
+        return float(self.evidence.of_keys.max()) if isinstance(self.evidence, LikelihoodEvidence) else 0.0
+
+
+KeyVersion = tuple[UnlockedKey, UnlockedVersion]
+"""A version of a key, with the key."""
+
+Detector = Callable[[Sequence[KeyVersion], Tokens, Redrawn | None], list[Finding]]
+"""Versions of one profile that have as many PRF keys, the document as the profile reads it, rows that are
+spent -> what was found under each version."""
 
 
 def best_finding(
     token_ids: Callable[[UnlockedKey], Tokens],
-    versions: Sequence[tuple[UnlockedKey, UnlockedVersion]],
+    versions: Sequence[KeyVersion],
     detector: Detector,
     others: int = 0,
     redrawn: Callable[[UnlockedKey], Redrawn | None] | None = None,
@@ -176,70 +143,51 @@ def best_finding(
     Returns:
         The finding with the smallest p-value; None where there is none to try.
     """
-    tried = _tried(token_ids, versions, detector, redrawn)
-    if not tried:
+    findings = _of_versions(token_ids, versions, detector, redrawn)
+    if not findings:
         return None
-    tries = len(tried) + others
+    tries = len(findings) + others
     step = math.log10(tries)
-    best, key, version = min(tried, key=lambda attempt: attempt[0].evidence.log10_p)
-    evidence, segments, log10_e = best.evidence, None, None
-    if isinstance(evidence, LocalizedEvidence):
-        found = [
-            FoundSegment(one.start, one.end, one.log10_e + step, key, version, one.pool_key)
-            for attempt, key, version in tried
-            if isinstance(attempt.evidence, LocalizedEvidence)
-            for one in attempt.evidence.segments
-        ]
-        kept = disjoint(sorted(found, key=lambda segment: segment.log10_e))
-        segments = tuple(sorted(kept, key=lambda segment: segment.start))
-    elif isinstance(evidence, LikelihoodFigures):
-        of_keys = [one.evidence.of_keys for one, _, _ in tried if isinstance(one.evidence, LikelihoodFigures)]
+    best = min(findings, key=lambda one: one.log10_p)
+    segments, log10_e = best.segments, None
+    if segments is not None:
+        found = [replace(one, log10_e=one.log10_e + step) for each in findings for one in each.segments or ()]
+        kept = disjoint(sorted(found, key=lambda one: one.log10_e))
+        segments = tuple(sorted(kept, key=lambda one: one.start))
+    of_keys = [one.evidence.of_keys for one in findings if isinstance(one.evidence, LikelihoodEvidence)]
+    if of_keys:
         log10_e = float(log10_mean(np.concatenate(of_keys)))
-    by_profile = {key.profile.profile_id: (attempt, key) for attempt, key, _ in tried}
-    return Finding(
-        key=key,
-        version=version,
-        pool_key=best.pool_key,
-        fired=tuple(
-            sorted(
-                (
-                    Fired(log10_p + step, key, version, pool_key)
-                    for attempt, key, version in tried
-                    for log10_p, pool_key in attempt.fired
-                ),
-                key=lambda one: one.log10_p,
-            )
-        ),
-        evidence=evidence,
-        log10_p=corrected(evidence.log10_p, tries),
+    fired = [replace(one, log10_p=one.log10_p + step) for each in findings for one in each.fired]
+    by_profile = {one.key.profile.profile_id: one.reach[0] for one in findings}
+    return replace(
+        best,
+        fired=tuple(sorted(fired, key=lambda one: one.log10_p)),
+        log10_p=corrected(best.log10_p, tries),
+        hypotheses=sum(one.hypotheses for one in findings),
+        reach=tuple(replace(one, correction=tries * one.correction) for one in by_profile.values()),
+        null_log10_p=findings[0].null_log10_p,
         log10_e=log10_e,
-        hypotheses=sum(attempt.evidence.hypotheses for attempt, _, _ in tried),
         segments=segments,
-        reach=tuple(
-            Reach(key.profile.watermark(), attempt.blocks, tries * attempt.correction)
-            for attempt, key in by_profile.values()
-        ),
-        null_log10_p=tried[0][0].first_log10_p,
     )
 
 
-def _tried(
+def _of_versions(
     token_ids: Callable[[UnlockedKey], Tokens],
-    versions: Sequence[tuple[UnlockedKey, UnlockedVersion]],
+    versions: Sequence[KeyVersion],
     detector: Detector,
     redrawn: Callable[[UnlockedKey], Redrawn | None] | None,
-) -> list[tuple[Tried, UnlockedKey, UnlockedVersion]]:
+) -> list[Finding]:
     """What the detector says under each version; those of one profile are looked for at once."""
     alike: dict[tuple[str, int], list[int]] = {}
     for number, (key, version) in enumerate(versions):
         alike.setdefault((key.profile.profile_id, len(version.prf_keys)), []).append(number)
-    found: dict[int, Tried] = {}
+    found: dict[int, Finding] = {}
     for numbers in alike.values():
-        key = versions[numbers[0]][0]
+        own = [versions[number] for number in numbers]
+        key = own[0][0]
         drawn = redrawn(key) if redrawn is not None else None
-        own = [versions[number][1] for number in numbers]
-        found.update(zip(numbers, detector(key, own, token_ids(key), drawn), strict=True))
-    return [(found[number], key, version) for number, (key, version) in enumerate(versions)]
+        found.update(zip(numbers, detector(own, token_ids(key), drawn), strict=True))
+    return [found[number] for number in range(len(versions))]
 
 
 def best_reading(findings: Sequence[Finding], fpr: float) -> tuple[int, Finding]:
@@ -318,7 +266,7 @@ def decide(finding: Finding | None, fpr: float) -> Decision:
     """
     if finding is None:
         return Decision("not_detected", None)
-    by_passages = isinstance(finding.evidence, LocalizedEvidence)
+    by_passages = finding.segments is not None
     found = bool(finding.segments) if by_passages else finding.log10_p <= math.log10(fpr)
     if found:
         return Decision("watermarked", None)

@@ -1,7 +1,4 @@
-"""Signed cases for the results of a request.
-
-Also here, a case as a page that anybody can open and print: one html file, nothing from elsewhere.
-"""
+"""Writes cases: signed, with the result of a document, and as an html page that anybody can print."""
 
 import hashlib
 from collections.abc import Iterator, Sequence

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from ttmark.detect_service.documents_without_verdict import is_fault
 from ttmark.detect_service.extraction import ExtractionBusy, ExtractionWorkers, UnreadableFile
-from ttmark.detect_service.failures import is_fault
-from ttmark.detect_service.manifests.content import signed_span
-from ttmark.detect_service.manifests.parting import PartedRequest, PartedText, Request, parted
+from ttmark.detect_service.manifests.manifest_stripping import PartedRequest, PartedText, Request, parted
+from ttmark.detect_service.manifests.signed_text import signed_span
 from ttmark.shared.detection_words import with_manifests
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.labels import Label
@@ -43,7 +43,7 @@ class ManifestExaminer:
     async def part(self, request: Request, label: Label | None) -> PartedRequest[Request]:
         """The request without its manifests, and without the label where that stands at an end."""
         if label is None and not any(may_hold_wrappers(document.text or "") for document in request.inputs):
-            return PartedRequest(request, request, {})
+            return PartedRequest(request, {})
         return await asyncio.to_thread(parted, request, label)
 
     async def examine(self, texts: dict[int, PartedText], owner: Hashable) -> Found:

@@ -1,26 +1,63 @@
-"""Makes one job or case of all requests that a token sends with one idempotency key.
+"""Makes one job or case of all requests that a token sends with one `Idempotency-Key`.
 
 A key's entry is begun, then charged, then done; the id of what is made stands in it from the start. Making
 under that id again changes nothing, so who finds an entry that nobody works on any more goes on with it.
 """
 
 import hashlib
+import re
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict
 
-from ttmark.detect_service.once.request_keys import RequestKeys
+from ttmark.detect_service.idempotency.idempotency_store import RequestKeys
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.service_errors import AlreadyGone, IdempotencyKeyReused, RequestInProgress
+from ttmark.shared.http.service_errors import AlreadyGone, BadRequest, IdempotencyKeyReused, RequestInProgress
 from ttmark.shared.schemas.cases import StoredCase
 from ttmark.shared.schemas.jobs import JobStatus
 from ttmark.shared.vault.envelope import open_record, seal_record
 from ttmark.shared.vault.kek import KeyWrapper
 from ttmark.shared.vault.key_store_errors import KeyStoreError
+
+HEADER = "Idempotency-Key"
+_LONGEST = 255
+_PATTERN = rf"[!-~]{{1,{_LONGEST}}}"
+IDEMPOTENCY_PARAMETER: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": HEADER,
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string", "pattern": f"^{_PATTERN}$"},
+            "description": "A text of yours for each new request: for 24 hours the same request with "
+            "it gets the first answer again. Another body is a 422.",
+        }
+    ]
+}
+"""For a route's `openapi_extra`."""
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The request's key, if it has one.
+
+    Raises:
+        BadRequest: it is empty, too long, or not in printable ASCII; or there are two.
+    """
+    given = request.headers.getlist(HEADER)
+    if not given:
+        return None
+    if len(given) > 1 or re.fullmatch(_PATTERN, given[0]) is None:
+        raise BadRequest(
+            f"{HEADER}: send one key of 1 to {_LONGEST} printable ASCII characters without spaces.",
+            param=HEADER,
+        )
+    return given[0]
+
 
 KEEP_SECONDS = 86_400.0
 # Longer than nearly all requests take. One that takes longer is not done twice either: its last step fails.
@@ -157,8 +194,6 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """An entry as it lies in the store, and opened."""
-
     tenant: str
     name: str
     sealed: bytes

@@ -1,6 +1,6 @@
-"""A run's files: what was done is on disk, so a run that was killed goes on where it stopped.
+"""The output of a run, as JSONL, CSV or Parquet.
 
-Also here, output rows as a CSV file.
+What was done is on disk, so a run that was killed goes on where it stopped.
 """
 
 import csv
@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from ttmark.detect_service.bulk.source import BulkError
+from ttmark.detect_service.bulk.input_formats import BulkError
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.whole_file import AS_UMASK_SAYS, put_in_place, write_whole
 

@@ -8,12 +8,12 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from ttmark.detect_service.api.body_route import body_size
-from ttmark.detect_service.api.journal import WorkMetrics
+from ttmark.detect_service.api.metrics_and_audit import WorkMetrics
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import check_cost, estimated_tokens, reading_cost, request_cost
+from ttmark.detect_service.document_reader import RefusedDocument, check_text, shorten, size_of, sized
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull, WorkLimits
-from ttmark.detect_service.questions import KeySelection, select_keys
-from ttmark.detect_service.reader import RefusedDocument, check_text, shorten, size_of, sized
+from ttmark.detect_service.key_selection import KeySelection, select_keys
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import LONG_BODY_BYTES
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, TooMuchWork
@@ -30,7 +30,7 @@ _BLOCKS_IN_A_PARSED_BYTE = 0.05
 _QUEUE_RETRY_SECONDS = 2.0
 
 
-class WorkDesk:
+class Admission:
     """Between the routes and the workers.
 
     Args:

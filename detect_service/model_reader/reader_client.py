@@ -1,8 +1,6 @@
-"""Asks a reader, within a time and a number of bytes, and leaves it alone while it fails.
+"""The HTTP client of a reader: within a time and a number of bytes, and inside the deployment.
 
-It also leaves a peer alone that fails again and again.
-
-Also here, addresses inside a deployment: loopback and private ones.
+A reader that fails again and again is left alone for a while.
 """
 
 import asyncio
@@ -126,11 +124,9 @@ class CircuitBreaker:
         return True
 
     def succeeded(self) -> None:
-        """The peer has answered."""
         self._failures, self._rest, self._trying = 0, self._first_rest, False
 
     def failed(self) -> None:
-        """The peer has not answered as it should."""
         self._failures += 1
         if self.closed:
             return
@@ -196,11 +192,9 @@ class ReaderClient(Confidential):
 
     @property
     def up(self) -> bool:
-        """Whether the reader is thought to be well."""
         return self._breaker.closed
 
     async def aclose(self) -> None:
-        """Ends all connections."""
         await self._http.aclose()
 
     async def read(self, texts: Sequence[str]) -> list[ByteReading]:

@@ -7,8 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from ttmark.detect_service.extraction.extraction import Extraction, ExtractionLimits, LimitExceeded, format_of
-from ttmark.detect_service.extraction.manifests import MANIFEST, manifest_request
-from ttmark.detect_service.extraction.worker_process import WorkerProcess
+from ttmark.detect_service.extraction.worker_process import MANIFEST, WorkerProcess, manifest_request
 
 # Memory that a library does not give back is given back by the end of its process.
 _FILES_OF_A_PROCESS = 200

@@ -1,0 +1,136 @@
+"""Rows in and rows out: what a row of the input holds, and what is said of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from ttmark.shared.schemas.detection import CombinedResult, DetectedKey, DetectionResult, Document
+
+
+@dataclass(frozen=True, slots=True)
+class InputRow:
+    """One row of the input: what it holds, or why it cannot be examined.
+
+    Attributes:
+        content: JSON object with `text` or `token_ids`, and perhaps `id`.
+    """
+
+    number: int
+    content: bytes | None
+    error: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that the row keeps in memory."""
+        return len(self.content or b"")
+
+    def parse(self) -> tuple[str | None, Document | str]:
+        """The row's id, and its document or what is wrong with it."""
+        if self.content is None:
+            return None, self.error or "the row cannot be read"
+        try:
+            value = orjson.loads(self.content)
+        except orjson.JSONDecodeError as error:
+            return None, f"not JSON: {error.msg}"
+        if not isinstance(value, dict):
+            return None, "not a JSON object"
+        row_id = value.get("id")
+        row_id = None if row_id is None else str(row_id)
+        try:
+            return row_id, Document(text=value.get("text"), token_ids=value.get("token_ids"))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            reason = str(first["msg"]).removeprefix("Value error, ")
+            return row_id, f"{where}: {reason}" if where else reason
+
+
+_OF_RESULT = [
+    "verdict",
+    "p_value",
+    "log10_p",
+    "z",
+    "tokens",
+    "scored_blocks",
+    "hypotheses",
+    "tokens_needed",
+    "tokens_typical",
+    "pool_keys_found",
+    "basis",
+    "log10_e",
+    "reader",
+    "scope",
+    "weak",
+]
+"""What a row takes of a result as it is, where the result has it."""
+
+COLUMNS = {
+    "row": "int64",
+    "id": "string",
+    "verdict": "string",
+    "p_value": "float64",
+    "log10_p": "float64",
+    "z": "float64",
+    "tokens": "int64",
+    "scored_blocks": "int64",
+    "hypotheses": "int64",
+    "tokens_needed": "int64",
+    "tokens_typical": "int64",
+    "key_id": "string",
+    "key_version": "int64",
+    "profile": "string",
+    "pool_key": "int64",
+    "payload": "int64",
+    "pool_keys_found": "int64",
+    "basis": "string",
+    "foreign_marks": "strings",
+    "metadata": "strings",
+    "log10_e": "float64",
+    "reader": "string",
+    "scope": "string",
+    "marked_share": "float64",
+    "marked_share_low": "float64",
+    "marked_share_high": "float64",
+    "weak": "bool",
+    "segments": "segments",
+    "error": "string",
+}
+"""Columns of an output row and their types."""
+
+
+def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict[str, Any]:
+    row = error_row(number, row_id, None) | {name: getattr(result, name, None) for name in _OF_RESULT}
+    if result.key:
+        row |= {**_key(result.key), "profile": result.key.profile}
+    if result.foreign_marks is not None:
+        row["foreign_marks"] = [mark.key.key_id for mark in result.foreign_marks]
+    if result.metadata is not None:
+        row["metadata"] = [manifest.status for manifest in result.metadata]
+    if isinstance(result, CombinedResult) and result.marked_share:
+        share = result.marked_share
+        row |= {
+            "marked_share": share.estimate,
+            "marked_share_low": share.low,
+            "marked_share_high": share.high,
+        }
+    if result.segments is not None:
+        row["segments"] = [
+            {**segment.model_dump(exclude={"key"}), **_key(segment.key)} for segment in result.segments
+        ]
+    return row
+
+
+def error_row(number: int, row_id: str | None, error: str | None) -> dict[str, Any]:
+    """The output row of a document that was not examined."""
+    return dict.fromkeys(COLUMNS) | {"row": number, "id": row_id, "error": error}
+
+
+def _key(key: DetectedKey) -> dict[str, Any]:
+    return {
+        "key_id": key.key_id,
+        "key_version": key.version,
+        "pool_key": key.pool_key,
+        "payload": key.payload,
+    }
