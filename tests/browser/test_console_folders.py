@@ -184,9 +184,7 @@ def test_a_service_that_is_away_is_asked_again_and_weak_evidence_can_be_chosen(c
 @pytest.mark.parametrize(
     "size", [50, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(1_500)])]
 )
-def test_many_files_hold_up_no_frame(
-    connected: Page, site, tmp_path: Path, size: int, record_property
-) -> None:
+def test_many_files_hold_up_no_frame(connected, site, tmp_path, size, record_property):
     folder = tmp_path / "many"
     folder.mkdir()
     for number in range(size):

@@ -131,9 +131,7 @@ def test_the_history_as_csv(connected: Page, site) -> None:
 
 
 @pytest.mark.parametrize(("button", "ending"), [("Save case", "json"), ("Save case as page", "html")])
-def test_a_saved_case_is_verified_by_a_second_person(
-    connected: Page, site, tmp_path, button: str, ending: str
-) -> None:
+def test_a_saved_case_is_verified_by_a_second_person(connected, site, tmp_path, button, ending):
     text = passages(site)
     check(connected, text, "Mixed", "1e-3")
     with connected.expect_download() as download:

@@ -76,9 +76,7 @@ def finish(process: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(
-    source: Path, environment: dict[str, str], kills: int
-) -> None:
+def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(source, environment, kills):
     whole, out = source.with_name("whole.jsonl"), source.with_name("out.jsonl")
     partial = source.with_name("out.jsonl.partial")
     finish(start(source, whole, environment))
@@ -102,9 +100,7 @@ def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(
     assert len(whole.read_text().splitlines()) == ROWS
 
 
-def test_a_row_that_kills_its_process_costs_no_other_row_its_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_kills_its_process_costs_no_other_row_its_result(tmp_path, monkeypatch):
     (tmp_path / "fragile_examiner.py").write_text(POISON)
     monkeypatch.syspath_prepend(str(tmp_path))
     from fragile_examiner import make

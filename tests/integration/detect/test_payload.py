@@ -120,9 +120,7 @@ async def test_the_payload_of_a_request_is_read_from_its_text_in_every_mode(serv
         assert [result["pool_keys_found"] for result in results] == [1] * 3
 
 
-async def test_texts_before_and_after_a_rotation_give_their_payload_and_others_give_none(
-    services: Services,
-) -> None:
+async def test_texts_before_and_after_a_rotation_give_their_payload_and_others_give_none(services):
     (before,) = await services.texts(200, PROMPTS[:1], seed=1)
     await services.ring.rotate("messages")
     await services.ring.promote("messages", 2, force=True)

@@ -62,9 +62,7 @@ def test_every_printed_command_works(prepared) -> None:
     assert up.interrupt() == 0
 
 
-def test_a_damaged_folder_is_made_again_also_after_ctrl_c(
-    run_up, smollm2_folder: Path, smollm2_wheel: Path
-) -> None:
+def test_a_damaged_folder_is_made_again_also_after_ctrl_c(run_up, smollm2_folder, smollm2_wheel):
     folder, downloads = run_up.state / "models/smollm2", run_up.state / "downloads"
     shutil.copytree(smollm2_folder, folder)
     (folder / "config.json").write_text("{}")
@@ -83,9 +81,7 @@ def test_a_damaged_folder_is_made_again_also_after_ctrl_c(
     assert [path.name for path in downloads.iterdir()] == ["smollm2.lock"]
 
 
-def test_where_the_wheel_cannot_be_had_one_line_says_so_and_demo_is_served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_the_wheel_cannot_be_had_one_line_says_so_and_demo_is_served(tmp_path, monkeypatch):
     for name, value in NO_INDEX.items():
         monkeypatch.setenv(name, value)
     printed = StringIO()

@@ -41,9 +41,7 @@ def messages(service: Any, numbers: list[int], tokens: int, choices: int = 64) -
     ]
 
 
-async def test_short_answers_with_several_keys_of_a_pool_are_found_together_and_none_alone(
-    service: Any,
-) -> None:
+async def test_short_answers_with_several_keys_of_a_pool_are_found_together_and_none_alone(service):
     texts = messages(service, [3, 9, 0, 15, 3], 50, choices=4)
     body = {"inputs": [{"text": text} for text in texts], "fpr": 1e-7}
     alone = await service.results("combined", body, "pool")

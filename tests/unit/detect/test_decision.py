@@ -86,9 +86,7 @@ def gumbel_pairs(keys: int) -> list[UnlockedKey]:
 
 # Two phases, so 1e-3 takes p = 5e-4 of a boundary: four decades. Eight keys: five.
 @pytest.mark.parametrize(("keys", "fpr", "typical"), [(1, 1e-3, 60), (8, 1e-3, 71), (1, 1e-30, 196)])
-def test_a_text_is_too_short_where_half_of_marked_texts_are_not_found(
-    keys: int, fpr: float, typical: int
-) -> None:
+def test_a_text_is_too_short_where_half_of_marked_texts_are_not_found(keys, fpr, typical):
     tokens = np.random.default_rng(3).integers(0, 1000, size=typical)
     shorter = decide(finding(gumbel_pairs(keys), tokens[: typical // 2 * 2 - 1]), fpr)
     assert (shorter.verdict, shorter.tokens_typical) == ("too_short", typical)

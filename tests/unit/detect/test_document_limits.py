@@ -57,9 +57,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("unread")
 @pytest.mark.parametrize("mode", ["", "/direct", "/aligned", "/localized"])
-async def test_a_text_of_more_bytes_than_its_tokens_can_have_is_refused_unread(
-    service: Service, mode: str
-) -> None:
+async def test_a_text_of_more_bytes_than_its_tokens_can_have_is_refused_unread(service, mode):
     response = await service.post(f"/v1/detect{mode}", {"inputs": [{"text": FAR}]})
     assert response.status_code == 413
     assert response.json()["detail"] == (
@@ -77,9 +75,7 @@ async def test_longer_lists_of_token_ids_are_refused_before_they_are_validated(s
     assert response.json()["detail"] == "The document has more tokens than the limit of 5000."
 
 
-async def test_a_text_of_too_many_tokens_is_read_no_further_than_the_limit(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_text_of_too_many_tokens_is_read_no_further_than_the_limit(service, monkeypatch):
     calls: list[int | None] = []
     encode = TextTokenizer.encode
 

@@ -90,9 +90,7 @@ async def gone(process: psutil.Process) -> None:
     ],
     ids=["cpu", "time", "memory", "text"],
 )
-async def test_a_limit_ends_a_file_and_the_next_one_is_read(
-    limit: dict[str, float], content: bytes, reason: str, words: str
-) -> None:
+async def test_a_limit_ends_a_file_and_the_next_one_is_read(limit, content, reason, words):
     async with ExtractionWorkers(limits(**limit)) as workers:
         with pytest.raises(LimitExceeded, match=words) as caught:
             await workers.extract("a.html", content)
@@ -169,9 +167,7 @@ async def test_closing_leaves_no_process_behind() -> None:
     assert not process.is_running()
 
 
-async def test_a_process_sees_no_secrets_and_writes_no_files(
-    workers: ExtractionWorkers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_process_sees_no_secrets_and_writes_no_files(workers, monkeypatch):
     monkeypatch.setenv("TTMARK_KEK", "secret")
     await workers.extract("a.txt", b"")
     (process,) = children()

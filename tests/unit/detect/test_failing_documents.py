@@ -135,9 +135,7 @@ def without_case(result: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_its_neighbours_are_answered_as_if_it_were_not_there(
-    service, desk: Desk, break_at: Break, place: str
-) -> None:
+async def test_its_neighbours_are_answered_as_if_it_were_not_there(service, desk, break_at, place):
     before, after = named(service.marked("a-one", 300), "before"), named("nothing in here " * 30, "after")
     alone = (await desk.ask([before, after], case=True)).json()["results"]
     break_at(place)

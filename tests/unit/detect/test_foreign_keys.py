@@ -173,9 +173,7 @@ async def test_what_the_answer_says_reads_the_same_over_the_client(foreign: Fore
     assert CombinedResult.model_validate(body).model_dump(mode="json") == body
 
 
-async def test_foreign_keys_are_listed_as_such_and_one_without_its_tokenizer_is_skipped(
-    foreign: Foreign,
-) -> None:
+async def test_foreign_keys_are_listed_as_such_and_one_without_its_tokenizer_is_skipped(foreign):
     await foreign.add("elsewhere", "kgw", "e" * 64)
     listed = await foreign.service.client.get("/v1/keys", headers=foreign.service.headers())
     shown = {key["key_id"]: key for key in listed.json()["keys"]}

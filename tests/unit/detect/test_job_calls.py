@@ -114,9 +114,7 @@ async def eventually(condition: Callable[[], Awaitable[bool]] | Callable[[], boo
         await asyncio.sleep(0.02)
 
 
-async def test_a_call_has_one_deadline_from_its_start_to_the_last_byte(
-    dripping: tuple[Receiver, str],
-) -> None:
+async def test_a_call_has_one_deadline_from_its_start_to_the_last_byte(dripping):
     receiver, host = dripping
     webhooks = Webhooks([host], bytes(32), seconds=DEADLINE)
     began = time.monotonic()
@@ -158,9 +156,7 @@ async def test_receivers_that_drip_stop_neither_the_calls_of_others_nor_the_end_
     await eventually(lambda: bad.open == 0)
 
 
-async def test_several_tenants_are_called_at_once_and_those_beyond_soon(
-    store: SqliteJobs, dripping: tuple[Receiver, str], good: tuple[Receiver, str]
-) -> None:
+async def test_several_tenants_are_called_at_once_and_those_beyond_soon(store, dripping, good):
     (bad, bad_host), (taker, good_host) = dripping, good
     jobs = jobs_of(store, bad_host, good_host)
     for number in range(TENANTS_AT_ONCE + 2):

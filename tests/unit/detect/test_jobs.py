@@ -200,9 +200,7 @@ async def test_a_document_at_fault_costs_no_other_its_answer(service, desk: Desk
     assert (await desk.ask("GET", f"/{job}")).json()["failed"] == 2
 
 
-async def test_a_document_that_fails_inside_has_an_error_and_is_counted(
-    service, desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_document_that_fails_inside_has_an_error_and_is_counted(service, desk, monkeypatch):
     normalize = TextNormalizer.normalize
 
     def failing(normalizer: TextNormalizer, text: str) -> NormalizedText:
@@ -293,9 +291,7 @@ async def test_texts_are_sealed_in_the_store_and_forgotten_once_answered(desk: D
         ({"mode": "direct", "keys": ["a-one"], "inputs": [{"token_ids": [999]}]}, 422, "inputs[0].token_ids"),
     ],
 )
-async def test_what_cannot_become_a_job_is_refused(
-    open_desk: Open, body: dict[str, Any], status: int, param: str | None
-) -> None:
+async def test_what_cannot_become_a_job_is_refused(open_desk, body, status, param):
     async with open_desk(documents=20, body_bytes=8_000) as desk:
         response = await desk.ask("POST", "", json={"inputs": [{"text": "a"}], **body})
         assert (response.status_code, response.json().get("param")) == (status, param), response.text
@@ -360,9 +356,7 @@ async def test_a_part_whose_workers_keep_dying_is_answered_with_errors(desk: Des
     assert [row.get("error", {}).get("code") for row in rows] == ["internal_error"] * 4 + [None] * 2
 
 
-async def test_a_worker_that_is_stopped_gives_its_part_back(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_worker_that_is_stopped_gives_its_part_back(desk, monkeypatch):
     begun = asyncio.Event()
 
     async def never(*_: Any) -> None:

@@ -95,9 +95,7 @@ async def test_a_case_is_read_as_it_was_stored(desk: Desk) -> None:
         ("verdict", {"verdict": 200, "verdict2": 404, "second": 200, "stranger": 404}),
     ],
 )
-async def test_only_the_tenant_sees_a_case_and_without_evidence_only_its_maker(
-    desk: Desk, maker: str, statuses: dict[str, int]
-) -> None:
+async def test_only_the_tenant_sees_a_case_and_without_evidence_only_its_maker(desk, maker, statuses):
     case_id = await desk.keep(who=maker)
     for who, status in statuses.items():
         assert (await desk.ask("GET", f"/{case_id}", who)).status_code == status, who

@@ -58,9 +58,7 @@ def test_a_catalogue_has_the_sentences_and_placeholders_of_the_english_one(langu
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_counted_sentence_has_the_plural_forms_of_its_language_and_each_number_the_right_one(
-    language: str,
-) -> None:
+def test_a_counted_sentence_has_the_plural_forms_of_its_language_and_each_number_the_right_one(language):
     rule = Locale(language).plural_form
     for name, sentence in catalogue(language).items():
         assert isinstance(sentence, dict) == isinstance(ENGLISH[name], dict), name

@@ -20,9 +20,7 @@ def marks(segment, start: int, end: int) -> bool:
 
 
 @pytest.mark.parametrize("method", ["scan", "waterseeker"])
-async def test_a_watermarked_span_in_a_long_text_is_found_with_its_characters(
-    service, human: str, method: str
-) -> None:
+async def test_a_watermarked_span_in_a_long_text_is_found_with_its_characters(service, human, method):
     span = service.marked("a-one", tokens=300)
     document = human[:801] + span + human[801:1601]
     body = {"inputs": [{"text": document}], "keys": ["a-one"], "fpr": FPR, "method": method}
@@ -54,9 +52,7 @@ async def test_spans_of_two_keys_are_attributed_to_each(service, human: str) -> 
         assert np.mean(scores) > 0.4
 
 
-async def test_a_text_of_no_key_has_no_segments_and_without_evidence_none_are_shown(
-    service, human: str
-) -> None:
+async def test_a_text_of_no_key_has_no_segments_and_without_evidence_none_are_shown(service, human):
     (result,) = await service.results("localized", {"inputs": [{"text": human}], "keys": ["a-one"]})
     assert (result.verdict, result.segments, result.key) == ("not_detected", [], None)
     document = human[:300] + service.marked("a-one", tokens=300) + human[300:600]

@@ -51,9 +51,7 @@ async def found(examiner: ManifestExaminer, text: str) -> list[FoundManifest]:
     return (await examiner.examine(parts.texts, "tenant")).get(0, [])
 
 
-async def test_a_manifest_verifies_and_says_what_made_the_text(
-    examiner: ManifestExaminer, signer: ManifestSigner
-) -> None:
+async def test_a_manifest_verifies_and_says_what_made_the_text(examiner, signer):
     [one] = await found(examiner, TEXT + signer.wrapper(TEXT, model="smollm2"))
     assert (one.status, one.covers, one.reason) == ("valid", "whole", None)
     assert one.claims is not None
@@ -73,9 +71,7 @@ COPIED = [
 ]
 
 
-async def test_what_copying_does_to_a_text_is_borne(
-    examiner: ManifestExaminer, signer: ManifestSigner
-) -> None:
+async def test_what_copying_does_to_a_text_is_borne(examiner, signer):
     text = TEXT + "\n\nA second paragraph."
     mark = signer.wrapper(text, model="m")
     for covers, change in COPIED:
@@ -116,9 +112,7 @@ def altered(text: str, mark: str, generator: random.Random) -> str:
 
 
 @pytest.mark.parametrize("count", [25, pytest.param(1_000, marks=pytest.mark.slow)])
-async def test_altered_texts_are_refused(
-    examiner: ManifestExaminer, signer: ManifestSigner, count: int
-) -> None:
+async def test_altered_texts_are_refused(examiner, signer, count):
     generator = random.Random(5)
     mark = signer.wrapper(TEXT, model="m")
     for _ in range(count):
@@ -129,9 +123,7 @@ async def test_altered_texts_are_refused(
 
 
 @pytest.mark.parametrize("count", [25, pytest.param(1_000, marks=pytest.mark.slow)])
-async def test_a_changed_manifest_never_says_anything_else(
-    examiner: ManifestExaminer, signer: ManifestSigner, count: int
-) -> None:
+async def test_a_changed_manifest_never_says_anything_else(examiner, signer, count):
     generator = random.Random(6)
     [wrapper] = wrappers(TEXT + signer.wrapper(TEXT, model="smollm2"))
     manifest = wrapper.manifest()
@@ -166,9 +158,7 @@ def test_every_kind_of_key_signs_what_verifies(kind: str) -> None:
     assert (report.fault, report.trusted) == (None, True)
 
 
-async def test_a_manifest_of_another_text_does_not_verify(
-    examiner: ManifestExaminer, signer: ManifestSigner
-) -> None:
+async def test_a_manifest_of_another_text_does_not_verify(examiner, signer):
     other = "A text of another hand, with another length altogether."
     for text in (other, other.ljust(len(TEXT), "x")[: len(TEXT)]):
         [one] = await found(examiner, text + signer.wrapper(TEXT, model="m"))

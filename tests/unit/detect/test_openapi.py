@@ -1,6 +1,5 @@
 """The service's description of itself, read by a validator that is not ours."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,9 +19,7 @@ async def description(service) -> dict[str, Any]:
     return document
 
 
-async def test_the_description_is_valid_for_the_version_that_it_declares(
-    description, check_description: Callable[[dict[str, Any]], None]
-) -> None:
+async def test_the_description_is_valid_for_the_version_that_it_declares(description, check_description):
     assert description["openapi"].startswith("3.1.")
     check_description(description)
 

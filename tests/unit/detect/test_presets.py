@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.unit.detect.conftest import Service
 from ttmark.shared.schemas.profile import PRESETS, Purpose
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned
 from ttmark.shared.watermark.null_tables import load_null_table
@@ -12,9 +11,7 @@ KEYS = ("before", *Purpose)
 
 @pytest.mark.parametrize("mode", ["direct", "aligned", "localized"])
 @pytest.mark.parametrize("name", KEYS)
-async def test_texts_of_the_old_profile_and_of_each_new_one_are_found_side_by_side(
-    service: Service, mode: str, name: str
-) -> None:
+async def test_texts_of_the_old_profile_and_of_each_new_one_are_found_side_by_side(service, mode, name):
     text, key = service.marked(f"p-{name}", 300), service.keys[f"p-{name}"]
     (result,) = await service.results(mode, {"inputs": [{"text": text}]}, "presets")
     assert (result.verdict, result.key and result.key.key_id) == ("watermarked", f"p-{name}")

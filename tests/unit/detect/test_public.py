@@ -170,9 +170,7 @@ async def test_nothing_of_it_is_there_unless_it_is_on(service: Any) -> None:
     assert PUBLIC_PATH not in (await service.client.get("/openapi.json")).json()["paths"]
 
 
-async def test_people_without_a_token_are_answered_where_the_operator_says_so(
-    open_house: PublicService, public: PublicService
-) -> None:
+async def test_people_without_a_token_are_answered_where_the_operator_says_so(open_house, public):
     assert (await open_house.ask("a text", token=None)).json()["verdict"] == "too_short"
     assert open_house.audited[-1].tenant == "a"
     refused = await public.ask("a text", token=None)

@@ -33,9 +33,7 @@ SHOWN = {"basis", "message", "id", "verdict", "tokens", "hypotheses", "tokens_ne
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fpr", [0.05, 1e-4, 2e-5, 1e-6, 1e-100])
-async def test_a_rate_that_is_not_the_token_s_is_refused_with_those_that_are(
-    service: Any, mode: str, fpr: float
-) -> None:
+async def test_a_rate_that_is_not_the_token_s_is_refused_with_those_that_are(service, mode, fpr):
     """By bisecting the rate 14 questions gave away the logarithm of the p-value."""
     body = {"inputs": [{"text": service.marked("a-one")}], "fpr": fpr}
     response = await service.post(f"/v1/detect/{mode}", body, "verdict")
@@ -60,9 +58,7 @@ async def test_another_beta_than_the_default_needs_evidence(service: Any) -> Non
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fpr", [1e-2, 1e-5])
-async def test_answers_without_evidence_hold_nothing_finer_than_the_decision(
-    service: Any, mode: str, fpr: float
-) -> None:
+async def test_answers_without_evidence_hold_nothing_finer_than_the_decision(service, mode, fpr):
     """Every field but the verdict is the same for a text and for its letters in another order, read once."""
     text = service.marked("a-one")
     other = "".join(random.Random(1).sample(text, len(text)))

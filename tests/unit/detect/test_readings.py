@@ -144,9 +144,7 @@ def test_two_readings_give_no_more_false_alarms_than_promised(tokenizer, mode: M
         assert alarms <= binom.isf(1e-4, len(log10_p), fpr)
 
 
-def test_without_evidence_the_number_of_tokens_does_not_tell_which_key_came_closest(
-    tokenizer: TextTokenizer,
-) -> None:
+def test_without_evidence_the_number_of_tokens_does_not_tell_which_key_came_closest(tokenizer):
     generator = random.Random(3)
     texts = ["".join(generator.choices(LETTERS + " ", k=120)) for _ in range(12)]
     pairs = byte_level(texts, 400)

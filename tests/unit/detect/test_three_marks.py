@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,9 +50,7 @@ def moved(result: dict[str, Any], by: int, place: int) -> dict[str, Any]:
     return result | {"segments": [passage(one) for one in result["segments"]], "foreign_marks": marks}
 
 
-async def test_all_three_are_named(
-    foreign: Foreign, ours: str, theirs: str, signer: ManifestSigner, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_all_three_are_named(foreign, ours, theirs, signer, capsys):
     text = BEFORE + ours + BEFORE + theirs + BEFORE
     wrapper = signer.wrapper(text, model="smollm2")
     result = await foreign.ask("combined", text + wrapper, KEYS, normalize=False)
@@ -82,9 +79,7 @@ async def test_all_three_are_named(
     assert result == plain
 
 
-async def test_a_manifest_inside_says_which_passage_and_moves_the_others(
-    foreign: Foreign, ours: str, theirs: str, signer: ManifestSigner
-) -> None:
+async def test_a_manifest_inside_says_which_passage_and_moves_the_others(foreign, ours, theirs, signer):
     wrapper = signer.wrapper(ours, model="smollm2")
     text = BEFORE + ours + wrapper + BEFORE + theirs + BEFORE
     result = await foreign.ask("combined", text, KEYS, normalize=False)
@@ -101,9 +96,7 @@ async def test_a_manifest_inside_says_which_passage_and_moves_the_others(
     assert min(start + 300, found["end_char"]) - max(start, found["start_char"]) > 200
 
 
-async def test_a_foreign_mark_and_a_manifest_without_ours(
-    foreign: Foreign, theirs: str, signer: ManifestSigner
-) -> None:
+async def test_a_foreign_mark_and_a_manifest_without_ours(foreign, theirs, signer):
     signed = theirs + signer.wrapper(theirs, model="smollm2")
     result = await foreign.ask("combined", signed, KEYS)
     assert (result["verdict"], result["basis"]) == ("watermarked", "foreign_watermark")
@@ -115,9 +108,7 @@ async def test_a_foreign_mark_and_a_manifest_without_ours(
     assert "says that smollm2 wrote this text" in words
 
 
-async def test_rows_of_bulk_runs_name_them_and_verify_nothing(
-    foreign: Foreign, ours: str, theirs: str, signer: ManifestSigner, tmp_path: Path
-) -> None:
+async def test_rows_of_bulk_runs_name_them_and_verify_nothing(foreign, ours, theirs, signer, tmp_path):
     both = ours + BEFORE + theirs
     texts = [both + signer.wrapper(both, model="m"), theirs, "nothing in here. " * 20]
     source = tmp_path / "in.jsonl"
