@@ -1,9 +1,10 @@
-"""Answers in words, in the language that is asked for: what they hold is the same in each."""
+"""Answers and the console in each language: they say the same in each, and no sentence is left out."""
 
 import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any
 
@@ -26,15 +27,27 @@ HEADLINES = {
     "pt": "Marca-d’água encontrada",
 }
 Sentence = str | dict[str, str]
+STATIC = files("ttmark.detect_service.console").joinpath("static")
+CATALOGUES = {"answers": files("ttmark.shared.languages"), "console": STATIC}
+PAGE = STATIC.joinpath("index.html").read_text(encoding="utf-8")
+SCRIPTS = {
+    file.name: file.read_text(encoding="utf-8") for file in STATIC.iterdir() if file.name.endswith(".js")
+}
+# Strings of code that look like prose: what events, errors and file headers are called.
+NO_PROSE = {
+    "AbortError", "Content-Type", "End", "Enter", "Escape", "Files", "Home", "QuotaExceededError",
+    "TTMark watermark check",  # names the kind of a file that programs read
+    "(prefers-reduced-motion: reduce)",
+}  # fmt: skip
+CODE = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|class(?:Name)?:\s*(?:"[^"]*"|`[^`]*`)"""
+    r"""|"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`""",
+    re.DOTALL,
+)
 
 
-def catalogue(language: str) -> dict[str, Sentence]:
-    file = files("ttmark.shared.languages").joinpath(f"{language}.json")
-    content: dict[str, Sentence] = json.loads(file.read_text(encoding="utf-8"))
-    return content
-
-
-ENGLISH = catalogue("en")
+def catalogue(where: str, language: str) -> Any:
+    return json.loads(CATALOGUES[where].joinpath(f"{language}.json").read_text(encoding="utf-8"))
 
 
 def forms(sentence: Sentence) -> dict[str, str]:
@@ -45,36 +58,40 @@ def placeholders(sentence: str) -> set[str]:
     return set(re.findall(r"\{(\w+)", sentence))
 
 
+@pytest.mark.parametrize("where", CATALOGUES)
 @pytest.mark.parametrize("language", OTHERS)
-def test_a_catalogue_has_the_sentences_and_placeholders_of_the_english_one(language: str) -> None:
-    translated = catalogue(language)
-    assert list(translated) == list(ENGLISH)
-    for name, sentence in ENGLISH.items():
+def test_a_catalogue_has_the_sentences_and_placeholders_of_the_english_one(where, language):
+    """A sentence of four words or more is alike in two languages by oversight alone."""
+    translated, english = catalogue(where, language), catalogue(where, "en")
+    assert list(translated) == list(english)
+    for name, sentence in english.items():
         wanted = set().union(*map(placeholders, forms(sentence).values()))
         for form, words in forms(translated[name]).items():
             spelt = {"count"} & wanted if form == "one" else set()  # "in one passage"
             assert placeholders(words) | spelt == wanted, (name, form)
-            assert words not in forms(sentence).values() or len(words.split()) < 4, (name, form)
+            few = len(re.sub(r"\{\w+\}", "", words).split()) < 4
+            assert few or words not in forms(sentence).values(), (name, form)
+
+
+@pytest.mark.parametrize("where", CATALOGUES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_counted_sentence_has_the_plural_forms_of_its_language(where, language):
+    counted = {name for name, sentence in catalogue(where, "en").items() if isinstance(sentence, dict)}
+    assert counted
+    for name, sentence in catalogue(where, language).items():
+        needed = {*Locale(language).plural_form.tags, "other"} if name in counted else {""}
+        assert forms(sentence).keys() == needed, name
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_counted_sentence_has_the_plural_forms_of_its_language_and_each_number_the_right_one(language):
-    rule = Locale(language).plural_form
-    for name, sentence in catalogue(language).items():
-        assert isinstance(sentence, dict) == isinstance(ENGLISH[name], dict), name
-        assert set(forms(sentence)) in ({""}, {*rule.tags, "other"}), name
-    lengths = catalogue(language)["length"]
-    assert isinstance(lengths, dict)
-    words = words_of(language)
+def test_each_number_has_the_right_form_and_is_grouped_as_the_language_does(language):
+    rule, words = Locale(language).plural_form, words_of(language)
+    lengths = forms(catalogue("answers", language)["length"])
     for number in (*range(1, 1100), 10_000, 99_999, 1_000_000, 1_000_001, 2_000_000, 3_500_000):
         said = words.say("length", count=number)
         assert said == lengths[rule(number)].format(count=words.number(number)), number
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_numbers_are_grouped_as_the_language_does(language: str) -> None:
     for number in (7, 999, 10_000, 1_234_567):
-        assert words_of(language).number(number) == format_decimal(number, locale=language)
+        assert words.number(number) == format_decimal(number, locale=language)
 
 
 @pytest.mark.parametrize(
@@ -195,3 +212,73 @@ async def test_without_a_language_that_there_is_the_answer_is_in_english_as_ever
     assert set(usual[1]["message"]) == {"headline", "explanation", "caution"}
     for accepted in ("ja", "*", "en-GB, de;q=0.9"):
         assert await detected(service, body, accepted) == usual
+
+
+class _Visible(HTMLParser):
+    """What a page shows that neither comes from the catalogue nor is `translate="no"`."""
+
+    VOID = frozenset({"meta", "link", "input", "path", "rect", "circle"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._open: list[bool] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self.found += [
+            f"{name}={named[name]}" for name in ("aria-label", "placeholder", "title", "alt") if name in named
+        ]
+        if tag not in self.VOID:
+            self._open.append(named.get("translate") == "no" or any(self._open[-1:]))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if data.strip() and not any(self._open[-1:]):
+            self.found.append(data.strip())
+
+
+def test_the_page_offers_each_language_and_shows_nothing_that_is_not_in_the_catalogue():
+    assert set(re.findall(r'<option value="(\w+)" lang', PAGE)) == set(LANGUAGES)
+    visible = _Visible()
+    visible.feed(PAGE)
+    assert visible.found == []
+
+
+def prose(script: str) -> list[str]:
+    """Strings of a script that a reader could take for a sentence or a label."""
+    found = []
+    for literal in CODE.finditer(script):
+        text = next((group for group in literal.groups() if group is not None), "")
+        words = re.sub(r"\$\{[^}]*\}", " ", text)
+        if text not in NO_PROSE and re.search(
+            r"^[A-Z][a-z]+|[A-Za-z]{2,}[.,:]? +[A-Za-z]{2,}", words.strip()
+        ):
+            found.append(text)
+    return found
+
+
+def test_a_script_holds_no_sentence():
+    assert {name: prose(script) for name, script in SCRIPTS.items() if prose(script)} == {}
+
+
+def test_each_sentence_is_said_somewhere_and_each_that_is_said_exists() -> None:
+    named = set(re.findall(r'data-t(?:-[a-z-]+)?="([\w.]+)"', PAGE))
+    beginnings: set[str] = set()
+    for script in SCRIPTS.values():
+        named |= set(re.findall(r'"([a-z_]+\.[a-z0-9_]+)"', script))
+        beginnings |= set(re.findall(r"`([a-z_]+\.[a-z0-9_]*)\$\{", script))
+    english = catalogue("console", "en")
+    groups = {key.split(".")[0] for key in english}
+    assert {key for key in named if key.split(".")[0] in groups} - set(english) == set()
+    unsaid = [key for key in english if key not in named and not key.startswith(tuple(beginnings))]
+    assert unsaid == []
+
+
+def test_the_strings_of_a_script_are_told_from_its_sentences() -> None:
+    said: Any = prose('x.textContent = "Try again"; y = t("a.b"); z = `${n} more files`; c = "muted small";')
+    assert said == ["Try again", "${n} more files", "muted small"]
+    assert prose('element("p", { className: "muted small" }) // A comment.') == []
