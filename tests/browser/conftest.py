@@ -75,7 +75,6 @@ class Site:
     def marked(self, key_id: str, tokens: int) -> str:
         """A text whose pairs of words are drawn from a watermarked uniform distribution."""
         key = self.keys[key_id]
-        assert key.primary is not None
         watermark, lanes = key.profile.watermark(), key_lanes(key.primary.prf_key)[None, :]
         generator = np.random.default_rng(7)
         tracker = ContextTracker(2, watermark.context_width)

@@ -123,7 +123,6 @@ class Service:
     def marked(self, key_id: str, tokens: int = 200, *, number: int = 0, **how: Any) -> str:
         """Made with that number of the key's pool; `how` as in `watermarked_text`."""
         key = self.keys[key_id]
-        assert key.primary is not None
         prf_key = key.primary.prf_keys[number]
         return watermarked_text(self.tokenizer, key.profile.watermark(), prf_key, tokens, **how)
 

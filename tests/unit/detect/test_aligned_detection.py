@@ -13,7 +13,6 @@ async def test_a_text_with_an_insertion_is_found_by_alignment_and_not_at_fixed_b
     (aligned,) = await service.results("aligned", body)
     (direct,) = await service.results("direct", {**body, "phase": 0})
     assert aligned.verdict == "watermarked"
-    assert aligned.key is not None
     assert aligned.key.key_id == "a-one"
     assert direct.verdict == "not_detected"
 
@@ -23,7 +22,6 @@ async def test_the_key_that_made_an_edited_text_is_named_among_several(service) 
     body = {"inputs": [{"text": text}], "keys": ["a-one", "a-two"], "fpr": FPR, "normalize": False}
     (result,) = await service.results("aligned", body)
     assert result.hypotheses == 2
-    assert result.key is not None
     assert result.key.key_id == "a-two"
 
 
@@ -32,7 +30,6 @@ async def test_the_evidence_of_an_edited_text_follows_the_alignment(service) -> 
     edited = text[:101] + "q" + text[101:]
     body = {"inputs": [{"text": edited}], "keys": ["a-one"], "fpr": FPR, "evidence": "blocks"}
     (result,) = await service.results("aligned", body)
-    assert result.evidence is not None
     starts = [block.start_token for block in result.evidence]
     assert all(b - a >= 2 for a, b in pairwise(starts))
     assert {start % 2 for start in starts if start < 96} == {0}
@@ -46,8 +43,6 @@ async def test_the_evidence_is_scored_with_the_beta_that_was_asked_for(service) 
     body = {"inputs": [{"text": edited}], "keys": ["a-one"], "fpr": FPR, "evidence": "blocks"}
     (usual,) = await service.results("aligned", body)
     (dear,) = await service.results("aligned", {**body, "beta": 100})
-    assert usual.evidence is not None
-    assert dear.evidence is not None
     # A skipped token pays for itself at the usual price, never at this one.
     assert {block.start_token % 2 for block in usual.evidence} == {0, 1}
     assert len({block.start_token % 2 for block in dear.evidence}) == 1
@@ -57,7 +52,6 @@ async def test_the_evidence_is_scored_with_the_beta_that_was_asked_for(service) 
 async def test_a_text_without_a_scored_block_is_too_short(service, text: str) -> None:
     (result,) = await service.results("aligned", {"inputs": [{"text": text}], "keys": ["a-one"]})
     assert (result.verdict, result.scored_blocks) == ("too_short", 0)
-    assert result.tokens_needed is not None
     assert result.tokens_needed > len(text)
 
 

@@ -23,10 +23,8 @@ async def test_a_marked_text_is_found_as_a_whole(service) -> None:
     body = {"inputs": [{"text": text}], "keys": ["a-one", "a-two"], "normalize": False}
     (result,) = await results(service, body)
     assert (result.verdict, result.scope, result.basis) == ("watermarked", "whole", "watermark")
-    assert result.key is not None
     assert result.key.key_id == "a-two"
     assert result.segments == []
-    assert result.marked_share is not None
     assert result.marked_share.high == 1.0
     assert (result.hypotheses, result.reader) == (2, "none")
     key = service.keys["a-two"]
@@ -35,7 +33,6 @@ async def test_a_marked_text_is_found_as_a_whole(service) -> None:
     assert result.log10_p == pytest.approx(alone.log10_p + math.log10(2))
     assert result.log10_e == pytest.approx(alone.log10_e - math.log10(2), abs=1e-6)
     assert result.log10_e < -result.log10_p
-    assert result.message is not None
     assert "carries our watermark, of our key a-two, version 1" in result.message.explanation
 
 
@@ -44,7 +41,6 @@ async def test_a_short_text_that_is_found_carries_the_mark_all_over(service, tok
     text = service.marked("a-one", tokens=tokens)
     (result,) = await results(service, {"inputs": [{"text": text}], "keys": ["a-one"], "fpr": rate})
     assert result.verdict == "watermarked"
-    assert result.marked_share is not None
     assert result.marked_share.estimate > 0.99
     assert result.marked_share.high == 1.0
 
@@ -55,11 +51,9 @@ async def test_passages_stand_out_of_a_text_by_people(service) -> None:
     (result,) = await results(service, {"inputs": [{"text": text}], "keys": ["a-one"], "evidence": "blocks"})
     assert (result.verdict, result.scope) == ("watermarked", "passages")
     assert result.segments
-    assert result.marked_share is not None
     assert result.marked_share.estimate == pytest.approx(len(marked) / len(text), abs=0.01)
     assert result.marked_share.low <= result.marked_share.estimate <= result.marked_share.high < 0.3
     assert result.evidence
-    assert result.message is not None
     assert "passage" in result.message.headline
 
 
@@ -76,7 +70,6 @@ async def test_without_evidence_there_is_a_verdict_and_words_that_name_no_key(se
     assert result.verdict == "watermarked"
     hidden = (result.p_value, result.key, result.segments, result.scope, result.marked_share, result.weak)
     assert hidden == (None,) * 6
-    assert result.message is not None
     assert "a-two" not in result.message.model_dump_json()
     assert "one of our keys" in result.message.explanation
 
@@ -86,15 +79,12 @@ async def test_a_verdict_alone_does_not_say_that_evidence_is_weak(service) -> No
     body = {"inputs": [{"text": text}], "keys": ["a-one"]}
     for rate in (1e-3, 1e-5, 1e-8, 1e-12):
         (full,) = await results(service, {**body, "fpr": rate})
-        assert full.log10_p is not None
         if full.verdict == "not_detected":
             expected = full.log10_p <= min(math.log10(rate) + 2.0, -2.0)
             assert full.weak is expected
-            assert full.message is not None
             assert ("Weak" in full.message.headline) is expected
     (verdict,) = await results(service, {**body, "fpr": 1e-5}, token="verdict")
     assert verdict.weak is None
-    assert verdict.message is not None
     assert "Weak" not in verdict.message.headline
 
 
@@ -107,7 +97,6 @@ async def test_the_evidence_follows_the_text_over_an_inserted_word(service) -> N
     response = await service.post("/v1/detect/direct", body)
     (direct,) = response.json()["results"]
     assert result.verdict == direct["verdict"] == "watermarked"
-    assert result.evidence is not None
 
     def after(blocks: list[tuple[int, float]]) -> float:
         return float(np.mean([score for start, score in blocks if start > 260]))
@@ -120,10 +109,7 @@ async def test_the_evidence_follows_the_text_over_an_inserted_word(service) -> N
 async def test_a_short_text_is_told_what_is_usual_where_that_was_measured(service) -> None:
     (short,) = await results(service, {"inputs": [{"text": HUMAN[:7]}], "keys": ["a-one"], "fpr": 1e-12})
     assert short.verdict == "too_short"
-    assert short.tokens_needed is not None
-    assert short.tokens_typical is not None
     assert short.tokens_typical > 3 * short.tokens_needed
-    assert short.message is not None
     assert about_words(short.tokens_typical) in short.message.explanation
 
 

@@ -232,5 +232,4 @@ async def test_a_client_reads_the_error(service, desk: Desk, break_at: Break) ->
         request = CombinedRequest(inputs=[Document(text=FAILING)], keys=["a-one"])
         (result,) = (await client.detect(request)).results
     assert result.verdict == "not_examined"
-    assert result.error is not None
     assert result.error.model_dump() == WHY

@@ -15,12 +15,10 @@ async def test_texts_of_the_old_profile_and_of_each_new_one_are_found_side_by_si
     text, key = service.marked(f"p-{name}", 300), service.keys[f"p-{name}"]
     (result,) = await service.results(mode, {"inputs": [{"text": text}]}, "presets")
     assert (result.verdict, result.key and result.key.key_id) == ("watermarked", f"p-{name}")
-    assert key.primary is not None
     if mode == "aligned":
         tokens = service.tokenizer.encode(text)
         alone = detect_aligned(key.profile.watermark(), key.primary.prf_key, tokens).log10_p
         # Each bears its own pool, and the numbers of versions and readings; not the pools of others.
-        assert result.hypotheses is not None
         readings = result.hypotheses // sum(service.keys[f"p-{each}"].profile.pool for each in KEYS)
         assert result.log10_p == pytest.approx(corrected(alone, key.profile.pool * len(KEYS) * readings))
 
