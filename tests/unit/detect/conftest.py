@@ -120,6 +120,11 @@ class Service:
         kind = CombinedResult if mode == "combined" else DetectionResult
         return [kind.model_validate(result) for result in response.json()["results"]]
 
+    async def one(self, mode: str, text: str, token: str = "full", **fields: Any) -> Any:
+        """The result of one text."""
+        (result,) = await self.results(mode, {"inputs": [{"text": text}], **fields}, token)
+        return result
+
     def marked(self, key_id: str, tokens: int = 200, *, number: int = 0, **how: Any) -> str:
         """Made with that number of the key's pool; `how` as in `watermarked_text`."""
         key = self.keys[key_id]

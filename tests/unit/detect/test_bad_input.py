@@ -3,43 +3,66 @@
 What is no JSON, and who may ask at all, the contract tests of the running services have for every route.
 """
 
-import json
 from itertools import product
 
 import pytest
+
+from ttmark.detect_service.options import route_of
 
 MODES = ("direct", "aligned", "localized")
 TEXT = b'{"inputs": [{"text": "%s"}], "keys": ["a-one"]}'
 VERDICTS = {"watermarked", "not_detected", "too_short"}
 ODD_TEXTS = [
-    b"",
-    b"a",
-    b"\\u0000\\u0000",
-    b"\\u202eabc\\u202c\\u2066",
-    b"\\u200b" * 400,
-    b"\\ud83d\\ude00" * 300,
-    b"e\\u0301\\u0327" * 300,
-    b"\\r\\n" * 900,
-    b"ab" * 2000,
-]
+    b"", b"a", rb"\u0000\u0000", rb"\u202eabc\u202c\u2066", rb"\u200b" * 400, rb"\ud83d\ude00" * 300,
+    rb"e\u0301\u0327" * 300, rb"\r\n" * 900, b"ab" * 2000,
+]  # fmt: skip
 MALFORMED = [
     b"null",
     b"[]",
-    b'{"inputs": [{"token_ids": [1.5]}]}',
-    b'{"inputs": [{"token_ids": [4294967295]}]}',
-    b'{"inputs": [{"token_ids": "abc"}]}',
-    b'{"inputs": [{"text": 7}]}',
-    b'{"inputs": [{"text": "a", "id": %s}]}' % json.dumps("x" * 300).encode(),
-    b'{"inputs": [{"text": "a"}], "keys": []}',
-    b'{"inputs": [{"text": "a"}], "normalize": "perhaps"}',
-    b'{"inputs": [{"text": "a"}], "normalize": 0.0}',
-    b'{"inputs": [{"text": "a"}], "normalize": "true"}',
-    b'{"inputs": [{"text": "a"}], "fpr": "0.01"}',
-    b'{"inputs": [{"text": "a"}], "fpr": true}',
-    b'{"inputs": [{"text": "a"}], "phase": false}',
-    b'{"inputs": [{"token_ids": ["1"]}]}',
+    *(b'{"inputs": [{"token_ids": %s}]}' % one for one in (b"[1.5]", b"[4294967295]", b'"a"', b'["1"]')),
     b'{"inputs": [{"token_ids": [true]}]}',
+    b'{"inputs": [{"text": 7}]}',
+    b'{"inputs": [{"text": "a", "id": "%s"}]}' % (b"x" * 300),
+    *(b'{"inputs": [{"text": "a"}], "normalize": %s}' % one for one in (b'"perhaps"', b"0.0", b'"true"')),
+    *(b'{"inputs": [{"text": "a"}], "fpr": %s}' % one for one in (b'"0.01"', b"true")),
+    b'{"inputs": [{"text": "a"}], "keys": []}',
+    b'{"inputs": [{"text": "a"}], "phase": false}',
 ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "body", "token", "status", "param"),
+    [
+        ("direct", {"inputs": []}, "full", 422, "inputs"),
+        ("direct", {"inputs": [{}]}, "full", 422, "inputs[0]"),
+        ("direct", {"inputs": [{"text": "a", "token_ids": [1]}]}, "full", 422, "inputs[0]"),
+        ("direct", {"inputs": [{"text": "a"}], "unknown": 1}, "full", 422, "unknown"),
+        ("direct", {"inputs": [{"text": "a"}], "fpr": 0}, "full", 422, "fpr"),
+        ("direct", {"inputs": [{"text": "a"}], "fpr": 2}, "full", 422, "fpr"),
+        ("direct", {"inputs": [{"token_ids": [-1]}]}, "full", 422, "inputs[0].token_ids[0]"),
+        ("direct", {"inputs": [{"text": "a"}] * 257}, "full", 422, "inputs"),
+        ("direct", {"inputs": [{"text": "a"}], "keys": ["nobody"]}, "full", 404, "keys[0]"),
+        ("direct", {"inputs": [{"text": "a"}], "keys": ["a-one", "b-one"]}, "full", 404, "keys[1]"),
+        ("direct", {"inputs": [{"text": "a"}], "keys": ["a-foreign"]}, "full", 422, "keys[0]"),
+        ("direct", {"inputs": [{"text": "a"}]}, "c", 422, "inputs"),
+        ("direct", {"inputs": [{"text": "a"}]}, "empty", 404, None),
+        ("direct", {"inputs": [{"text": "a" * 5001}], "keys": ["a-one"]}, "full", 413, "inputs[0]"),
+        ("direct", {"inputs": [{"text": "a"}], "evidence": "blocks"}, "verdict", 403, None),
+        ("direct", {"inputs": [{"text": "a"}]}, "none", 403, None),
+        ("aligned", {"inputs": [{"text": "a"}], "beta": -1}, "full", 422, "beta"),
+        ("aligned", {"inputs": [{"text": "a"}], "beta": 101}, "full", 422, "beta"),
+        ("aligned", {"inputs": [{"text": "a"}], "beta": "five"}, "full", 422, "beta"),
+        ("localized", {"inputs": [{"text": "a"}], "method": "guess"}, "full", 422, "method"),
+        ("combined", {"inputs": [{"text": "a"}], "phase": 0}, "full", 422, "phase"),
+        ("combined", {"inputs": [{"text": "a"}], "beta": 5.0}, "full", 422, "beta"),
+        ("combined", {"inputs": [{"text": "a"}], "method": "scan"}, "full", 422, "method"),
+    ],
+)
+async def test_bad_input_is_a_problem_that_names_the_field(service, mode, body, token, status, param):
+    response = await service.post(route_of(mode), body, token)
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.json().get("param") == param
 
 
 async def test_a_malformed_body_is_a_problem(service) -> None:
@@ -76,10 +99,9 @@ async def test_largest_token_ids_are_examined_under_a_key_whose_vocabulary_is_no
         assert result.verdict in ("not_detected", "too_short"), mode
 
 
-@pytest.mark.parametrize("token", ["full", "verdict"])
-async def test_token_ids_outside_the_vocabulary_are_refused_with_its_bound(service, token: str) -> None:
+async def test_token_ids_outside_the_vocabulary_are_refused_with_its_bound(service):
     inputs = [{"token_ids": [1, 2, 255]}, {"token_ids": [1, 256]}]
-    response = await service.direct({"inputs": inputs, "keys": ["a-one", "a-two"]}, token)
-    assert response.status_code == 422
-    assert response.json()["param"] == "inputs[1].token_ids"
-    assert "below 256" in response.json()["detail"]
+    for token in ("full", "verdict"):
+        response = await service.direct({"inputs": inputs, "keys": ["a-one", "a-two"]}, token)
+        assert (response.status_code, response.json()["param"]) == (422, "inputs[1].token_ids")
+        assert "below 256" in response.json()["detail"]

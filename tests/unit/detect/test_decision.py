@@ -42,8 +42,7 @@ def key(name: str, block_size: int) -> UnlockedKey:
 
 
 def finding(keys: list[UnlockedKey], tokens: Tokens) -> Finding:
-    found = best_finding(lambda _: tokens, KeySelection.of(keys).tries, direct("any"))
-    return found
+    return best_finding(lambda _: tokens, KeySelection.of(keys).tries, direct("any"))
 
 
 @pytest.fixture

@@ -3,59 +3,33 @@
 import random
 from string import ascii_letters
 
-import pytest
-
-from ttmark.shared.schemas.detection import DetectionResult
-
 HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. " * 4
 
 
-async def results(service, body, token="full"):
-    response = await service.direct(body, token)
-    assert response.status_code == 200, response.text
-    return [DetectionResult.model_validate(result) for result in response.json()["results"]]
-
-
 async def test_a_marked_text_is_attributed_to_its_key_among_all_keys_and_to_no_other(service) -> None:
-    body = {"inputs": [{"text": service.marked("a-two")}], "keys": ["a-one", "a-two"], "normalize": False}
-    (result,) = await results(service, body)
+    text = service.marked("a-two")
+    result = await service.one("direct", text, keys=["a-one", "a-two"], normalize=False)
     assert (result.verdict, result.key.key_id, result.key.version) == ("watermarked", "a-two", 1)
     assert result.p_value <= 1e-5
     assert result.hypotheses == 4  # two keys, two phases of blocks of two
-    (other,) = await results(service, {**body, "keys": ["a-one"]})
+    other = await service.one("direct", text, keys=["a-one"], normalize=False)
     assert (other.verdict, other.key) == ("not_detected", None)
 
 
 async def test_documents_come_back_in_order_with_their_ids(service) -> None:
-    inputs = [
-        {"id": "x", "text": HUMAN},
-        {"text": service.marked("a-one")},
-        {"id": "y", "token_ids": [1, 2, 3]},
-    ]
-    answers = await results(service, {"inputs": inputs, "keys": ["a-one"]})
-    assert [(answer.id, answer.verdict) for answer in answers] == [
-        ("x", "not_detected"),
-        ("1", "watermarked"),
-        ("y", "too_short"),
-    ]
+    marked = service.marked("a-one")
+    inputs = [{"id": "x", "text": HUMAN}, {"text": marked}, {"id": "y", "token_ids": [1, 2, 3]}]
+    answers = await service.results("direct", {"inputs": inputs, "keys": ["a-one"]})
+    found = [(answer.id, answer.verdict) for answer in answers]
+    assert found == [("x", "not_detected"), ("1", "watermarked"), ("y", "too_short")]
 
 
 async def test_token_ids_give_the_same_answer_as_their_text(service) -> None:
     text = service.marked("a-one")
     both = [{"id": "d", "text": text}, {"id": "d", "token_ids": service.tokenizer.encode(text)}]
-    from_text, from_ids = await results(service, {"inputs": both, "keys": ["a-one"], "phase": 0})
+    from_text, from_ids = await service.results("direct", {"inputs": both, "keys": ["a-one"], "phase": 0})
     assert from_text.normalization is not None
     assert from_ids == from_text.model_copy(update={"normalization": None})
-
-
-async def test_a_short_text_says_how_many_tokens_could_be_and_usually_are_enough(service) -> None:
-    text = service.marked("a-one", tokens=8)
-    (short,) = await results(service, {"inputs": [{"text": text}], "keys": ["a-one"], "fpr": 1e-30})
-    assert short.verdict == "too_short"
-    assert 8 < short.tokens_needed < short.tokens_typical
-    longer = service.marked("a-one", tokens=short.tokens_typical)
-    (enough,) = await results(service, {"inputs": [{"text": longer}], "keys": ["a-one"], "fpr": 1e-30})
-    assert enough.verdict != "too_short"
 
 
 async def test_without_a_phase_text_is_read_with_any_and_token_ids_with_0(service) -> None:
@@ -68,41 +42,32 @@ async def test_without_a_phase_text_is_read_with_any_and_token_ids_with_0(servic
         ({"phase": 0}, [missed, missed]),
         ({"phase": "any"}, [found, found]),
     ):
-        answers = await results(service, {"inputs": inputs, "keys": ["a-one"], **options})
+        answers = await service.results("direct", {"inputs": inputs, "keys": ["a-one"], **options})
         assert [(answer.verdict, answer.hypotheses) for answer in answers] == expected
 
 
 async def test_a_text_is_long_enough_when_one_phase_is_whichever_scores_best(service) -> None:
     options = {"keys": ["a-one"], "fpr": 1e-30}
-    (short,) = await results(service, {"inputs": [{"text": HUMAN[:8]}], **options})
+    short = await service.one("direct", HUMAN[:8], **options)
     letters = random.Random(4)
     texts = ["".join(letters.choices(ascii_letters, k=short.tokens_typical)) for _ in range(60)]
-    answers = await results(service, {"inputs": [{"text": text} for text in texts], **options})
+    answers = await service.results("direct", {"inputs": [{"text": text} for text in texts], **options})
     assert {answer.verdict for answer in answers} == {"not_detected"}
 
 
 async def test_documents_in_which_nothing_is_found_feed_the_null_statistic_by_default(service) -> None:
-    await results(service, {"inputs": [{"text": HUMAN}], "keys": ["a-one"]})
+    await service.one("direct", HUMAN, keys=["a-one"])
     metrics = (await service.client.get("/metrics")).text
     assert 'ttmark_detect_not_detected_p_value_count{mode="direct"} 1.0' in metrics
 
 
 async def test_block_evidence_names_the_characters_of_each_block(service) -> None:
     text = service.marked("a-one", tokens=60)
-    (result,) = await results(service, {"inputs": [{"text": text}], "keys": ["a-one"], "evidence": "blocks"})
+    result = await service.one("direct", text, keys=["a-one"], evidence="blocks")
     assert len(result.evidence) == result.scored_blocks
     first = result.evidence[0]
     assert (first.start_token, first.end_token) == (4, 6)
     assert text[first.start_char : first.end_char] == text[4:6]
-
-
-async def test_the_verdict_scope_shows_the_verdict_alone(service) -> None:
-    (result,) = await results(
-        service, {"inputs": [{"text": service.marked("a-one")}], "keys": ["a-one"]}, "verdict"
-    )
-    assert result.verdict == "watermarked"
-    hidden = (result.p_value, result.log10_p, result.z, result.scored_blocks, result.key, result.evidence)
-    assert hidden == (None,) * 6
 
 
 async def test_without_keys_all_of_the_tenants_are_tried_and_unreadable_ones_named(service) -> None:
@@ -110,34 +75,6 @@ async def test_without_keys_all_of_the_tenants_are_tried_and_unreadable_ones_nam
     body = response.json()
     assert body["results"][0]["key"]["key_id"] == "a-two"
     assert body["skipped_keys"] == ["a-foreign"]
-
-
-@pytest.mark.parametrize(
-    ("body", "token", "status", "param"),
-    [
-        ({"inputs": []}, "full", 422, "inputs"),
-        ({"inputs": [{}]}, "full", 422, "inputs[0]"),
-        ({"inputs": [{"text": "a", "token_ids": [1]}]}, "full", 422, "inputs[0]"),
-        ({"inputs": [{"text": "a"}], "unknown": 1}, "full", 422, "unknown"),
-        ({"inputs": [{"text": "a"}], "fpr": 0}, "full", 422, "fpr"),
-        ({"inputs": [{"text": "a"}], "fpr": 2}, "full", 422, "fpr"),
-        ({"inputs": [{"token_ids": [-1]}]}, "full", 422, "inputs[0].token_ids[0]"),
-        ({"inputs": [{"text": "a"}] * 257}, "full", 422, "inputs"),
-        ({"inputs": [{"text": "a"}], "keys": ["nobody"]}, "full", 404, "keys[0]"),
-        ({"inputs": [{"text": "a"}], "keys": ["a-one", "b-one"]}, "full", 404, "keys[1]"),
-        ({"inputs": [{"text": "a"}], "keys": ["a-foreign"]}, "full", 422, "keys[0]"),
-        ({"inputs": [{"text": "a"}]}, "c", 422, "inputs"),
-        ({"inputs": [{"text": "a"}]}, "empty", 404, None),
-        ({"inputs": [{"text": "a" * 5001}], "keys": ["a-one"]}, "full", 413, "inputs[0]"),
-        ({"inputs": [{"text": "a"}], "keys": ["a-one"], "evidence": "blocks"}, "verdict", 403, None),
-        ({"inputs": [{"text": "a"}]}, "none", 403, None),
-    ],
-)
-async def test_bad_input_is_a_problem_that_names_the_field(service, body, token, status, param) -> None:
-    response = await service.direct(body, token)
-    assert response.status_code == status, response.text
-    assert response.headers["content-type"] == "application/problem+json"
-    assert response.json().get("param") == param
 
 
 async def test_keys_are_listed_without_secrets_and_for_their_tenant_only(service) -> None:

@@ -33,8 +33,9 @@ async def export(service, tmp_path, monkeypatch):
 
 async def assert_same_answer(service, text, exports, mode, token):
     route, options = MODES[mode]
-    body = {"inputs": [{"text": text}], "keys": [one["key_id"] for one in exports], "fpr": FPR, **options}
-    (expected,) = await service.results(route, body, token)
+    expected = await service.one(
+        route, text, token, keys=[one["key_id"] for one in exports], fpr=FPR, **options
+    )
     normalized = service.backend.normalizer.normalize(text).text
     readings = [service.tokenizer.encode(one) for one in dict.fromkeys([text, normalized])]
     answer = detect(exports, readings, mode, FPR, any_phase=True)

@@ -23,8 +23,7 @@ def marks(segment, start: int, end: int) -> bool:
 async def test_a_watermarked_span_in_a_long_text_is_found_with_its_characters(service, human, method):
     span = service.marked("a-one", tokens=300)
     document = human[:801] + span + human[801:1601]
-    body = {"inputs": [{"text": document}], "keys": ["a-one"], "fpr": FPR, "method": method}
-    (result,) = await service.results("localized", body)
+    result = await service.one("localized", document, keys=["a-one"], fpr=FPR, method=method)
     assert result.verdict == "watermarked"
     (segment,) = result.segments
     assert marks(segment, 801, 801 + len(span))
@@ -34,8 +33,7 @@ async def test_a_watermarked_span_in_a_long_text_is_found_with_its_characters(se
 async def test_spans_of_two_keys_are_attributed_to_each(service, human: str) -> None:
     one, two = service.marked("a-one", tokens=300), service.marked("a-two", tokens=300)
     document = human[:501] + one + human[501:1000] + two + human[1000:1500]
-    body = {"inputs": [{"text": document}], "keys": ["a-one", "a-two"], "fpr": FPR, "evidence": "blocks"}
-    (result,) = await service.results("localized", body)
+    result = await service.one("localized", document, keys=["a-one", "a-two"], fpr=FPR, evidence="blocks")
     assert [segment.key.key_id for segment in result.segments] == ["a-one", "a-two"]
     assert marks(result.segments[0], 501, 801)
     assert marks(result.segments[1], 1300, 1600)
@@ -48,16 +46,6 @@ async def test_spans_of_two_keys_are_attributed_to_each(service, human: str) -> 
         assert np.mean(scores) > 0.4
 
 
-async def test_a_text_of_no_key_has_no_segments_and_without_evidence_none_are_shown(service, human):
-    (result,) = await service.results("localized", {"inputs": [{"text": human}], "keys": ["a-one"]})
+async def test_a_text_of_no_key_has_no_segments(service, human):
+    result = await service.one("localized", human, keys=["a-one"])
     assert (result.verdict, result.segments, result.key) == ("not_detected", [], None)
-    document = human[:300] + service.marked("a-one", tokens=300) + human[300:600]
-    body = {"inputs": [{"text": document}], "keys": ["a-one"], "fpr": FPR}
-    (result,) = await service.results("localized", body, "verdict")
-    assert (result.verdict, result.segments, result.key) == ("watermarked", None, None)
-
-
-async def test_an_unknown_method_is_named(service) -> None:
-    response = await service.post("/v1/detect/localized", {"inputs": [{"text": "a"}], "method": "guess"})
-    assert response.status_code == 422
-    assert response.json()["param"] == "method"

@@ -23,8 +23,7 @@ def marked(service: Service, number: int, tokens: int = 300, key_id: str = "e-pa
 @pytest.mark.parametrize(("mode", "options"), MODES)
 @pytest.mark.parametrize("number", [0, 11])
 async def test_the_payload_is_read_in_every_mode(service, mode, options, number):
-    body = {"inputs": [{"text": marked(service, number)}], **options}
-    (result,) = await service.results(mode, body, "payload")
+    result = await service.one(mode, marked(service, number), "payload", **options)
     found = (result.verdict, result.key.key_id, result.key.payload, result.key.pool_key)
     assert found == ("watermarked", "e-payload", number, number)
     assert {segment.key.payload for segment in result.segments or ()} <= {number}
@@ -32,8 +31,7 @@ async def test_the_payload_is_read_in_every_mode(service, mode, options, number)
 
 @pytest.mark.parametrize(("mode", "options"), MODES)
 async def test_a_number_that_was_drawn_is_no_payload(service, mode, options):
-    body = {"inputs": [{"text": marked(service, 6, key_id="e-pool")}], **options}
-    (result,) = await service.results(mode, body, "payload")
+    result = await service.one(mode, marked(service, 6, key_id="e-pool"), "payload", **options)
     assert (result.key.key_id, result.key.pool_key, result.key.payload) == ("e-pool", 6, None)
     assert {segment.key.payload for segment in result.segments or ()} <= {None}
 
@@ -41,7 +39,7 @@ async def test_a_number_that_was_drawn_is_no_payload(service, mode, options):
 @pytest.mark.parametrize(("mode", "options"), MODES)
 async def test_a_text_of_several_messages_has_none_and_its_passages_have_theirs(service, mode, options):
     text = "".join(marked(service, number, 260) for number in (2, 9))
-    (result,) = await service.results(mode, {"inputs": [{"text": text}], **options}, "payload")
+    result = await service.one(mode, text, "payload", **options)
     assert result.verdict == "watermarked"
     assert (result.pool_keys_found, result.key.payload) == (2, None)
     if result.segments is not None:

@@ -38,8 +38,7 @@ def marked(service: Service, number: int, tokens: int = 300) -> str:
 @pytest.mark.parametrize(("mode", "options"), MODES)
 @pytest.mark.parametrize("number", [0, 11])
 async def test_a_genuine_text_is_found_in_every_mode_on_its_own_key_alone(service, mode, options, number):
-    body = {"inputs": [{"text": marked(service, number)}], "evidence": "blocks", **options}
-    (result,) = await service.results(mode, body, "pool")
+    result = await service.one(mode, marked(service, number), "pool", evidence="blocks", **options)
     assert result.verdict == "watermarked"
     assert (result.key.key_id, result.key.pool_key, result.pool_keys_found) == ("d-pool", number, 1)
     assert result.hypotheses == POOL * (2 if (mode, options) == ("direct", {}) else 1)
@@ -56,7 +55,7 @@ async def test_the_p_value_is_that_of_the_key_times_the_size_of_the_pool(service
         ("direct", detect_direct(watermark, prf_key, tokens, phase="any")),
         ("aligned", detect_aligned(watermark, prf_key, tokens)),
     ):
-        (result,) = await service.results(mode, {"inputs": [{"text": text}]}, "pool")
+        result = await service.one(mode, text, "pool")
         assert result.log10_p == pytest.approx(corrected(alone.log10_p, POOL))
         assert result.z == pytest.approx(alone.z)
 
@@ -74,7 +73,7 @@ async def test_a_text_woven_from_answers_under_two_keys_has_less_than_half_of_th
 async def test_a_text_stitched_from_pieces_of_several_keys_fires_on_several(service):
     text = "".join(marked(service, number, 260) for number in (2, 9, 14))
     for mode, options in MODES[1:]:
-        (result,) = await service.results(mode, {"inputs": [{"text": text}], **options}, "pool")
+        result = await service.one(mode, text, "pool", **options)
         assert (result.verdict, result.pool_keys_found) == ("watermarked", 3), mode
         if result.segments is not None:
             assert [segment.key.pool_key for segment in result.segments] == [2, 9, 14]
@@ -90,7 +89,7 @@ async def test_a_caller_without_the_scope_learns_no_pool_key(service):
 
 
 async def test_a_key_without_a_pool_has_no_pool_key(service):
-    (result,) = await service.results("direct", {"inputs": [{"text": service.marked("a-one")}]})
+    result = await service.one("direct", service.marked("a-one"))
     assert (result.verdict, result.key.pool_key, result.pool_keys_found) == ("watermarked", None, None)
 
 

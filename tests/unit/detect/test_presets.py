@@ -13,7 +13,7 @@ KEYS = ("before", *Purpose)
 @pytest.mark.parametrize("name", KEYS)
 async def test_texts_of_the_old_profile_and_of_each_new_one_are_found_side_by_side(service, mode, name):
     text, key = service.marked(f"p-{name}", 300), service.keys[f"p-{name}"]
-    (result,) = await service.results(mode, {"inputs": [{"text": text}]}, "presets")
+    result = await service.one(mode, text, "presets")
     assert (result.verdict, result.key and result.key.key_id) == ("watermarked", f"p-{name}")
     if mode == "aligned":
         tokens = service.tokenizer.encode(text)

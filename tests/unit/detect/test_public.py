@@ -56,9 +56,7 @@ async def test_the_verdict_is_that_of_one_question_at_the_tier_s_rate(service: A
     async with public_service(service, None, rate=1e-2) as public:
         for tokens in (12, 24, 40, 60, 90, 140):
             text = service.marked("a-one", tokens)
-            (result,) = await service.results(
-                "combined", {"inputs": [{"text": text}], "fpr": 1e-2}, "verdict"
-            )
+            result = await service.one("combined", text, "verdict", fpr=1e-2)
             assert (await public.ask(text)).json()["verdict"] == names[result.verdict]
 
 

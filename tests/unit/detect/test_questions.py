@@ -210,10 +210,8 @@ async def test_a_token_s_rates_are_chosen_when_it_is_made(service: Any) -> None:
     token, info = await registry.create(tenant="a", scopes={Scope.DETECT}, rates=[1e-2, 1e-3, 1e-3])
     assert info.rates == (1e-2, 1e-3)
     service.tokens["two rates"] = token
-    (unnamed,) = await service.results("direct", {"inputs": [{"text": "abc"}], "keys": [KEY]}, "two rates")
-    (strict,) = await service.results(
-        "direct", {"inputs": [{"text": "abc"}], "keys": [KEY], "fpr": 1e-3}, "two rates"
-    )
+    unnamed = await service.one("direct", "abc", "two rates", keys=[KEY])
+    strict = await service.one("direct", "abc", "two rates", keys=[KEY], fpr=1e-3)
     assert isinstance(unnamed, DetectionResult)
     assert unnamed == strict  # the smallest of its own where the default is not one of them
     refused = await service.direct({"inputs": [{"text": "abc"}], "fpr": 1e-5}, "two rates")

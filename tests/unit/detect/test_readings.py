@@ -82,8 +82,7 @@ async def test_a_text_whose_spaces_mean_something_is_found_as_before(service, mo
 async def test_positions_of_the_normalized_reading_are_those_of_the_text_as_it_was_sent(service) -> None:
     text = service.marked("a-one", tokens=300, spaces="single")
     scrubbed = text.replace(" ", " \u3164 ")
-    body = {"inputs": [{"text": scrubbed}], "keys": ["a-one"], "evidence": "blocks"}
-    (result,) = await service.results("localized", body)
+    result = await service.one("localized", scrubbed, keys=["a-one"], evidence="blocks")
     assert (result.tokens, result.segments[0].end_token <= 300) == (300, True)
     for block in result.evidence:
         read = text[block.start_token : block.end_token].rstrip()
@@ -92,8 +91,7 @@ async def test_positions_of_the_normalized_reading_are_those_of_the_text_as_it_w
 
 async def test_a_caller_without_evidence_is_not_told_which_reading_counts(service) -> None:
     text = service.marked("a-one", tokens=300, spaces="single").replace(" ", "  ")
-    body = {"inputs": [{"text": text}], "keys": ["a-one"]}
-    (result,) = await service.results("direct", body, "verdict")
+    result = await service.one("direct", text, "verdict", keys=["a-one"])
     assert (result.verdict, result.reading, result.tokens) == ("watermarked", None, len(text))
 
 
