@@ -52,6 +52,7 @@ MALFORMED = [
         ("aligned", {"inputs": [{"text": "a"}], "beta": -1}, "full", 422, "beta"),
         ("aligned", {"inputs": [{"text": "a"}], "beta": 101}, "full", 422, "beta"),
         ("aligned", {"inputs": [{"text": "a"}], "beta": "five"}, "full", 422, "beta"),
+        ("aligned", {"inputs": [{"text": "a"}], "beta": 4.5}, "verdict", 422, "beta"),
         ("localized", {"inputs": [{"text": "a"}], "method": "guess"}, "full", 422, "method"),
         ("combined", {"inputs": [{"text": "a"}], "phase": 0}, "full", 422, "phase"),
         ("combined", {"inputs": [{"text": "a"}], "beta": 5.0}, "full", 422, "beta"),

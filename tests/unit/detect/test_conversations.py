@@ -182,8 +182,8 @@ def test_without_the_mark_the_evidence_ever_exceeds_x_with_a_chance_of_one_in_x(
     pool = service.keys["d-pool"]
     profile = pool.profile.model_copy(update={"pool": 2})
     words = ["ab", "cd ", "ab\u200b", "\u0430b", "x"]
-    highest = []
-    for _ in range(300):
+    highest, trials = [], 150
+    for _ in range(trials):
         said_once = rng.choice(words, 16)
         texts = ["".join(said_once if place % 2 else said_once[::-1]) for place in range(12)]
         both = [
@@ -209,4 +209,4 @@ def test_without_the_mark_the_evidence_ever_exceeds_x_with_a_chance_of_one_in_x(
         found = first.with_reading(grown_evidence(conversation, keys, said) if rng.random() < 0.5 else None)
         highest.append(-found.log10_p)
     for x in (2.0, 5.0, 20.0):
-        assert np.mean(np.array(highest) >= math.log10(x)) <= 1 / x + 3 * math.sqrt(1 / x / 300)
+        assert np.mean(np.array(highest) >= math.log10(x)) <= 1 / x + 3 * math.sqrt(1 / x / trials)

@@ -142,19 +142,15 @@ async def test_a_body_that_only_looks_otherwise_is_the_same(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("path", MAKING)
-@pytest.mark.parametrize("key", ["", " ", "a b", "k" * 256, "ü", "\t", "k,\x7f"])
-async def test_an_odd_key_is_refused_by_the_header_s_name(desk: Desk, path: str, key: str) -> None:
-    headers = [(b"authorization", b"Bearer mine"), (b"idempotency-key", key.encode("latin-1"))]
-    refused = await desk.client.post(path, json=MAKING[path][0], headers=headers)
-    assert (refused.status_code, refused.json()["param"]) == (400, "Idempotency-Key")
-    assert refused.json()["detail"].startswith("Idempotency-Key: send one key of 1 to 255")
+async def test_an_odd_key_and_two_keys_are_refused_by_the_header_s_name(desk: Desk, path: str) -> None:
+    odd = ([""], [" "], ["a b"], ["k" * 256], ["ü"], ["\t"], ["k,\x7f"], ["a", "b"])
+    for keys in odd:
+        sent = [(b"idempotency-key", key.encode("latin-1")) for key in keys]
+        headers = [(b"authorization", b"Bearer mine"), *sent]
+        refused = await desk.client.post(path, json=MAKING[path][0], headers=headers)
+        assert (refused.status_code, refused.json()["param"]) == (400, "Idempotency-Key"), keys
+        assert refused.json()["detail"].startswith("Idempotency-Key: send one key of 1 to 255")
     assert desk.events == []
-
-
-@pytest.mark.parametrize("path", MAKING)
-async def test_two_keys_are_none(desk: Desk, path: str) -> None:
-    headers = [("Authorization", "Bearer mine"), ("Idempotency-Key", "a"), ("Idempotency-Key", "b")]
-    assert (await desk.client.post(path, json=MAKING[path][0], headers=headers)).status_code == 400
 
 
 @pytest.mark.parametrize("path", MAKING)

@@ -184,22 +184,6 @@ async def test_lines_name_the_next_page(desk: Desk) -> None:
     assert [line["index"] for line in lines] == list(range(5))
 
 
-async def test_a_document_at_fault_costs_no_other_its_answer(service, desk: Desk) -> None:
-    marked = service.marked("a-one")
-    job = await desk.make([marked, "a" * 6_000, marked, "b" * 6_000, marked])
-    await desk.work()
-    rows = (await desk.results(job))["results"]
-    assert [row.get("error", {}).get("code") for row in rows] == [
-        None,
-        "request_too_large",
-        None,
-        "request_too_large",
-        None,
-    ]
-    assert [row["result"]["verdict"] for row in rows[::2]] == ["watermarked"] * 3
-    assert (await desk.ask("GET", f"/{job}")).json()["failed"] == 2
-
-
 async def test_a_document_that_fails_inside_has_an_error_and_is_counted(service, desk, monkeypatch):
     normalize = TextNormalizer.normalize
 
