@@ -10,9 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.bulk.workers import Workers
+from ttmark.services.cli.main import app
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
@@ -116,7 +118,7 @@ def test_a_row_that_kills_its_process_costs_no_other_row_its_result(tmp_path, mo
 
 
 def test_an_option_out_of_range_is_one_clear_line(source: Path, environment: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "ttmark.services", "detect", "--bulk", str(source), "--out", "x.jsonl"]
-    done = subprocess.run([*command, "--fpr", "7"], env=environment, capture_output=True, text=True)
-    assert done.returncode == 1
+    command = ["detect", "--bulk", str(source), "--out", "x.jsonl", "--fpr", "7"]
+    done = CliRunner().invoke(app, command, env=environment)
+    assert done.exit_code == 1
     assert done.stderr.strip() == "ttmark: fpr: Input should be less than or equal to 0.1"
