@@ -32,10 +32,10 @@ class Receiver:
         self.calls = self.open = self.most_open = 0
 
     @asynccontextmanager
-    async def listening(self) -> AsyncIterator[str]:
-        """Its host and port."""
+    async def listening(self) -> AsyncIterator[tuple["Receiver", str]]:
+        """It, and its host and port."""
         async with await asyncio.start_server(self._answer, "127.0.0.1", 0) as server:
-            yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            yield self, f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.calls += 1
@@ -64,16 +64,14 @@ async def _left_within(seconds: float, reader: asyncio.StreamReader) -> bool:
 
 @pytest.fixture
 async def dripping() -> AsyncIterator[tuple[Receiver, str]]:
-    receiver = Receiver(drips=True)
-    async with receiver.listening() as host:
-        yield receiver, host
+    async with Receiver(drips=True).listening() as both:
+        yield both
 
 
 @pytest.fixture
 async def good() -> AsyncIterator[tuple[Receiver, str]]:
-    receiver = Receiver(drips=False)
-    async with receiver.listening() as host:
-        yield receiver, host
+    async with Receiver(drips=False).listening() as both:
+        yield both
 
 
 @pytest.fixture
@@ -83,11 +81,26 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteJobs]:
     await store.close()
 
 
-def jobs_of(store: SqliteJobs, *hosts: str) -> Jobs:
+def jobs_with(store: SqliteJobs, webhooks: Webhooks) -> Jobs:
     async def nobody(_: str) -> Principal:
         raise AssertionError
 
-    return Jobs(store, KEK, nobody, webhooks=Webhooks(hosts, bytes(32), seconds=DEADLINE))
+    return Jobs(store, KEK, nobody, webhooks=webhooks)
+
+
+@asynccontextmanager
+async def calling(store: SqliteJobs, *hosts: str, expiring: bool = False) -> AsyncIterator[None]:
+    """Calls for the jobs of a store at the hosts meanwhile, and, where said, forgets those that expire."""
+    jobs = jobs_with(store, Webhooks(hosts, bytes(32), seconds=DEADLINE))
+    metrics = JobMetrics(CollectorRegistry())
+    kinds = (JobCalls, JobExpiry) if expiring else (JobCalls,)
+    works = [asyncio.create_task(kind(jobs, metrics).run()) for kind in kinds]
+    try:
+        yield
+    finally:
+        for work in works:
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
 
 
 async def finish(
@@ -128,46 +141,32 @@ async def test_receivers_that_drip_stop_neither_the_calls_of_others_nor_the_end_
     store: SqliteJobs, dripping: tuple[Receiver, str], good: tuple[Receiver, str]
 ) -> None:
     (bad, bad_host), (taker, good_host) = dripping, good
-    registry = CollectorRegistry()
-    jobs, metrics = jobs_of(store, bad_host, good_host), JobMetrics(registry)
     for number in range(3 * TENANTS_AT_ONCE):
         await finish(store, f"a{number}", "a", f"http://{bad_host}/finished")
     await finish(store, "b1", "b", f"http://{good_host}/finished")
     await finish(store, "c1", "c", f"http://{good_host}/finished", expires_at=time.time() - 1)
-    works = [
-        asyncio.create_task(work) for work in (JobCalls(jobs, metrics).run(), JobExpiry(jobs, metrics).run())
-    ]
-    try:
+
+    async def is_gone() -> bool:
+        return await store.get("c", "c1") is None
+
+    async with calling(store, bad_host, good_host, expiring=True):
         began = time.monotonic()
         await eventually(lambda: taker.calls == 1)
-
-        async def is_gone() -> bool:
-            return await store.get("c", "c1") is None
-
         await eventually(is_gone)
         assert time.monotonic() - began < PATIENCE / 2
         await eventually(lambda: bad.calls >= 3)
         assert bad.most_open == 1
-    finally:
-        for work in works:
-            work.cancel()
-        await asyncio.gather(*works, return_exceptions=True)
     await eventually(lambda: bad.open == 0)
 
 
 async def test_several_tenants_are_called_at_once_and_those_beyond_soon(store, dripping, good):
     (bad, bad_host), (taker, good_host) = dripping, good
-    jobs = jobs_of(store, bad_host, good_host)
     for number in range(TENANTS_AT_ONCE + 2):
         await finish(store, f"job{number}", f"tenant{number}", f"http://{bad_host}/finished")
     await finish(store, "b1", "b", f"http://{good_host}/finished")
-    calling = asyncio.create_task(JobCalls(jobs, JobMetrics(CollectorRegistry())).run())
-    try:
+    async with calling(store, bad_host, good_host):
         await eventually(lambda: bad.open == TENANTS_AT_ONCE)
         assert taker.calls == 0
         await eventually(lambda: taker.calls == 1)
         assert bad.most_open == TENANTS_AT_ONCE
-    finally:
-        calling.cancel()
-        await asyncio.gather(calling, return_exceptions=True)
     await eventually(lambda: bad.open == 0)

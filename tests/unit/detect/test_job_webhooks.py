@@ -10,15 +10,13 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.unit.detect.test_job_calls import finish
+from tests.unit.detect.test_job_calls import finish, jobs_with
 from ttmark.detect_service.jobs.background import MOST_CALLS, JobCalls
-from ttmark.detect_service.jobs.jobs import JobMetrics, Jobs
+from ttmark.detect_service.jobs.jobs import JobMetrics
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.jobs.webhooks import Webhooks, secret_of, signature
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings.cases_and_jobs import JobSettings
-from ttmark.shared.access.scopes import Principal
-from ttmark.shared.vault.kek import KeyEncryptionKey
 
 HOSTS = ("hooks.example.org", "inside:8080")
 SECRET = bytes(range(32))
@@ -32,35 +30,23 @@ def test_the_signature_is_that_of_standard_webhooks() -> None:
     assert signed == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-@pytest.mark.parametrize(
-    ("address", "allowed"),
-    [
-        (ADDRESS, True),
-        ("HTTPS://Hooks.Example.org", True),
-        ("http://hooks.example.org:80/", True),
-        ("http://inside:8080/a", True),
-        ("https://inside:8080/a", True),
-        ("http://inside/a", False),
-        ("https://hooks.example.org:8443/", False),
-        ("https://hooks.example.org.evil.example/", False),
-        ("https://evil.example/hooks.example.org", False),
-        ("https://hooks.example.org@evil.example/", False),
-        ("https://user@hooks.example.org/", False),
-        ("http://169.254.169.254/latest", False),
-        ("http://127.0.0.1:8001/", False),
-        ("http://[::1]/", False),
-        ("ftp://hooks.example.org/", False),
-        ("file:///etc/passwd", False),
-        ("//hooks.example.org/", False),
-        ("hooks.example.org", False),
-        ("http://", False),
-        ("http://a:b:c", False),
-        ("https://hooks.example.org\\@evil.example/", False),
-        ("", False),
-    ],
+ALLOWED = (
+    f"{ADDRESS} HTTPS://Hooks.Example.org http://hooks.example.org:80/ http://inside:8080/a "
+    "https://inside:8080/a"
 )
-def test_only_listed_hosts_are_called(address: str, allowed: bool) -> None:
-    assert Webhooks(HOSTS, SECRET).allows(address) == allowed
+REFUSED = (
+    "http://inside/a https://hooks.example.org:8443/ https://hooks.example.org.evil.example/ "
+    "https://evil.example/hooks.example.org https://hooks.example.org@evil.example/ "
+    "https://user@hooks.example.org/ http://169.254.169.254/latest http://127.0.0.1:8001/ http://[::1]/ "
+    "ftp://hooks.example.org/ file:///etc/passwd //hooks.example.org/ hooks.example.org http:// "
+    "http://a:b:c https://hooks.example.org\\@evil.example/"
+)
+
+
+def test_only_listed_hosts_are_called() -> None:
+    webhooks = Webhooks(HOSTS, SECRET)
+    assert [address for address in ALLOWED.split() if not webhooks.allows(address)] == []
+    assert [address for address in ["", *REFUSED.split()] if webhooks.allows(address)] == []
 
 
 async def test_a_redirection_is_a_failure_and_is_not_followed() -> None:
@@ -94,20 +80,16 @@ def test_settings_need_a_secret_in_its_form(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 async def test_a_finished_job_is_told_of_until_somebody_hears_it(tmp_path: Path) -> None:
-    kek, now, heard = KeyEncryptionKey(bytes(32)), 1000.0, list[httpx.Request]()
-    status = 500
+    now, heard, status = 1000.0, list[httpx.Request](), 500
 
     def answer(request: httpx.Request) -> httpx.Response:
         heard.append(request)
         return httpx.Response(status)
 
-    async def nobody(_: str) -> Principal:
-        raise AssertionError
-
     webhooks = Webhooks(HOSTS, SECRET, transport=httpx.MockTransport(answer), now=lambda: now)
     store = SqliteJobs(tmp_path / "jobs.db", lease_seconds=30)
     registry = CollectorRegistry()
-    calls = JobCalls(Jobs(store, kek, nobody, webhooks=webhooks), JobMetrics(registry), now=lambda: now)
+    calls = JobCalls(jobs_with(store, webhooks), JobMetrics(registry), now=lambda: now)
 
     await finish(store, "j1", "a", ADDRESS, now=now)
     assert await calls.call_once()
@@ -118,9 +100,8 @@ async def test_a_finished_job_is_told_of_until_somebody_hears_it(tmp_path: Path)
     assert not await calls.call_once()
     assert len(heard) == 2
     body = heard[1].content
-    assert json.loads(body)["type"] == "job.finished"
-    assert json.loads(body)["data"]["id"] == "j1"
-    assert json.loads(body)["data"]["status"] == "finished"
+    said = json.loads(body)
+    assert (said["type"], said["data"]["id"], said["data"]["status"]) == ("job.finished", "j1", "finished")
     sent = heard[1].headers
     assert (sent["webhook-id"], sent["webhook-timestamp"]) == ("j1", "1011")
     expected = hmac.new(SECRET, b"j1.1011." + body, hashlib.sha256).digest()

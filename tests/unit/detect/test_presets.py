@@ -23,8 +23,7 @@ async def test_texts_of_the_old_profile_and_of_each_new_one_are_found_side_by_si
         assert result.log10_p == pytest.approx(corrected(alone, key.profile.pool * len(KEYS) * readings))
 
 
-@pytest.mark.parametrize("purpose", Purpose)
-def test_every_preset_has_a_null_table(purpose: Purpose) -> None:
-    preset = PRESETS[purpose]
-    watermark = Watermark(preset["scheme"], 2, preset["context_width"], preset.get("parameters"))
-    assert load_null_table(watermark.null.name, 2) is not None
+def test_every_preset_has_a_null_table() -> None:
+    for preset in PRESETS.values():
+        watermark = Watermark(preset["scheme"], 2, preset["context_width"], preset.get("parameters"))
+        assert load_null_table(watermark.null.name, 2) is not None
