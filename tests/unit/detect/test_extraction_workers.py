@@ -177,26 +177,10 @@ async def test_a_process_sees_no_secrets_and_writes_no_files(workers, monkeypatc
     assert process.nice() > os.nice(0)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"text",
-        b"[]",
-        b"1",
-        b'{"size": -1}',
-        b'{"size": "1"}',
-        b'{"reason": "other"}',
-        b'{"reason": ["cpu"]}',
-        b'{"more": 1}',
-        b'{"message": 1}',
-    ],
-)
-def test_a_head_that_no_worker_writes_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011  whatever the message: nobody sees it
-        answer_head(data)
-
-
-def test_heads_come_back_as_they_were() -> None:
+def test_heads_come_back_as_they_were_and_one_that_no_worker_writes_is_refused():
     head = AnswerHead(size=3, encoding="utf-8", message="é\n")
     assert answer_head(line(head)) == head
+    fields = (b'"size": -1', b'"size": "1"', b'"reason": "other"', b'"reason": ["cpu"]', b'"more": 1')
+    for data in (b"", b"text", b"[]", b"1", b'{"message": 1}', *(b"{%s}" % field for field in fields)):
+        with pytest.raises(ValueError):  # noqa: PT011  whatever the message: nobody sees it
+            answer_head(data)
