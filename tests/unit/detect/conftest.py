@@ -129,7 +129,14 @@ class Service:
         """Made with that number of the key's pool; `how` as in `watermarked_text`."""
         key = self.keys[key_id]
         prf_key = key.primary.prf_keys[number]
-        return watermarked_text(self.tokenizer, key.profile.watermark(), prf_key, tokens, **how)
+        asked = (prf_key, tokens, *sorted(how.items()))
+        if asked not in _MARKED:
+            _MARKED[asked] = watermarked_text(self.tokenizer, key.profile.watermark(), prf_key, tokens, **how)
+        return _MARKED[asked]
+
+
+_MARKED: dict[tuple[Any, ...], str] = {}
+"""Texts that tests of this process have asked for, each of which takes as long as ten questions about it."""
 
 
 def preset(tokenizer: TextTokenizer, purpose: Purpose) -> Profile:

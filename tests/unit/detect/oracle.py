@@ -115,8 +115,11 @@ def replaceable(words: Sequence[str]) -> list[int]:
 async def marked(service: Any, seed: int, words: int = 80) -> list[str]:
     """A text of the key's: of each word's synonyms the one with the largest likelihood ratio.
 
-    A word decides over the few blocks that hold it or follow it: it is chosen within its neighbours.
+    A word decides over the few blocks that hold it or follow it: it is chosen within its neighbours. A text
+    is made once for all tests of a process.
     """
+    if (seed, words) in _MARKED:
+        return list(_MARKED[seed, words])
     text = draft(seed, words)
     for place in replaceable(text):
         before, after = text[max(0, place - 4) : place], text[place + 1 : place + 5]
@@ -124,7 +127,11 @@ async def marked(service: Any, seed: int, words: int = 80) -> list[str]:
         results = await service.results("combined", {"inputs": inputs, "keys": [KEY]})
         ratios = zip(results, SYNONYMS[text[place]], strict=True)
         text[place] = max(ratios, key=lambda pair: float(pair[0].log10_e))[1]
+    _MARKED[seed, words] = list(text)
     return text
+
+
+_MARKED: dict[tuple[int, int], list[str]] = {}
 
 
 def substituted(words: list[str], places: Sequence[int], chance: random.Random) -> list[str]:
