@@ -187,13 +187,6 @@ async def test_a_document_whose_rows_cannot_be_counted_is_not_scored(desk: Desk,
     assert {entry["error"] for entry in logs if entry["event"] == "document_failed"} == {"ValueError"}
 
 
-async def test_a_document_that_is_too_long_beside_it_is_set_apart_too(desk: Desk, break_at: Break) -> None:
-    break_at("detect_service.normalization:TextNormalizer.normalize")
-    response = await desk.ask(["a", FAILING, "b" * 6_000, "c"])
-    errors = [(result.get("error") or {}).get("code") for result in response.json()["results"]]
-    assert errors == [None, "internal_error", "request_too_large", None]
-
-
 @pytest.mark.parametrize("error", [Abandoned(), KeyboardInterrupt()])
 def test_an_order_to_end_is_obeyed(service, break_at: Break, error: BaseException) -> None:
     break_at("shared.tokenization:TextTokenizer.encode", error)
