@@ -32,7 +32,7 @@ def shortened(commands: str) -> str:
 
 def test_an_answer_is_found_again(prepared) -> None:
     # The answer is printed as it came.
-    up = prepared(model=None, **NO_INDEX, COLUMNS="20000", TTMARK_DTYPE="auto")
+    up = prepared(model=None, **NO_INDEX, COLUMNS="20000")
     up.wait_for("Press Ctrl-C")
     text = up.text()
     assert "model smollm2" in text
@@ -51,7 +51,7 @@ def test_an_answer_is_found_again(prepared) -> None:
 
 @pytest.mark.slow  # those of the demo model are typed in test_up.py
 def test_every_printed_command_works(prepared) -> None:
-    up = prepared(model=None, **NO_INDEX)
+    up = prepared(model=None, **NO_INDEX, TTMARK_DTYPE="auto")
     up.wait_for("Press Ctrl-C")
     commands = up.commands()
     assert up.type(shortened(commands["Chat"])).endswith("data: [DONE]\n\n")

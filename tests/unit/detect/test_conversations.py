@@ -1,22 +1,15 @@
 """Messages of a conversation as one question to `POST /v1/detect`."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.unit.detect.conftest import byte_tokenizer
 from tests.unit.detect.oracle import KEY, RULE, oracle
-from ttmark.detect_service.backend import TokenizerSet
-from ttmark.detect_service.conversation_results import Message, grown_evidence
 from ttmark.detect_service.detection import Detection
-from ttmark.detect_service.normalization import TextNormalizer
-from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading
-from ttmark.shared.keys.records import KeyState, UnlockedVersion
 from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.schemas.detection_combined import CombinedResult
 
@@ -173,40 +166,3 @@ async def test_a_conversation_is_read_where_that_may_change_the_verdict(service:
     always, unread = read_by(service, [HUMAN], readings=True, reader="always")
     assert (always.reader, unread) == ("read", [HUMAN])
     assert read_by(service, weak, readings=True, reader="never")[0].reader == "none"
-
-
-def test_without_the_mark_the_evidence_ever_exceeds_x_with_a_chance_of_one_in_x(service: Any) -> None:
-    """One message over and over, with tricks and without, half of the time read by a model that is wrong."""
-    rng = np.random.default_rng(11)
-    tokenizers, normalizer = TokenizerSet([byte_tokenizer()]), TextNormalizer()
-    pool = service.keys["d-pool"]
-    profile = pool.profile.model_copy(update={"pool": 2})
-    words = ["ab", "cd ", "ab\u200b", "\u0430b", "x"]
-    highest, trials = [], 150
-    for _ in range(trials):
-        said_once = rng.choice(words, 16)
-        texts = ["".join(said_once if place % 2 else said_once[::-1]) for place in range(12)]
-        both = [
-            DocumentReader.readings(Document(text=text), tokenizers, normalizer, normalize=True)
-            for text in texts
-        ]
-        said = {
-            reader.text: ByteReading(np.arange(1, size + 1), -rng.exponential(2.0, size))
-            for readers in both
-            for reader in readers
-            for size in [len(reader.text.encode())]
-        }
-        keys = [
-            replace(
-                pool,
-                profile=profile,
-                versions=(UnlockedVersion(1, KeyState.PRIMARY, rng.bytes(16), rng.bytes(16)),),
-            )
-            for _ in range(2)
-        ]
-        conversation = [Message(readers) for readers in both]
-        first = grown_evidence(conversation, keys, {})
-        found = first.with_reading(grown_evidence(conversation, keys, said) if rng.random() < 0.5 else None)
-        highest.append(-found.log10_p)
-    for x in (2.0, 5.0, 20.0):
-        assert np.mean(np.array(highest) >= math.log10(x)) <= 1 / x + 3 * math.sqrt(1 / x / trials)
