@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.browser.test_console_files import file
+
 MAILS = "From a Mon\nSubject: first\n\n{}\n\nFrom b Tue\nSubject: second\n\n{}\n"
 FRAMES = """() => {
     window.longest = 0;
@@ -56,7 +58,7 @@ def checked(connected: Page, folder: Path) -> Page:
     return connected
 
 
-def test_a_folder_is_checked_mail_by_mail_and_row_by_row_sorted_filtered_and_saved(checked: Page) -> None:
+def test_a_folder_is_checked_row_by_row_sorted_filtered_saved_and_remembered(checked: Page, site) -> None:
     assert names(checked) == [
         "in/deep/letter10.txt",
         "in/letter9.txt",
@@ -88,9 +90,7 @@ def test_a_folder_is_checked_mail_by_mail_and_row_by_row_sorted_filtered_and_sav
         checked.get_by_role("button", name="Save list as CSV").click()
     rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8-sig"))))
     assert [(row["file"], row["verdict"]) for row in rows] == [(name, "watermarked") for name in found[::-1]]
-
-
-def test_answers_outlive_a_reload_without_a_text_until_they_are_forgotten(checked: Page, site) -> None:
+    # Answers outlive a reload, without a text, until they are forgotten.
     checked.reload()
     expect(checked.locator("#batch-title")).to_have_text("7 of 7 files", timeout=60_000)
     expect(checked.locator("#batch-kept")).to_contain_text("until you forget the list, sign out")
@@ -120,10 +120,7 @@ def test_answers_outlive_a_reload_without_a_text_until_they_are_forgotten(checke
 
 
 def test_a_service_that_takes_no_more_is_waited_for_and_says_how_many_hours(connected: Page, site) -> None:
-    files = [
-        {"name": f"{seed}.txt", "mimeType": "text/plain", "buffer": site.human(150, seed).encode()}
-        for seed in range(12)
-    ]
+    files = [file(f"{seed}.txt", site.human(150, seed)) for seed in range(12)]
     answered: list[Route] = []
     busy = {"Retry-After": "10000"}
 
@@ -135,7 +132,7 @@ def test_a_service_that_takes_no_more_is_waited_for_and_says_how_many_hours(conn
             route.fulfill(status=429, headers=busy, json={"detail": "Too many."})
 
     connected.route("**/v1/detect", answer)
-    connected.locator("#file").set_input_files(files)  # type: ignore[arg-type]
+    connected.locator("#file").set_input_files(files)
     connected.locator("#check").click()
     expect(connected.locator("#batch-wait")).to_have_text(
         "Too many checks at once: the service takes more in 3 hours. 7 files wait for it."
@@ -152,10 +149,7 @@ def test_a_service_that_takes_no_more_is_waited_for_and_says_how_many_hours(conn
 
 
 def test_a_service_that_is_away_is_asked_again_and_weak_evidence_can_be_chosen(connected: Page, site) -> None:
-    files = [
-        {"name": f"{seed}.txt", "mimeType": "text/plain", "buffer": site.human(150, seed).encode()}
-        for seed in range(3)
-    ]
+    files = [file(f"{seed}.txt", site.human(150, seed)) for seed in range(3)]
     away: list[Route] = []
 
     def answer(route: Route) -> None:
@@ -169,9 +163,10 @@ def test_a_service_that_is_away_is_asked_again_and_weak_evidence_can_be_chosen(c
             route.fulfill(response=response, json=body)
 
     connected.route("**/v1/detect", answer)
-    connected.locator("#file").set_input_files(files)  # type: ignore[arg-type]
+    connected.locator("#file").set_input_files(files)
     connected.locator("#check").click()
     expect(connected.locator("#batch-wait")).to_contain_text("The service does not answer at the moment.")
+    connected.evaluate("() => { const now = Date.now; Date.now = () => now() + 10_000; }")  # have passed
     expect(connected.locator("#batch-title")).to_have_text("3 of 3 files", timeout=60_000)
     expect(connected.locator("#batch-list tr.failed")).to_have_count(0)
     connected.get_by_label("Show").select_option("weak evidence")
@@ -199,9 +194,8 @@ def test_many_files_hold_up_no_frame(connected, site, tmp_path, size, record_pro
     for column in ("By chance alone", "File"):
         connected.locator("#batch-table th").get_by_role("button", name=column).click()
         connected.wait_for_timeout(300)
-    connected.locator(".batch-filters input").fill(
-        "7"
-    )  # finding it by its label takes the page longer than a frame
+    # Finding it by its label takes the page longer than a frame.
+    connected.locator(".batch-filters input").fill("7")
     connected.wait_for_timeout(300)
     longest = connected.evaluate("window.longest")
     session = connected.context.new_cdp_session(connected)

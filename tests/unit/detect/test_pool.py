@@ -108,19 +108,6 @@ async def test_a_caller_without_the_scope_learns_no_pool_key_and_no_payload(serv
     assert others == [first] * 3
 
 
-async def test_a_key_without_a_pool_has_no_pool_key(service):
-    result = await service.one("direct", service.marked("a-one"))
-    assert (result.verdict, result.key.pool_key, result.pool_keys_found) == ("watermarked", None, None)
-
-
-async def test_a_larger_pool_needs_a_longer_text(service):
-    body = {"inputs": [{"token_ids": [97, 98, 99, 100, 101, 102, 103, 104]}], "fpr": 1e-20}
-    (result,) = await service.results("direct", body, "pool")
-    watermark = service.keys["d-pool"].profile.watermark()
-    blocks = watermark.blocks_needed(-20 - np.log10(POOL))
-    assert (result.verdict, result.tokens_needed) == ("too_short", 2 * (watermark.warmup_blocks + blocks))
-
-
 async def test_keys_are_listed_with_what_they_take_and_bulk_rows_name_pool_key_and_payload(service):
     keys = [
         key
