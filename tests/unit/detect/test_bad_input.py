@@ -6,8 +6,6 @@ texts are in `test_odd_batches.py`.
 
 from itertools import product
 
-import pytest
-
 from ttmark.detect_service.options import route_of
 
 MODES = ("direct", "aligned", "localized")
@@ -25,40 +23,48 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("mode", "body", "token", "status", "param"),
-    [
-        ("direct", {"inputs": []}, "full", 422, "inputs"),
-        ("direct", {"inputs": [{}]}, "full", 422, "inputs[0]"),
-        ("direct", {"inputs": [{"text": "a", "token_ids": [1]}]}, "full", 422, "inputs[0]"),
-        ("direct", {"inputs": [{"text": "a"}], "unknown": 1}, "full", 422, "unknown"),
-        ("direct", {"inputs": [{"text": "a"}], "fpr": 0}, "full", 422, "fpr"),
-        ("direct", {"inputs": [{"text": "a"}], "fpr": 2}, "full", 422, "fpr"),
-        ("direct", {"inputs": [{"token_ids": [-1]}]}, "full", 422, "inputs[0].token_ids[0]"),
-        ("direct", {"inputs": [{"text": "a"}] * 257}, "full", 422, "inputs"),
-        ("direct", {"inputs": [{"text": "a"}], "keys": ["nobody"]}, "full", 404, "keys[0]"),
-        ("direct", {"inputs": [{"text": "a"}], "keys": ["a-one", "b-one"]}, "full", 404, "keys[1]"),
-        ("direct", {"inputs": [{"text": "a"}], "keys": ["a-foreign"]}, "full", 422, "keys[0]"),
-        ("direct", {"inputs": [{"text": "a"}]}, "c", 422, "inputs"),
-        ("direct", {"inputs": [{"text": "a"}]}, "empty", 404, None),
-        ("direct", {"inputs": [{"text": "a" * 5001}], "keys": ["a-one"]}, "full", 413, "inputs[0]"),
-        ("direct", {"inputs": [{"text": "a"}], "evidence": "blocks"}, "verdict", 403, None),
-        ("direct", {"inputs": [{"text": "a"}]}, "none", 403, None),
-        ("aligned", {"inputs": [{"text": "a"}], "beta": -1}, "full", 422, "beta"),
-        ("aligned", {"inputs": [{"text": "a"}], "beta": 101}, "full", 422, "beta"),
-        ("aligned", {"inputs": [{"text": "a"}], "beta": "five"}, "full", 422, "beta"),
-        ("aligned", {"inputs": [{"text": "a"}], "beta": 4.5}, "verdict", 422, "beta"),
-        ("localized", {"inputs": [{"text": "a"}], "method": "guess"}, "full", 422, "method"),
-        ("combined", {"inputs": [{"text": "a"}], "phase": 0}, "full", 422, "phase"),
-        ("combined", {"inputs": [{"text": "a"}], "beta": 5.0}, "full", 422, "beta"),
-        ("combined", {"inputs": [{"text": "a"}], "method": "scan"}, "full", 422, "method"),
-    ],
-)
-async def test_bad_input_is_a_problem_that_names_the_field(service, mode, body, token, status, param):
-    response = await service.post(route_of(mode), body, token)
-    assert response.status_code == status, response.text
-    assert response.headers["content-type"] == "application/problem+json"
-    assert response.json().get("param") == param
+ONE = {"inputs": [{"text": "a"}]}
+
+
+BAD: list[tuple[str, dict[str, object], str, int, str | None]] = [
+    ("direct", {"inputs": []}, "full", 422, "inputs"),
+    ("direct", {"inputs": [{}]}, "full", 422, "inputs[0]"),
+    ("direct", {"inputs": [{"text": "a", "token_ids": [1]}]}, "full", 422, "inputs[0]"),
+    ("direct", {**ONE, "unknown": 1}, "full", 422, "unknown"),
+    ("direct", {**ONE, "fpr": 0}, "full", 422, "fpr"),
+    ("direct", {**ONE, "fpr": 2}, "full", 422, "fpr"),
+    ("direct", {"inputs": [{"token_ids": [-1]}]}, "full", 422, "inputs[0].token_ids[0]"),
+    ("direct", {"inputs": [{"text": "a"}] * 257}, "full", 422, "inputs"),
+    ("direct", {**ONE, "keys": ["nobody"]}, "full", 404, "keys[0]"),
+    ("direct", {**ONE, "keys": ["a-one", "b-one"]}, "full", 404, "keys[1]"),
+    ("direct", {**ONE, "keys": ["a-foreign"]}, "full", 422, "keys[0]"),
+    ("direct", ONE, "c", 422, "inputs"),
+    ("direct", ONE, "empty", 404, None),
+    ("direct", {"inputs": [{"text": "a" * 5001}], "keys": ["a-one"]}, "full", 413, "inputs[0]"),
+    ("direct", {**ONE, "evidence": "blocks"}, "verdict", 403, None),
+    ("direct", ONE, "none", 403, None),
+    ("aligned", {**ONE, "beta": -1}, "full", 422, "beta"),
+    ("aligned", {**ONE, "beta": 101}, "full", 422, "beta"),
+    ("aligned", {**ONE, "beta": "five"}, "full", 422, "beta"),
+    ("aligned", {**ONE, "beta": 4.5}, "verdict", 422, "beta"),
+    ("localized", {**ONE, "method": "guess"}, "full", 422, "method"),
+    ("combined", {**ONE, "phase": 0}, "full", 422, "phase"),
+    ("combined", {**ONE, "beta": 5.0}, "full", 422, "beta"),
+    ("combined", {**ONE, "method": "scan"}, "full", 422, "method"),
+    ("direct", {**ONE, "conversation": True}, "full", 422, "conversation"),
+    ("aligned", {**ONE, "conversation": True}, "full", 422, "conversation"),
+    ("localized", {**ONE, "conversation": True}, "full", 422, "conversation"),
+    ("combined", {**ONE, "conversation": True, "evidence": "blocks"}, "full", 422, None),
+    ("combined", {**ONE, "conversation": True, "case": True}, "full", 422, None),
+]
+
+
+async def test_bad_input_is_a_problem_that_names_the_field(service) -> None:
+    for mode, body, token, status, param in BAD:
+        response = await service.post(route_of(mode), body, token)
+        assert response.status_code == status, (mode, body, response.text)
+        assert response.headers["content-type"] == "application/problem+json"
+        assert response.json().get("param") == param, (mode, body)
 
 
 async def test_a_malformed_body_is_a_problem(service) -> None:

@@ -94,18 +94,6 @@ async def test_few_words_are_too_short_to_tell(service: Any) -> None:
     assert (await asked(service, ["a"] * 256, "pool")).verdict == "too_short"
 
 
-@pytest.mark.parametrize("more", [{"evidence": "blocks"}, {"case": True}])
-async def test_a_conversation_has_no_case_and_no_blocks(service: Any, more: dict[str, Any]) -> None:
-    response = await service.post("/v1/detect", {"inputs": [{"text": "a"}], "conversation": True, **more})
-    assert response.status_code == 422
-
-
-@pytest.mark.parametrize("mode", ["direct", "aligned", "localized"])
-async def test_the_papers_detectors_take_no_conversation(service: Any, mode: str) -> None:
-    body = {"inputs": [{"text": "a"}], "conversation": True}
-    assert (await service.post(f"/v1/detect/{mode}", body)).status_code == 422
-
-
 async def test_a_message_is_spent_however_often_it_comes_in_another_conversation(service: Any) -> None:
     """Otherwise an attacker would weigh what stands beside it, question after question."""
     text = service.marked(KEY, 60)
