@@ -49,10 +49,10 @@ async def test_a_genuine_text_is_found_in_every_mode_on_its_own_key_alone(servic
 
 @pytest.mark.parametrize(("mode", "options"), MODES)
 async def test_the_payload_is_read_in_every_mode_and_a_number_that_was_drawn_is_none(service, mode, options):
-    for key_id, payload in (("e-payload", 11), ("e-pool", None)):
-        result = await service.one(mode, marked(service, 11, key_id=key_id), "payload", **options)
+    for key_id, number, payload in (("e-payload", 0, 0), ("e-payload", 11, 11), ("e-pool", 6, None)):
+        result = await service.one(mode, marked(service, number, key_id=key_id), "payload", **options)
         found = (result.verdict, result.key.key_id, result.key.pool_key, result.key.payload)
-        assert found == ("watermarked", key_id, 11, payload)
+        assert found == ("watermarked", key_id, number, payload)
         assert {segment.key.payload for segment in result.segments or ()} <= {payload}
 
 
@@ -81,15 +81,16 @@ async def test_a_text_woven_from_answers_under_two_keys_has_less_than_half_of_th
 
 
 async def test_a_text_of_several_keys_fires_on_each_and_its_passages_alone_have_payloads(service):
-    numbers = (2, 9, 14)
-    text = "".join(marked(service, number, 260, "e-payload") for number in numbers)
-    for mode, options in MODES[1:]:
-        result = await service.one(mode, text, "payload", **options)
-        found = (result.verdict, result.pool_keys_found, result.key.payload)
-        assert found == ("watermarked", 3, None), mode
-        if result.segments is not None:
-            passages = [(segment.key.pool_key, segment.key.payload) for segment in result.segments]
-            assert passages == [(number, number) for number in numbers]
+    for key_id, token, numbers in (("d-pool", "pool", (2, 9, 14)), ("e-payload", "payload", (2, 9))):
+        text = "".join(marked(service, number, 260, key_id) for number in numbers)
+        payloads = numbers if token == "payload" else [None] * 3
+        for mode, options in MODES[1:]:
+            result = await service.one(mode, text, token, **options)
+            found = (result.verdict, result.pool_keys_found, result.key.payload)
+            assert found == ("watermarked", len(numbers), None), mode
+            if result.segments is not None:
+                passages = [(segment.key.pool_key, segment.key.payload) for segment in result.segments]
+                assert passages == list(zip(numbers, payloads, strict=True))
 
 
 async def test_a_caller_without_the_scope_learns_no_pool_key_and_no_payload(service):

@@ -73,7 +73,7 @@ async def test_one_asker_learns_less(service: Any) -> None:
 
 
 async def test_prefixes_spaces_and_odd_letters_make_no_new_text(service: Any) -> None:
-    text = " ".join(await marked(service, 2, words=120))
+    text = " ".join(await marked(service, 1, words=160))
     chance = random.Random(1)
     tricks = [
         lambda: "".join(chance.choices("abcdefgh ", k=200)) + text,
@@ -89,7 +89,7 @@ async def test_prefixes_spaces_and_odd_letters_make_no_new_text(service: Any) ->
 
 
 async def test_the_same_text_again_is_free_for_everybody_who_asked(service: Any) -> None:
-    text = " ".join(await marked(service, 3, words=120))
+    text = " ".join(await marked(service, 1, words=160))
     async with public_service(service, UNCOUNTED, guests=True) as public:
         answers = [await public.ask(text) for _ in range(BUDGET.everybody.limit + 4)]
         assert {answer.status_code for answer in answers} == {200}
