@@ -6,7 +6,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -71,11 +71,16 @@ class Site:
     tokenizer: TextTokenizer
     keys: dict[str, UnlockedKey]
     authority: Credential
+    written: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def marked(self, key_id: str, tokens: int) -> str:
-        """A text whose pairs of words are drawn from a watermarked uniform distribution."""
+        """A text whose pairs of words are drawn from a watermarked uniform distribution; made once."""
+        if (key_id, tokens) not in self.written:
+            self.written[key_id, tokens] = self._marked(key_id, tokens)
+        return self.written[key_id, tokens]
+
+    def _marked(self, key_id: str, tokens: int) -> str:
         key = self.keys[key_id]
-        assert key.primary is not None
         watermark, lanes = key.profile.watermark(), key_lanes(key.primary.prf_key)[None, :]
         generator = np.random.default_rng(7)
         tracker = ContextTracker(2, watermark.context_width)

@@ -1,6 +1,7 @@
 """axe-core finds nothing wrong with any state of the pages, in light, in dark and on a phone."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -16,24 +17,25 @@ LOOKS = {
 }
 
 
-# Each colour scheme and each width once; the slow tier sees the others of the four.
-SLOW = ("dark", "phone")
-
-
-@pytest.fixture(
-    params=[pytest.param(look, marks=pytest.mark.slow) if look in SLOW else look for look in LOOKS]
-)
-def seen(page: Page, request: pytest.FixtureRequest) -> Page:
-    """The console as it looks there."""
-    scheme, width, height = LOOKS[request.param]
-    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
-    page.set_viewport_size({"width": width, "height": height})
-    return page
-
-
 def faultless(page: Page, state: str) -> None:
     results = Axe().run(page)
     assert results.violations_count == 0, f"{state}: {results.generate_report()}"
+
+
+# Each colour scheme and each width once; the slow tier sees the others of the four.
+@pytest.fixture(params=[("light", "phone, dark"), pytest.param(("dark", "phone"), marks=pytest.mark.slow)])
+def look(page: Page, request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Has axe look at a state of the page in two looks."""
+
+    def at(state: str) -> None:
+        for name in request.param:
+            scheme, width, height = LOOKS[name]
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            page.set_viewport_size({"width": width, "height": height})
+            faultless(page, f"{state}, {name}")
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{state}, {name}"
+
+    return at
 
 
 def check(page: Page, text: str, mode: str = "Unedited") -> None:
@@ -43,51 +45,50 @@ def check(page: Page, text: str, mode: str = "Unedited") -> None:
     page.get_by_role("button", name="Check the text").click()
 
 
-def test_the_console(seen: Page, site) -> None:
-    faultless(seen, "signed out")
-    seen.get_by_label("Access token").fill("wrong")
-    seen.keyboard.press("Enter")
-    expect(seen.locator("#access-problem")).to_contain_text("not accepted")
-    faultless(seen, "refused")
-    seen.get_by_label("Access token").fill(site.tokens["full"])
-    seen.keyboard.press("Enter")
-    expect(seen.locator("#sign-out")).to_be_visible()
-    seen.locator("#keys summary").click()
-    faultless(seen, "connected, choosing keys")
-    seen.keyboard.press("Escape")
+def test_the_console(page, site, look):
+    look("signed out")
+    page.get_by_label("Access token").fill("wrong")
+    page.keyboard.press("Enter")
+    expect(page.locator("#access-problem")).to_contain_text("not accepted")
+    look("refused")
+    page.get_by_label("Access token").fill(site.tokens["full"])
+    page.keyboard.press("Enter")
+    expect(page.locator("#sign-out")).to_be_visible()
+    page.locator("#keys summary").click()
+    look("connected, choosing keys")
+    page.keyboard.press("Escape")
     file = {"name": "picture.png", "mimeType": "image/png", "buffer": b"x"}
-    seen.locator("#file").set_input_files([file])
-    expect(seen.locator("#text-problem")).to_be_visible()
-    faultless(seen, "a rejected file")
+    page.locator("#file").set_input_files([file])
+    expect(page.locator("#text-problem")).to_be_visible()
+    look("a rejected file")
     several = [
         {"name": "a.txt", "mimeType": "text/plain", "buffer": site.marked("press-room", 160).encode()},
         {"name": "a.png", "mimeType": "image/png", "buffer": b"x"},
         {"name": "b.txt", "mimeType": "text/plain", "buffer": b"bade bor"},
     ]
-    seen.locator("#file").set_input_files(several)  # type: ignore[arg-type]
-    faultless(seen, "several files")
-    seen.locator("#check").click()
-    expect(seen.locator("#batch-title")).to_have_text("3 of 3 files")
-    faultless(seen, "answers to several files")
-    assert seen.evaluate("document.documentElement.scrollWidth") <= seen.evaluate("innerWidth")
+    page.locator("#file").set_input_files(several)
+    look("several files")
+    page.locator("#check").click()
+    expect(page.locator("#batch-title")).to_have_text("3 of 3 files")
+    look("answers to several files")
     for text, mode, headline in (
         ("bade bor", "Unedited", "Too short to tell"),
         (site.human(200), "Unedited", "No watermark found"),
         (site.marked("press-room", 120), "Unedited", "Watermark found"),
         (f"{site.human(300)} {site.marked('press-room', 240)}", "Mixed", "Watermark found in one passage"),
     ):
-        check(seen, text, mode)
-        expect(seen.locator("#headline")).to_have_text(headline)
-        if seen.locator("#numbers").is_visible():
-            seen.locator("#numbers").evaluate("(numbers) => { numbers.open = true; }")
-        faultless(seen, headline)
-    seen.route("**/v1/detect/**", lambda route: route.abort())
-    check(seen, "some text")
-    expect(seen.locator("#failure")).to_be_visible()
-    faultless(seen, "a failure")
+        check(page, text, mode)
+        expect(page.locator("#headline")).to_have_text(headline)
+        if page.locator("#numbers").is_visible():
+            page.locator("#numbers").evaluate("(numbers) => { numbers.open = true; }")
+        look(headline)
+    page.route("**/v1/detect/**", lambda route: route.abort())
+    check(page, "some text")
+    expect(page.locator("#failure")).to_be_visible()
+    look("a failure")
 
 
-def test_the_playground(seen: Page, site) -> None:
+def test_the_playground(page, site, look):
     chunks = [
         {"choices": [{"index": 0, "text": text, "watermarked": marked}]}
         for text, marked in ((" The", False), (" light of", True), (" the house", True))
@@ -96,44 +97,42 @@ def test_the_playground(seen: Page, site) -> None:
     body = "".join(
         f"data: {json.dumps(chunk)}\n\n" for chunk in [*chunks, {"choices": [], "watermark": mark}]
     )
-    seen.route("**/v1/models", lambda route: route.fulfill(json={"data": [{"id": "tiny", "chat": False}]}))
-    seen.route(
+    page.route("**/v1/models", lambda route: route.fulfill(json={"data": [{"id": "tiny", "chat": False}]}))
+    page.route(
         "**/v1/completions",
         lambda route: route.fulfill(body=body, headers={"Content-Type": "text/event-stream"}),
     )
-    seen.goto(f"{site.url}/playground")
-    seen.get_by_role("button", name="Write").click()
-    expect(seen.locator("#problem")).to_be_visible()
-    faultless(seen, "signed out, with a problem")
-    seen.get_by_label("Access token").fill("good")
-    seen.keyboard.press("Enter")
-    expect(seen.locator("#sign-out")).to_be_visible()
-    seen.get_by_role("button", name="Write").click()
-    expect(seen.locator("#count")).to_contain_text("carry the mark")
-    faultless(seen, "an answer")
-    assert seen.evaluate("document.documentElement.scrollWidth") <= seen.evaluate("innerWidth")
+    page.goto(f"{site.url}/playground")
+    page.get_by_role("button", name="Write").click()
+    expect(page.locator("#problem")).to_be_visible()
+    look("signed out, with a problem")
+    page.get_by_label("Access token").fill("good")
+    page.keyboard.press("Enter")
+    expect(page.locator("#sign-out")).to_be_visible()
+    page.get_by_role("button", name="Write").click()
+    expect(page.locator("#count")).to_contain_text("carry the mark")
+    look("an answer")
 
 
-def test_the_public_page(seen: Page, site) -> None:
-    seen.goto(f"{site.url}/check")
-    expect(seen.locator("#size")).to_contain_text("of 20,000 characters")
-    faultless(seen, "an empty box")
-    seen.get_by_role("button", name="Check the text").click()
-    faultless(seen, "a problem")
+def test_the_public_page(page, site, look):
+    page.goto(f"{site.url}/check")
+    expect(page.locator("#size")).to_contain_text("of 20,000 characters")
+    look("an empty box")
+    page.get_by_role("button", name="Check the text").click()
+    look("a problem")
     for text, headline in (
         ("bade bor", "Too short to tell"),
         (site.human(400), "No watermark found"),
         (site.marked("press-room", 200), "Watermark found"),
     ):
-        seen.get_by_label("Text to check").fill(text)
-        seen.get_by_role("button", name="Check the text").click()
-        expect(seen.locator("#headline")).to_have_text(headline)
-        faultless(seen, headline)
-    document = seen.request.get(f"{site.url}/.well-known/text-provenance.json").json()
-    seen.route(
+        page.get_by_label("Text to check").fill(text)
+        page.get_by_role("button", name="Check the text").click()
+        expect(page.locator("#headline")).to_have_text(headline)
+        look(headline)
+    document = page.request.get(f"{site.url}/.well-known/text-provenance.json").json()
+    page.route(
         "**/text-provenance.json", lambda route: route.fulfill(json=document | {"token_required": True})
     )
-    seen.reload()
-    expect(seen.locator("#access")).to_be_visible()
-    faultless(seen, "a token is asked for")
-    assert seen.evaluate("document.documentElement.scrollWidth") <= seen.evaluate("innerWidth")
+    page.reload()
+    expect(page.locator("#access")).to_be_visible()
+    look("a token is asked for")

@@ -4,7 +4,6 @@ import json
 import re
 from itertools import pairwise
 
-import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.modes import choose
@@ -23,8 +22,9 @@ def headline(page: Page):
     return page.locator("#headline")
 
 
-def test_a_marked_text_is_found_explained_and_mapped(connected: Page, site) -> None:
-    check(connected, site.marked("press-room", 120))
+def test_a_marked_text_is_found_explained_mapped_and_reported(connected: Page, site) -> None:
+    text = site.marked("press-room", 120)
+    check(connected, text)
     expect(headline(connected)).to_have_text("Watermark found")
     expect(headline(connected)).to_be_focused()
     expect(connected.locator("#explanation")).to_contain_text("our key press-room, version 1")
@@ -35,42 +35,53 @@ def test_a_marked_text_is_found_explained_and_mapped(connected: Page, site) -> N
     connected.get_by_text("The numbers").click()
     expect(connected.locator("#number-list")).to_contain_text("p-value")
     expect(connected.get_by_role("table", name="Strongest steps")).to_be_visible()
+    connected.get_by_role("button", name="Copy summary").click()
+    expect(connected.get_by_role("button", name="Copied")).to_be_visible()
+    copied = connected.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith(
+        "Watermark found\nThis text carries our watermark, of our key press-room, version 1. "
+    )
+    assert "numbers, names and negations may have been changed since." in copied
+    with connected.expect_download() as download:
+        connected.get_by_role("button", name="Download report").click()
+    content = download.value.path().read_text(encoding="utf-8")
+    report = json.loads(content)
+    assert report["text"] == text
+    assert report["result"]["key"]["key_id"] == "press-room"
+    assert report["options"]["fpr"] == 1e-5
+    assert site.tokens["full"] not in content
 
 
-@pytest.mark.parametrize(("log10", "shown"), [(5.386, "243220"), (7.2, "1.58e7"), (-2.0, "0.0100")])
-def test_a_passage_of_any_e_value_is_shown(connected: Page, site, log10: float, shown: str) -> None:
+def test_a_passage_of_any_e_value_is_shown(connected: Page, site) -> None:
+    place = {"start_token": 0, "end_token": 60, "start_char": 0, "end_char": 200}
+
     def with_passage(route: Route) -> None:
         response = route.fetch()
         body = response.json()
         (result,) = body["results"]
-        place = {"start_token": 0, "end_token": 60, "start_char": 0, "end_char": 200}
-        result["segments"] = [{**place, "log10_e_value": log10, "key": result["key"]}]
+        result["segments"] = [place | {"key": result["key"]}]
         route.fulfill(response=response, json=body)
 
     connected.route("**/v1/detect/**", with_passage)
-    check(connected, site.marked("press-room", 120))
-    connected.get_by_text("The numbers").click()
-    expect(connected.get_by_role("table", name="Passages")).to_contain_text(shown)
+    for place["log10_e_value"], shown in ((5.386, "243220"), (7.2, "1.58e7"), (-2.0, "0.0100")):
+        check(connected, site.marked("press-room", 120))
+        if not connected.locator("#numbers").evaluate("details => details.open"):
+            connected.get_by_text("The numbers").click()
+        expect(connected.get_by_role("table", name="Passages")).to_contain_text(shown)
 
 
-def test_an_unmarked_text_is_not_called_human(connected: Page, site) -> None:
-    check(connected, site.human(200))
-    expect(headline(connected)).to_have_text("No watermark found")
-    expect(connected.locator("#caution")).to_contain_text("does not show that a person wrote the text")
-
-
-def test_a_short_text_says_how_much_is_needed(connected: Page) -> None:
-    check(connected, "bade bor")
-    expect(headline(connected)).to_have_text("Too short to tell")
-    expect(connected.locator("#explanation")).to_contain_text("has only about 1 English word")
-
-
-def test_an_empty_text_is_asked_for(connected: Page) -> None:
+def test_no_text_a_short_one_and_one_without_a_mark_are_answered_in_words(connected: Page, site) -> None:
     check(connected, "  \n ")
     expect(connected.locator("#text-problem")).to_have_text("Paste a text or open a file first.")
     expect(connected.get_by_label("Text to check")).to_be_focused()
     expect(connected.get_by_label("Text to check")).to_have_attribute("aria-invalid", "true")
     expect(connected.locator("#result")).to_be_hidden()
+    check(connected, "bade bor")
+    expect(headline(connected)).to_have_text("Too short to tell")
+    expect(connected.locator("#explanation")).to_contain_text("has only about 1 English word")
+    check(connected, site.human(200))
+    expect(headline(connected)).to_have_text("No watermark found")
+    expect(connected.locator("#caution")).to_contain_text("does not show that a person wrote the text")
 
 
 def test_passages_of_two_keys_are_marked_in_the_text(connected: Page, site) -> None:
@@ -123,18 +134,6 @@ def test_a_text_beyond_the_limit_is_refused_in_words(connected: Page, site) -> N
     expect(connected.locator("#text-problem")).to_contain_text("longer than the service takes")
 
 
-def test_a_wrong_token_is_refused_and_a_token_is_needed(page: Page, site) -> None:
-    check(page, "some text")
-    expect(page.locator("#access-problem")).to_have_text("Enter an access token first.")
-    page.get_by_label("Access token").fill("ttm_wrong")
-    page.keyboard.press("Enter")
-    expect(page.locator("#access-problem")).to_contain_text("This access token is not accepted")
-    page.get_by_label("Access token").fill(site.tokens["generate"])
-    page.keyboard.press("Enter")
-    expect(page.locator("#access-problem")).to_contain_text("does not allow that")
-    expect(page.locator("#connection")).to_be_hidden()
-
-
 def test_the_verdict_scope_shows_a_verdict_and_nothing_else(page: Page, site) -> None:
     page.get_by_label("Access token").fill(site.tokens["verdict"])
     page.keyboard.press("Enter")
@@ -146,13 +145,18 @@ def test_the_verdict_scope_shows_a_verdict_and_nothing_else(page: Page, site) ->
         expect(page.locator(hidden)).to_be_hidden()
 
 
-def test_a_service_that_is_away_is_named(connected: Page) -> None:
+def test_a_check_can_be_stopped_and_a_service_in_trouble_is_named(connected: Page) -> None:
+    connected.route("**/v1/detect/**", lambda route: None)
+    check(connected, "some text")
+    expect(connected.locator("#check")).to_have_attribute("aria-busy", "true")
+    connected.locator("#check").click()
+    expect(connected.locator("#check")).to_have_attribute("aria-busy", "false")
+    expect(connected.locator("#failure")).to_be_hidden()
+    connected.unroute("**/v1/detect/**")
     connected.route("**/v1/detect/**", lambda route: route.abort())
     check(connected, "some text")
     expect(connected.locator("#failure-title")).to_have_text("The service cannot be reached")
-
-
-def test_a_busy_service_says_when_to_come_back(connected: Page) -> None:
+    connected.unroute("**/v1/detect/**")
     busy = {"Retry-After": ""}
     connected.route(
         "**/v1/detect/**",
@@ -161,15 +165,6 @@ def test_a_busy_service_says_when_to_come_back(connected: Page) -> None:
     for busy["Retry-After"], words in (("7", "7 seconds"), ("121", "3 minutes"), ("40000", "12 hours")):
         check(connected, "some text")
         expect(connected.locator("#failure-text")).to_have_text(f"Try again in {words}.")
-
-
-def test_a_check_can_be_stopped(connected: Page) -> None:
-    connected.route("**/v1/detect/**", lambda route: None)
-    check(connected, "some text")
-    expect(connected.locator("#check")).to_have_attribute("aria-busy", "true")
-    connected.locator("#check").click()
-    expect(connected.locator("#check")).to_have_attribute("aria-busy", "false")
-    expect(connected.locator("#failure")).to_be_hidden()
 
 
 def test_hidden_characters_are_reported_and_undone(connected: Page, site) -> None:
@@ -198,26 +193,6 @@ def test_a_file_that_is_no_text_is_refused_in_words(connected: Page) -> None:
         file = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
         connected.locator("#file").set_input_files([file])
         expect(connected.locator("#text-problem")).to_contain_text(f"{name} was not read. ")
-
-
-def test_a_report_is_copied_and_downloaded_without_the_token(connected: Page, site) -> None:
-    text = site.marked("press-room", 120)
-    check(connected, text)
-    connected.get_by_role("button", name="Copy summary").click()
-    expect(connected.get_by_role("button", name="Copied")).to_be_visible()
-    copied = connected.evaluate("navigator.clipboard.readText()")
-    assert copied.startswith(
-        "Watermark found\nThis text carries our watermark, of our key press-room, version 1. "
-    )
-    assert "numbers, names and negations may have been changed since." in copied
-    with connected.expect_download() as download:
-        connected.get_by_role("button", name="Download report").click()
-    content = download.value.path().read_text(encoding="utf-8")
-    report = json.loads(content)
-    assert report["text"] == text
-    assert report["result"]["key"]["key_id"] == "press-room"
-    assert report["options"]["fpr"] == 1e-5
-    assert site.tokens["full"] not in content
 
 
 def test_characters_beyond_the_basic_plane_do_not_shift_the_marks(connected: Page, site) -> None:
@@ -258,21 +233,27 @@ def test_the_keyboard_is_enough(page: Page, site) -> None:
     expect(page.locator("#step")).to_contain_text("Step 2 of")
 
 
-def test_focus_goes_where_the_next_step_is(page: Page, site) -> None:
-    expect(page.get_by_label("Access token")).to_be_focused()
+def test_a_token_is_needed_and_focus_goes_where_the_next_step_is(page: Page, site) -> None:
+    token = page.get_by_label("Access token")
+    expect(token).to_be_focused()
     for _ in ("colours", "language", "skip"):
         page.keyboard.press("Shift+Tab")
     expect(page.get_by_role("link", name="Skip to the text field")).to_be_focused()
-    page.get_by_label("Access token").fill("ttm_wrong")
-    page.get_by_role("button", name="Connect").click()
-    expect(page.get_by_label("Access token")).to_be_focused()
-    page.get_by_label("Access token").fill(site.tokens["full"])
+    check(page, "some text")
+    expect(page.locator("#access-problem")).to_have_text("Enter an access token first.")
+    for refused, why in (("ttm_wrong", "is not accepted"), (site.tokens["generate"], "does not allow that")):
+        token.fill(refused)
+        page.get_by_role("button", name="Connect").click()
+        expect(page.locator("#access-problem")).to_contain_text(why)
+        expect(token).to_be_focused()
+        expect(page.locator("#connection")).to_be_hidden()
+    token.fill(site.tokens["full"])
     page.get_by_role("button", name="Connect").click()
     expect(page.get_by_label("Text to check")).to_be_focused()
     page.reload()
     expect(page.get_by_label("Text to check")).to_be_focused()
     page.get_by_role("button", name="Sign out").click()
-    expect(page.get_by_label("Access token")).to_be_focused()
+    expect(token).to_be_focused()
 
 
 def test_who_went_on_while_the_service_answers_is_not_called_back(page: Page, site) -> None:
@@ -286,12 +267,15 @@ def test_who_went_on_while_the_service_answers_is_not_called_back(page: Page, si
     expect(page.get_by_label("False alarms")).to_be_focused()
 
 
-def test_files_that_were_chosen_first_are_checked_next(page: Page, site) -> None:
+def test_files_that_were_chosen_first_are_checked_next_unless_they_are_put_away(page: Page, site) -> None:
     files = [{"name": f"{n}.txt", "mimeType": "text/plain", "buffer": b"a b c"} for n in (1, 2)]
     page.locator("#file").set_input_files(files)
     page.get_by_label("Access token").fill(site.tokens["full"])
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Check the 2 files")).to_be_focused()
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator("#batch")).to_be_hidden()
+    expect(page.locator("#check-label")).to_have_text("Check the text")
 
 
 def test_an_empty_file_is_too_short_as_everywhere(connected: Page) -> None:

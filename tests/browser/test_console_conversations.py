@@ -8,7 +8,7 @@ from tests.browser.test_console_files import file, row
 def test_messages_of_a_conversation_are_one_question_whose_evidence_grows(connected: Page, site) -> None:
     texts = [site.marked("press-room", 40), site.human(40), site.marked("help-desk", 40)]
     files = [file(f"{number}.txt", text) for number, text in enumerate(texts)]
-    connected.locator("#file").set_input_files(files)  # type: ignore[arg-type]
+    connected.locator("#file").set_input_files(files)
     connected.get_by_label("These texts are messages of one conversation").check()
     asked: list[Route] = []
     connected.on("request", lambda request: asked.append(request) if "/detect" in request.url else None)
@@ -27,7 +27,7 @@ def test_messages_of_a_conversation_are_one_question_whose_evidence_grows(connec
 
 def test_a_conversation_of_which_a_file_is_not_read_is_not_asked_about(connected: Page, site) -> None:
     files = [file("a.txt", site.human(40)), file("b.docx", b"none")]
-    connected.locator("#file").set_input_files(files)  # type: ignore[arg-type]
+    connected.locator("#file").set_input_files(files)
     connected.get_by_label("These texts are messages of one conversation").check()
     connected.locator("#check").click()
     expect(row(connected, "b.docx")).to_contain_text("Not read. ")
@@ -35,25 +35,21 @@ def test_a_conversation_of_which_a_file_is_not_read_is_not_asked_about(connected
     expect(connected.locator("#result")).to_be_hidden()
 
 
-def test_the_evidence_and_the_reader_are_said_in_plain_words(connected: Page, site) -> None:
-    connected.locator("#text").fill(site.marked("press-room", 120))
-    connected.locator("#check").click()
-    expect(connected.locator("#headline")).to_have_text("Watermark found")
-    connected.locator("#numbers summary").click()
-    expect(connected.locator("#number-list")).to_contain_text("Evidence")
-    expect(connected.locator("#number-list")).to_contain_text("E = 10^")
-    expect(connected.locator("#number-list")).to_contain_text("None read along")
-    expect(connected.locator("#reader-note")).to_be_hidden()
-    expect(connected.locator("#growth")).to_be_hidden()
-
-
-def test_a_reader_that_is_down_is_said_in_one_line(connected: Page, site) -> None:
+def test_the_evidence_and_a_reader_that_is_down_are_said_in_plain_words(connected: Page, site) -> None:
     def answer(route: Route) -> None:
         response = route.fetch()
         answer = response.json()
         answer["results"][0]["reader"] = "down"
         route.fulfill(response=response, json=answer)
 
+    connected.locator("#text").fill(site.marked("press-room", 120))
+    connected.locator("#check").click()
+    expect(connected.locator("#headline")).to_have_text("Watermark found")
+    connected.locator("#numbers summary").click()
+    for words in ("Evidence", "E = 10^", "None read along"):
+        expect(connected.locator("#number-list")).to_contain_text(words)
+    expect(connected.locator("#reader-note")).to_be_hidden()
+    expect(connected.locator("#growth")).to_be_hidden()
     connected.route("**/v1/detect", answer)
     connected.locator("#text").fill(site.human(120))
     connected.locator("#check").click()

@@ -25,11 +25,11 @@ def five(connected: Page, site) -> Page:
         file("page.html", f"<p>{site.human(160)}</p>"),
         file("empty.md", " \n"),
     ]
-    connected.locator("#file").set_input_files(files)  # type: ignore[arg-type]
+    connected.locator("#file").set_input_files(files)
     return connected
 
 
-def test_each_file_gets_an_answer_with_its_name_and_one_that_fails_stops_none(five: Page) -> None:
+def test_each_file_gets_an_answer_that_opens_from_the_list_and_one_that_fails_stops_none(five: Page) -> None:
     expect(five.locator("#batch-list tr")).to_have_count(5)
     expect(five.locator("#check")).to_be_focused()  # the keyboard goes on from here
     five.keyboard.press("Enter")
@@ -46,11 +46,6 @@ def test_each_file_gets_an_answer_with_its_name_and_one_that_fails_stops_none(fi
         "Finished. Watermark found in 1 of 5 files; 2 without an answer."
     )
     expect(five.locator("#history .excerpt")).to_have_count(0)  # the list itself remembers them
-
-
-def test_an_answer_opens_from_the_list_and_the_list_stays(five: Page) -> None:
-    five.locator("#check").click()
-    expect(five.locator("#batch-title")).to_have_text("5 of 5 files")
     for name, headline in (("page.html", "No watermark found"), ("found.txt", "Watermark found")):
         row(five, name).get_by_role("button").press("Enter")
         expect(five.locator("#headline")).to_have_text(headline)
@@ -80,7 +75,7 @@ def test_a_run_can_be_stopped_and_keeps_its_answers(five: Page) -> None:
 
 def test_a_service_that_refuses_one_file_is_asked_about_the_others(connected: Page, site) -> None:
     files = [file(f"{name}.txt", site.human(150, seed)) for seed, name in enumerate(["a", "b", "c"])]
-    connected.locator("#file").set_input_files(files)  # type: ignore[arg-type]
+    connected.locator("#file").set_input_files(files)
     second = site.human(150, 1)
 
     def answer(route: Route) -> None:
@@ -105,7 +100,7 @@ def test_a_text_that_failed_in_the_service_has_no_verdict(connected: Page, site)
     connected.locator("#check").click()
     expect(connected.locator("#failure-text")).to_have_text("An error on our side.")
     expect(connected.locator("#result")).to_be_hidden()
-    connected.locator("#file").set_input_files([file("a.txt", "one"), file("b.txt", "two")])  # type: ignore[list-item]
+    connected.locator("#file").set_input_files([file("a.txt", "one"), file("b.txt", "two")])
     connected.locator("#check").click()
     expect(row(connected, "b.txt")).to_contain_text("An error on our side.")
     expect(connected.locator("#announce")).to_contain_text("0 of 2 files; 2 without an answer")
@@ -113,22 +108,16 @@ def test_a_text_that_failed_in_the_service_has_no_verdict(connected: Page, site)
 
 
 def test_too_many_and_too_large_files_are_refused_in_words(connected: Page) -> None:
-    connected.locator("#file").set_input_files([file(f"{n}.txt", "x") for n in range(1_001)])  # type: ignore[arg-type]
+    connected.locator("#file").set_input_files([file(f"{n}.txt", "x") for n in range(1_001)])
     expect(connected.locator("#text-problem")).to_have_text(
         "Files not read: 1,001. Up to 1,000 are checked at once."
     )
     expect(connected.locator("#batch")).to_be_hidden()
     large = [file("large.txt", b"a" * 6_000_000), file("small.txt", "bade bor")]
-    connected.locator("#file").set_input_files(large)  # type: ignore[arg-type]
+    connected.locator("#file").set_input_files(large)
     connected.locator("#check").click()
     expect(row(connected, "large.txt")).to_contain_text("Not read. It is larger than the service takes")
     expect(row(connected, "small.txt")).to_contain_text("Too short to tell")
-
-
-def test_typing_or_clearing_puts_the_list_away(five: Page) -> None:
-    five.get_by_role("button", name="Clear").click()
-    expect(five.locator("#batch")).to_be_hidden()
-    expect(five.locator("#check-label")).to_have_text("Check the text")
 
 
 def test_files_are_dropped_together(connected: Page, site) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.browser.test_console_files import file
+
 MAILS = "From a Mon\nSubject: first\n\n{}\n\nFrom b Tue\nSubject: second\n\n{}\n"
 FRAMES = """() => {
     window.longest = 0;
@@ -56,7 +58,7 @@ def checked(connected: Page, folder: Path) -> Page:
     return connected
 
 
-def test_a_folder_is_checked_mail_by_mail_and_row_by_row_sorted_filtered_and_saved(checked: Page) -> None:
+def test_a_folder_is_checked_row_by_row_sorted_filtered_saved_and_remembered(checked: Page, site) -> None:
     assert names(checked) == [
         "in/deep/letter10.txt",
         "in/letter9.txt",
@@ -88,25 +90,7 @@ def test_a_folder_is_checked_mail_by_mail_and_row_by_row_sorted_filtered_and_sav
         checked.get_by_role("button", name="Save list as CSV").click()
     rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8-sig"))))
     assert [(row["file"], row["verdict"]) for row in rows] == [(name, "watermarked") for name in found[::-1]]
-
-
-def test_a_mail_is_listed_and_found_by_its_subject_and_its_sender(connected: Page, tmp_path: Path) -> None:
-    for name, sender in (("a.eml", "Anna Example <anna@example.org>"), ("b.eml", "bob@example.org")):
-        (tmp_path / name).write_text(f"Subject: Walks\nFrom: {sender}\n\nA short text.\n")
-    connected.locator("#file").set_input_files([tmp_path / "a.eml", tmp_path / "b.eml"])
-    connected.locator("#check").click()
-    expect(connected.locator("#batch-title")).to_have_text("2 of 2 files", timeout=60_000)
-    title = "Walks · Anna Example <anna@example.org>"
-    expect(connected.locator(".batch-mail").first).to_have_text(title)
-    connected.get_by_label("Name, subject or sender has").fill("anna@")
-    assert names(connected) == ["a.eml"]
-    with connected.expect_download() as download:
-        connected.get_by_role("button", name="Save list as CSV").click()
-    (row,) = csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8-sig")))
-    assert (row["file"], row["title"]) == ("a.eml", title)
-
-
-def test_answers_outlive_a_reload_without_a_text_until_they_are_forgotten(checked: Page, site) -> None:
+    # Answers outlive a reload, without a text, until they are forgotten.
     checked.reload()
     expect(checked.locator("#batch-title")).to_have_text("7 of 7 files", timeout=60_000)
     expect(checked.locator("#batch-kept")).to_contain_text("until you forget the list, sign out")
@@ -136,10 +120,7 @@ def test_answers_outlive_a_reload_without_a_text_until_they_are_forgotten(checke
 
 
 def test_a_service_that_takes_no_more_is_waited_for_and_says_how_many_hours(connected: Page, site) -> None:
-    files = [
-        {"name": f"{seed}.txt", "mimeType": "text/plain", "buffer": site.human(150, seed).encode()}
-        for seed in range(12)
-    ]
+    files = [file(f"{seed}.txt", site.human(150, seed)) for seed in range(12)]
     answered: list[Route] = []
     busy = {"Retry-After": "10000"}
 
@@ -151,7 +132,7 @@ def test_a_service_that_takes_no_more_is_waited_for_and_says_how_many_hours(conn
             route.fulfill(status=429, headers=busy, json={"detail": "Too many."})
 
     connected.route("**/v1/detect", answer)
-    connected.locator("#file").set_input_files(files)  # type: ignore[arg-type]
+    connected.locator("#file").set_input_files(files)
     connected.locator("#check").click()
     expect(connected.locator("#batch-wait")).to_have_text(
         "Too many checks at once: the service takes more in 3 hours. 7 files wait for it."
@@ -168,10 +149,7 @@ def test_a_service_that_takes_no_more_is_waited_for_and_says_how_many_hours(conn
 
 
 def test_a_service_that_is_away_is_asked_again_and_weak_evidence_can_be_chosen(connected: Page, site) -> None:
-    files = [
-        {"name": f"{seed}.txt", "mimeType": "text/plain", "buffer": site.human(150, seed).encode()}
-        for seed in range(3)
-    ]
+    files = [file(f"{seed}.txt", site.human(150, seed)) for seed in range(3)]
     away: list[Route] = []
 
     def answer(route: Route) -> None:
@@ -185,9 +163,10 @@ def test_a_service_that_is_away_is_asked_again_and_weak_evidence_can_be_chosen(c
             route.fulfill(response=response, json=body)
 
     connected.route("**/v1/detect", answer)
-    connected.locator("#file").set_input_files(files)  # type: ignore[arg-type]
+    connected.locator("#file").set_input_files(files)
     connected.locator("#check").click()
     expect(connected.locator("#batch-wait")).to_contain_text("The service does not answer at the moment.")
+    connected.evaluate("() => { const now = Date.now; Date.now = () => now() + 10_000; }")  # have passed
     expect(connected.locator("#batch-title")).to_have_text("3 of 3 files", timeout=60_000)
     expect(connected.locator("#batch-list tr.failed")).to_have_count(0)
     connected.get_by_label("Show").select_option("weak evidence")
@@ -200,9 +179,7 @@ def test_a_service_that_is_away_is_asked_again_and_weak_evidence_can_be_chosen(c
 @pytest.mark.parametrize(
     "size", [50, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(1_500)])]
 )
-def test_many_files_hold_up_no_frame(
-    connected: Page, site, tmp_path: Path, size: int, record_property
-) -> None:
+def test_many_files_hold_up_no_frame(connected, site, tmp_path, size, record_property):
     folder = tmp_path / "many"
     folder.mkdir()
     for number in range(size):
@@ -217,9 +194,8 @@ def test_many_files_hold_up_no_frame(
     for column in ("By chance alone", "File"):
         connected.locator("#batch-table th").get_by_role("button", name=column).click()
         connected.wait_for_timeout(300)
-    connected.locator(".batch-filters input").fill(
-        "7"
-    )  # finding it by its label takes the page longer than a frame
+    # Finding it by its label takes the page longer than a frame.
+    connected.locator(".batch-filters input").fill("7")
     connected.wait_for_timeout(300)
     longest = connected.evaluate("window.longest")
     session = connected.context.new_cdp_session(connected)
@@ -230,3 +206,19 @@ def test_many_files_hold_up_no_frame(
         record_property(name, value)
     assert connected.locator("#batch-list tr").count() == size
     assert size == 50 or longest < 100
+
+
+def test_a_mail_is_listed_and_found_by_its_subject_and_its_sender(connected: Page, tmp_path: Path) -> None:
+    for name, sender in (("a.eml", "Anna Example <anna@example.org>"), ("b.eml", "bob@example.org")):
+        (tmp_path / name).write_text(f"Subject: Walks\nFrom: {sender}\n\nA short text.\n")
+    connected.locator("#file").set_input_files([tmp_path / "a.eml", tmp_path / "b.eml"])
+    connected.locator("#check").click()
+    expect(connected.locator("#batch-title")).to_have_text("2 of 2 files", timeout=60_000)
+    title = "Walks · Anna Example <anna@example.org>"
+    expect(connected.locator(".batch-mail").first).to_have_text(title)
+    connected.get_by_label("Name, subject or sender has").fill("anna@")
+    assert names(connected) == ["a.eml"]
+    with connected.expect_download() as download:
+        connected.get_by_role("button", name="Save list as CSV").click()
+    (row,) = csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8-sig")))
+    assert (row["file"], row["title"]) == ("a.eml", title)

@@ -1,6 +1,6 @@
 """The team's queue in the console: two people at once, and neither writes over the other."""
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 
 def check(page: Page, text: str) -> None:
@@ -19,9 +19,7 @@ def change(page: Page, state: str, note: str) -> None:
     page.get_by_label("Note").fill(note)
 
 
-def test_two_people_at_once_and_the_second_is_told_what_is_there(
-    connected: Page, site, chromium: Browser
-) -> None:
+def test_two_people_at_once_and_the_second_is_told_what_is_there(connected, site, chromium):
     check(connected, site.marked("press-room", 120))
     connected.get_by_role("button", name="Add to the queue").click()
     expect(connected.locator("#announce")).to_have_text("In the queue")

@@ -5,7 +5,6 @@ import io
 import json
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 from playwright.sync_api import Page, expect
 from typer.testing import CliRunner, Result
 
@@ -50,36 +49,38 @@ def test_check_is_above_the_fold(page: Page, site) -> None:
     expect(button).to_be_in_viewport(ratio=1)
 
 
-def test_a_rejected_file_leaves_nothing_that_could_be_taken_for_it(connected: Page, site) -> None:
-    check(connected, site.marked("press-room", 120))
+def test_results_name_the_file_and_a_rejected_one_leaves_nothing(connected: Page, site) -> None:
+    box, source = connected.get_by_label("Text to check"), connected.locator("#source")
+    open_file(connected, "letter.txt", site.marked("press-room", 120).encode())
+    expect(box).not_to_have_value("")
+    check(connected)
+    expect(source).to_have_text("letter.txt")
+    expect(connected.locator("#history .excerpt")).to_have_text("letter.txt")
+    box.press_sequentially("x")
+    check(connected)
+    expect(source).to_have_text("letter.txt, edited")
+    check(connected, site.human(80))
+    expect(source).to_have_text("letter.txt, edited")
+    connected.get_by_role("button", name="Clear").click()
+    check(connected, site.human(80))
+    expect(source).to_be_hidden()
     open_file(connected, "picture.png", b"x")
-    expect(connected.get_by_label("Text to check")).to_have_value("")
-    expect(connected.locator("#text-problem")).to_have_text(
+    expect(box).to_have_value("")
+    problem = connected.locator("#text-problem")
+    expect(problem).to_have_text(
         "picture.png was not read. Files can be txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox or csv."
     )
-    expect(connected.locator("#text-problem")).to_be_in_viewport(ratio=1)
+    expect(problem).to_be_in_viewport(ratio=1)
     expect(connected.locator("#result")).to_be_hidden()
 
 
-def test_results_name_the_file(connected: Page, site) -> None:
-    open_file(connected, "letter.txt", site.marked("press-room", 120).encode())
-    expect(connected.get_by_label("Text to check")).not_to_have_value("")
-    check(connected)
-    expect(connected.locator("#source")).to_have_text("letter.txt")
-    expect(connected.locator("#history .excerpt")).to_have_text("letter.txt")
-    connected.get_by_label("Text to check").press_sequentially("x")
-    check(connected)
-    expect(connected.locator("#source")).to_have_text("letter.txt, edited")
-    check(connected, site.human(80))
-    expect(connected.locator("#source")).to_have_text("letter.txt, edited")
-    connected.get_by_role("button", name="Clear").click()
-    check(connected, site.human(80))
-    expect(connected.locator("#source")).to_be_hidden()
-
-
-def test_the_history_survives_a_reload_and_ends_with_signing_out(connected: Page, site) -> None:
+def test_the_history_survives_a_reload_and_a_service_away_and_ends_with_signing_out(connected, site):
     check(connected, site.marked("press-room", 120))
     check(connected, site.human(120))
+    connected.route("**/v1/keys", lambda route: route.abort())
+    connected.reload()
+    expect(connected.locator("#access-problem")).to_contain_text("cannot be reached")
+    connected.unroute("**/v1/keys")
     connected.reload()
     entries = connected.locator("#history button")
     expect(entries).to_have_count(2)
@@ -94,16 +95,6 @@ def test_the_history_survives_a_reload_and_ends_with_signing_out(connected: Page
     expect(connected.locator("#result")).to_be_hidden()
     assert connected.evaluate("sessionStorage.length") == 0
     assert connected.evaluate("Object.keys(localStorage)") == []
-
-
-def test_a_service_that_is_away_at_a_reload_does_not_end_the_history(connected: Page, site) -> None:
-    check(connected, site.human(120))
-    connected.route("**/v1/keys", lambda route: route.abort())
-    connected.reload()
-    expect(connected.locator("#access-problem")).to_contain_text("cannot be reached")
-    connected.unroute("**/v1/keys")
-    connected.reload()
-    expect(connected.locator("#history button")).to_have_count(1)
 
 
 def test_more_than_the_browser_keeps_costs_the_oldest(connected: Page, site) -> None:
@@ -130,26 +121,25 @@ def test_the_history_as_csv(connected: Page, site) -> None:
     assert float(rows[1]["log10_p"]) < -5
 
 
-@pytest.mark.parametrize(("button", "ending"), [("Save case", "json"), ("Save case as page", "html")])
-def test_a_saved_case_is_verified_by_a_second_person(
-    connected: Page, site, tmp_path, button: str, ending: str
-) -> None:
+def test_a_saved_case_is_verified_by_a_second_person(connected: Page, site, tmp_path):
     text = passages(site)
     check(connected, text, "Mixed", "1e-3")
-    with connected.expect_download() as download:
-        connected.get_by_role("button", name=button, exact=True).click()
-    assert download.value.suggested_filename.endswith(ending)
-    case, checked = tmp_path / f"case.{ending}", tmp_path / "text.txt"
-    download.value.save_as(case)
+    checked = tmp_path / "text.txt"
     checked.write_text(text)
-    command = ["case", "verify", str(case), "--url", site.url, "--text", str(checked), "--json"]
-    result = invoke(command)
-    assert result.exit_code == 0, result.output
-    document = json.loads(result.stdout.splitlines()[-1])["case"]  # the service's log stands before it
-    assert len(document["result"]["segments"]) == 2
-    assert site.tokens["full"] not in case.read_text()
-    case.write_text(case.read_text().replace("help-desk", "help-desc"))
-    assert invoke(command).exit_code == 1
+    for button, ending in (("Save case", "json"), ("Save case as page", "html")):
+        with connected.expect_download() as download:
+            connected.get_by_role("button", name=button, exact=True).click()
+        assert download.value.suggested_filename.endswith(ending)
+        case = tmp_path / f"case.{ending}"
+        download.value.save_as(case)
+        verify = ["case", "verify", str(case), "--url", site.url, "--text", str(checked), "--json"]
+        result = invoke(verify)
+        assert result.exit_code == 0, result.output
+        document = json.loads(result.stdout.splitlines()[-1])["case"]  # the service's log stands before it
+        assert len(document["result"]["segments"]) == 2
+        assert site.tokens["full"] not in case.read_text()
+        case.write_text(case.read_text().replace("help-desk", "help-desc"))
+        assert invoke(verify).exit_code == 1
 
 
 def test_a_text_can_be_handed_over_behind_the_address(page: Page, site) -> None:

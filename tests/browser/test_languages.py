@@ -1,6 +1,5 @@
 """The console in each language: what it says, what the service answers, and that nobody is shut out."""
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.test_accessibility import faultless
@@ -19,31 +18,32 @@ BEYOND = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
 """What makes the page wider than its window."""
 
 
-@pytest.mark.parametrize("language", ANSWERS)
-def test_console_and_answer_are_in_the_language_that_was_chosen(page: Page, site, language: str) -> None:
-    headline, made_with, rate = ANSWERS[language]
+def test_console_and_answer_are_in_the_language_that_was_chosen(page: Page, site) -> None:
     text = f"{site.human(300)} {site.marked('press-room', 240)}"
     page.locator("#text").fill(text)
-    page.get_by_role("combobox", name="Language").select_option(language)
-    expect(page.locator("html")).to_have_attribute("lang", language)
-    expect(page.locator("#text")).to_have_value(text)
-    page.locator("#token").fill(site.tokens["full"])
-    page.keyboard.press("Enter")
-    expect(page.locator("#sign-out")).to_be_visible()
-    page.locator("#check").click()
-    expect(page.locator("#headline")).to_contain_text(headline)
-    expect(page.locator("#headline")).to_have_attribute("lang", language)
-    expect(page.locator("#explanation")).to_contain_text(made_with)
-    expect(page.locator("#facts")).to_contain_text(rate)
-    page.locator("#numbers").evaluate("(numbers) => { numbers.open = true; }")
-    faultless(page, language)
-    page.set_viewport_size({"width": 360, "height": 740})
-    assert page.evaluate(BEYOND) == []
-    page.locator("#language").select_option("en")
-    expect(page.locator("#check-label")).to_have_text("Check the text")
-    expect(page.locator("#facts")).to_contain_text("1 in 100,000 texts")
-    expect(page.locator("#headline")).to_have_attribute("lang", language)  # as the service wrote it
-    expect(page.locator("#text")).to_have_value(text)
+    for language, (headline, made_with, rate) in ANSWERS.items():
+        page.set_viewport_size({"width": 1280, "height": 900})
+        page.locator("#language").select_option(language)
+        expect(page.locator("html")).to_have_attribute("lang", language)
+        expect(page.locator("#text")).to_have_value(text)
+        if page.locator("#token").is_visible():
+            page.locator("#token").fill(site.tokens["full"])
+            page.keyboard.press("Enter")
+            expect(page.locator("#sign-out")).to_be_visible()
+        page.locator("#check").click()
+        expect(page.locator("#headline")).to_contain_text(headline)
+        expect(page.locator("#headline")).to_have_attribute("lang", language)
+        expect(page.locator("#explanation")).to_contain_text(made_with)
+        expect(page.locator("#facts")).to_contain_text(rate)
+        page.locator("#numbers").evaluate("(numbers) => { numbers.open = true; }")
+        faultless(page, language)
+        page.set_viewport_size({"width": 360, "height": 740})
+        assert page.evaluate(BEYOND) == []
+        page.locator("#language").select_option("en")
+        expect(page.locator("#check-label")).to_have_text("Check the text")
+        expect(page.locator("#facts")).to_contain_text("1 in 100,000 texts")
+        expect(page.locator("#headline")).to_have_attribute("lang", language)  # as the service wrote it
+        expect(page.locator("#text")).to_have_value(text)
 
 
 def test_the_language_is_the_browser_s_until_another_is_chosen(chromium: Browser, site) -> None:

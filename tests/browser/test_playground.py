@@ -30,33 +30,34 @@ SAMPLING = {"temperature": 0.7, "top_p": 0.9, "top_k": 50, "min_p": 0, "repetiti
 PIECES = [(" The", False), (" light <b>", True), (" turns", True), (" & shines", True)]
 
 
-@pytest.fixture(params=[True, False], ids=["chat", "completion"])
+@pytest.fixture
 def playground(page: Page, site, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """The page over a model that chats, and over one that continues."""
+    """The page over a model that chats, or over one that continues: the parameter."""
+    chat = getattr(request, "param", True)
     asked: list[dict[str, object]] = []
 
     def answer(route: Route) -> None:
         asked.append(route.request.post_data_json)
-        body = events(PIECES, chat=request.param)
+        body = events(PIECES, chat=chat)
         route.fulfill(body=body, headers={"Content-Type": "text/event-stream"})
 
     def models(route: Route) -> None:
         if route.request.headers["authorization"] != "Bearer good":
             route.fulfill(status=401, json={"error": {"message": "The access token is not valid."}})
         else:
-            own = {"id": "tiny", "chat": request.param, "sampling": SAMPLING}
+            own = {"id": "tiny", "chat": chat, "sampling": SAMPLING}
             route.fulfill(
                 json={"data": [own, own | {"id": "plain", "sampling": {"temperature": 1, "top_k": 0}}]}
             )
 
     page.route("**/v1/models", models)
-    page.route("**/v1/chat/completions" if request.param else "**/v1/completions", answer)
+    page.route("**/v1/chat/completions" if chat else "**/v1/completions", answer)
     page.goto(f"{site.url}/playground")
     yield page
     for body in asked:
         assert body["watermark"] == {"show_blocks": True}
         assert not SAMPLING.keys() & body.keys()
-        assert ("messages" if request.param else "prompt") in body
+        assert ("messages" if chat else "prompt") in body
 
 
 def connect(page: Page, token: str = "good") -> None:
@@ -64,13 +65,22 @@ def connect(page: Page, token: str = "good") -> None:
     page.get_by_role("button", name="Connect").click()
 
 
-def test_an_answer_is_drawn_with_its_marked_blocks(playground: Page, site) -> None:
+@pytest.mark.parametrize("playground", [True, False], ids=["chat", "completion"], indirect=True)
+def test_an_answer_is_drawn_taken_to_the_console_and_forgotten(playground: Page) -> None:
     connect(playground)
     playground.get_by_role("button", name="Write").click()
     expect(playground.locator("#count")).to_have_text("3 of 4 blocks carry the mark")
     expect(playground.locator("#answer")).to_have_text("The light <b> turns & shines")
     expect(playground.locator("#answer mark")).to_have_text([" light <b>", " turns", " & shines"])
     expect(playground.locator("#outcome")).to_contain_text("would not find this text")
+    link = playground.get_by_role("link", name="Check it in the console")
+    assert urlsplit(link.get_attribute("href")).fragment
+    with playground.context.expect_page() as opened:
+        link.click()
+    expect(opened.value.get_by_label("Text to check")).to_have_value(" The light <b> turns & shines")
+    playground.get_by_role("button", name="Sign out").click()
+    expect(playground.locator("#answer")).to_be_empty()
+    assert playground.evaluate("sessionStorage.length") == 0
 
 
 def test_the_sampling_of_the_chosen_model_is_shown(playground: Page) -> None:
@@ -83,43 +93,19 @@ def test_the_sampling_of_the_chosen_model_is_shown(playground: Page) -> None:
     expect(shown).to_be_empty()
 
 
-def test_one_click_takes_the_text_to_the_console(playground: Page, site) -> None:
-    connect(playground)
+def test_what_is_missing_or_refused_is_said_and_focus_goes_where_the_next_step_is(playground: Page) -> None:
+    token, problem = playground.get_by_label("Access token"), playground.locator("#problem")
+    expect(token).to_be_focused()
     playground.get_by_role("button", name="Write").click()
-    link = playground.get_by_role("link", name="Check it in the console")
-    assert urlsplit(link.get_attribute("href")).fragment
-    with playground.context.expect_page() as opened:
-        link.click()
-    expect(opened.value.get_by_label("Text to check")).to_have_value(" The light <b> turns & shines")
-
-
-def test_focus_goes_where_the_next_step_is(playground: Page) -> None:
-    expect(playground.get_by_label("Access token")).to_be_focused()
-    playground.keyboard.type("bad")
+    expect(problem).to_have_text("Enter an access token first.")
+    token.fill("bad")
     playground.keyboard.press("Enter")
-    expect(playground.locator("#problem")).to_have_text("The access token is not valid.")
-    expect(playground.get_by_label("Access token")).to_be_focused()
+    expect(problem).to_have_text("The access token is not valid.")
+    expect(token).to_be_focused()
     connect(playground)
     expect(playground.get_by_label("Prompt")).to_be_focused()
     playground.reload()
     expect(playground.get_by_label("Prompt")).to_be_focused()
-
-
-def test_what_is_missing_or_refused_is_said(playground: Page) -> None:
-    playground.get_by_role("button", name="Write").click()
-    expect(playground.locator("#problem")).to_have_text("Enter an access token first.")
-    connect(playground, "bad")
-    expect(playground.locator("#problem")).to_have_text("The access token is not valid.")
-    connect(playground)
     playground.get_by_label("Prompt").fill(" ")
     playground.get_by_role("button", name="Write").click()
-    expect(playground.locator("#problem")).to_have_text("Write a prompt first.")
-
-
-def test_signing_out_forgets_text_and_token(playground: Page) -> None:
-    connect(playground)
-    playground.get_by_role("button", name="Write").click()
-    expect(playground.locator("#count")).to_contain_text("carry the mark")
-    playground.get_by_role("button", name="Sign out").click()
-    expect(playground.locator("#answer")).to_be_empty()
-    assert playground.evaluate("sessionStorage.length") == 0
+    expect(problem).to_have_text("Write a prompt first.")

@@ -73,7 +73,6 @@ def place(pytestconfig: pytest.Config) -> Iterator[Place]:
 
     thread = Thread(target=asyncio.run, args=[serve()])
     with subprocess.Popen(command, cwd=modules, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
         assert running.stdout.readline().strip() == "ready"
         thread.start()
         while not server.started:

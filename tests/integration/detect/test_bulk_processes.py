@@ -10,9 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.bulk.run import Workers
+from ttmark.services.cli.main import app
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
@@ -76,9 +78,7 @@ def finish(process: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(
-    source: Path, environment: dict[str, str], kills: int
-) -> None:
+def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(source, environment, kills):
     whole, out = source.with_name("whole.jsonl"), source.with_name("out.jsonl")
     partial = source.with_name("out.jsonl.partial")
     finish(start(source, whole, environment))
@@ -102,9 +102,7 @@ def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(
     assert len(whole.read_text().splitlines()) == ROWS
 
 
-def test_a_row_that_kills_its_process_costs_no_other_row_its_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_kills_its_process_costs_no_other_row_its_result(tmp_path, monkeypatch):
     (tmp_path / "fragile_examiner.py").write_text(POISON)
     monkeypatch.syspath_prepend(str(tmp_path))
     from fragile_examiner import make
@@ -120,7 +118,7 @@ def test_a_row_that_kills_its_process_costs_no_other_row_its_result(
 
 
 def test_an_option_out_of_range_is_one_clear_line(source: Path, environment: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "ttmark.services", "detect", "--bulk", str(source), "--out", "x.jsonl"]
-    done = subprocess.run([*command, "--fpr", "7"], env=environment, capture_output=True, text=True)
-    assert done.returncode == 1
+    command = ["detect", "--bulk", str(source), "--out", "x.jsonl", "--fpr", "7"]
+    done = CliRunner().invoke(app, command, env=environment)
+    assert done.exit_code == 1
     assert done.stderr.strip() == "ttmark: fpr: Input should be less than or equal to 0.1"

@@ -77,9 +77,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ask]]:
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("way", SCOPES)
 @pytest.mark.parametrize(("count", "length"), SENT)
-def test_every_mail_is_answered(
-    ways: dict[str, Ask], way: str, count: int, length: int, record_result: Any
-) -> None:
+def test_every_mail_is_answered(ways, way, count, length, record_result):
     said = ways[way](mails(count, length))
     print(f"{count} mails of {length} words, {way}: {dict(said)}")
     record_result(

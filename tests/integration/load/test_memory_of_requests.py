@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import random
-from typing import Any
 
 import psutil
 import pytest
@@ -46,9 +45,7 @@ def few_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["demo", "smollm2"])
-async def test_memory_is_flat_over_ten_thousand_requests(
-    name: str, request: pytest.FixtureRequest, record_result: Any
-) -> None:
+async def test_memory_is_flat_over_ten_thousand_requests(name, request, record_result):
     folder = DEMO_MODEL_PATH if name == "demo" else request.getfixturevalue("smollm2_folder")
     settings = EngineSettings(dtype="auto", max_sequences=AT_ONCE, kv_tokens=8192, reproducible=False)
     engine = Engine.load(str(folder), settings)

@@ -136,9 +136,7 @@ async def test_an_overloaded_service_refuses_and_goes_on(start: Any, tiny_setup:
 
 
 @pytest.mark.slow
-async def test_a_minute_of_tenfold_load_costs_no_goodput_and_no_memory(
-    start: Any, demo_setup: Any, record_result: Any
-) -> None:
+async def test_a_minute_of_tenfold_load_costs_no_goodput_and_no_memory(start, demo_setup, record_result):
     peak, seen = await run_overload(start, demo_setup, seconds=60, peak_seconds=20, max_tokens=120)
     rejections = sorted(seen.rejections)
     p99 = rejections[int(0.99 * len(rejections))]

@@ -97,9 +97,7 @@ def test_the_caches_of_several_models_share_what_one_would_have(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("value", "reproducible"), [(None, False), ("true", True)])
-def test_equal_texts_under_load_are_made_on_demand(
-    monkeypatch: pytest.MonkeyPatch, value: str | None, reproducible: bool
-) -> None:
+def test_equal_texts_under_load_are_made_on_demand(monkeypatch, value, reproducible):
     from ttmark.services.served_models import _embedded_settings
 
     if value is not None:
@@ -121,9 +119,7 @@ def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
         Models.load(settings, EngineMetrics(CollectorRegistry()))
 
 
-def test_a_folder_with_a_comma_in_its_name_is_one_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_with_a_comma_in_its_name_is_one_model(tmp_path, monkeypatch):
     folder = tmp_path / "a,b"
     folder.mkdir()
     monkeypatch.setenv("TTMARK_MODEL", str(folder))

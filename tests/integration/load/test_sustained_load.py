@@ -17,9 +17,7 @@ MOST_GROWTH = 1.05
 
 
 @pytest.mark.slow
-async def test_a_minute_of_64_streams_has_no_error_and_flat_memory(
-    start: Any, demo_setup: Any, record_result: Any
-) -> None:
+async def test_a_minute_of_64_streams_has_no_error_and_flat_memory(start, demo_setup, record_result):
     service = start(
         demo_setup, max_concurrency=STREAMS, requests_per_minute=0, tokens_per_minute=0, log_level="WARNING"
     )

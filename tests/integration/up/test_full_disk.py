@@ -80,9 +80,7 @@ def in_order(outcome: Outcome, *, kill: bool) -> bool:
 
 
 @both
-def test_after_a_first_start_that_failed_anywhere_the_next_one_works(
-    disk: FullDisk, under: Path, *, kill: bool, step: int
-) -> None:
+def test_after_a_first_start_that_failed_anywhere_the_next_one_works(disk, under, *, kill, step):
     folder = new_folder(under / "first")
     whole = disk.run("start", folder=folder)
     assert (whole.code, whole.said) == (0, "")
@@ -106,9 +104,7 @@ def test_after_a_first_start_that_failed_anywhere_the_next_one_works(
     "work",
     [name if name == "create a token" else pytest.param(name, marks=pytest.mark.slow) for name in WORK],
 )
-def test_a_command_on_keys_that_fails_anywhere_is_done_or_not_begun(
-    disk: FullDisk, under: Path, work: str, *, kill: bool, step: int
-) -> None:
+def test_a_command_on_keys_that_fails_anywhere_is_done_or_not_begun(disk, under, work, *, kill, step):
     folder, command = begun(disk, under, work)
     before = shown(disk, folder)
     whole = disk.run("command", *command, folder=copied(folder, "whole"))

@@ -24,7 +24,6 @@ from ttmark.services.cli.main import app
 from ttmark.services.cli.up import stop_on_signals
 from ttmark.services.local.processes import GIVEN, LocalServices
 from ttmark.services.local.provision import LocalSetup
-from ttmark.services.model_folder import resolve_model
 from ttmark.shared.tokenization import TextTokenizer
 
 VERDICTS = ["watermarked", "not_detected", "not_detected"]
@@ -129,9 +128,7 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
 
 
 @pytest.mark.parametrize(("name", "content"), [("kek", ""), ("kek", "01" * 31), ("case.pem", "")])
-def test_a_half_written_secret_of_an_earlier_release_is_named(
-    refused: Callable[..., str], tmp_path: Path, name: str, content: str
-) -> None:
+def test_a_half_written_secret_of_an_earlier_release_is_named(refused, tmp_path, name, content):
     (tmp_path / ".ttmark").mkdir()
     (tmp_path / ".ttmark" / name).write_text(content)
     assert re.search(rf"^ttmark: \.ttmark/{name}: .*; remove it", refused())
@@ -162,9 +159,7 @@ def test_any_causal_model_saved_in_a_folder_works(run_up, tmp_path: Path, config
         (["--store-url", "ftp://x"], 2, "^ttmark: Invalid value for '--store-url': the key store is a URL"),
     ],
 )
-def test_what_cannot_work_ends_with_one_clear_line(
-    refused: Callable[..., str], arguments: list[str], code: int, message: str
-) -> None:
+def test_what_cannot_work_ends_with_one_clear_line(refused, arguments, code, message):
     assert re.search(message, refused(*arguments, code=code))  # the last --model counts
 
 
@@ -173,20 +168,11 @@ def test_both_services_are_given_what_is_not_read_before(tmp_path: Path) -> None
     assert LocalServices(setup, 1, 2).variables().keys() == GIVEN
 
 
-def test_a_folder_without_a_part_of_a_model_ends_with_one_clear_line(
-    refused: Callable[..., str], tmp_path: Path
-) -> None:
+def test_a_busy_port_and_a_folder_without_a_part_of_a_model_end_with_one_clear_line(refused, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        line = refused(gen_port=taken.getsockname()[1])
+    assert re.search(r"^ttmark: cannot listen on 127\.0\.0\.1:\d+", line)
     (tmp_path / "model").mkdir()
     assert re.search(r"^ttmark: model .*no tokenizer\.json", refused(model=tmp_path / "model"))
     shutil.copy(DEMO_MODEL_PATH / "tokenizer.json", tmp_path / "model")
     assert re.search(r"^ttmark: model .*no config\.json", refused(model=tmp_path / "model"))
-
-
-def test_a_busy_port_ends_with_one_clear_line(refused: Callable[..., str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        line = refused(gen_port=taken.getsockname()[1])
-    assert re.search(r"^ttmark: cannot listen on 127\.0\.0\.1:\d+", line)
-
-
-def test_the_demo_model_resolves_to_its_folder() -> None:
-    assert resolve_model("demo") == DEMO_MODEL_PATH

@@ -32,7 +32,7 @@ def shortened(commands: str) -> str:
 
 def test_an_answer_is_found_again(prepared) -> None:
     # The answer is printed as it came.
-    up = prepared(model=None, **NO_INDEX, COLUMNS="20000", TTMARK_DTYPE="auto")
+    up = prepared(model=None, **NO_INDEX, COLUMNS="20000")
     up.wait_for("Press Ctrl-C")
     text = up.text()
     assert "model smollm2" in text
@@ -51,7 +51,7 @@ def test_an_answer_is_found_again(prepared) -> None:
 
 @pytest.mark.slow  # those of the demo model are typed in test_up.py
 def test_every_printed_command_works(prepared) -> None:
-    up = prepared(model=None, **NO_INDEX)
+    up = prepared(model=None, **NO_INDEX, TTMARK_DTYPE="auto")
     up.wait_for("Press Ctrl-C")
     commands = up.commands()
     assert up.type(shortened(commands["Chat"])).endswith("data: [DONE]\n\n")
@@ -62,9 +62,7 @@ def test_every_printed_command_works(prepared) -> None:
     assert up.interrupt() == 0
 
 
-def test_a_damaged_folder_is_made_again_also_after_ctrl_c(
-    run_up, smollm2_folder: Path, smollm2_wheel: Path
-) -> None:
+def test_a_damaged_folder_is_made_again_also_after_ctrl_c(run_up, smollm2_folder, smollm2_wheel):
     folder, downloads = run_up.state / "models/smollm2", run_up.state / "downloads"
     shutil.copytree(smollm2_folder, folder)
     (folder / "config.json").write_text("{}")
@@ -83,9 +81,7 @@ def test_a_damaged_folder_is_made_again_also_after_ctrl_c(
     assert [path.name for path in downloads.iterdir()] == ["smollm2.lock"]
 
 
-def test_where_the_wheel_cannot_be_had_one_line_says_so_and_demo_is_served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_the_wheel_cannot_be_had_one_line_says_so_and_demo_is_served(tmp_path, monkeypatch):
     for name, value in NO_INDEX.items():
         monkeypatch.setenv(name, value)
     printed = StringIO()

@@ -119,12 +119,23 @@ class Service:
         kind = CombinedResult if mode == "combined" else DetectionResult
         return [kind.model_validate(result) for result in response.json()["results"]]
 
+    async def one(self, mode: str, text: str, token: str = "full", **fields: Any) -> Any:
+        """The result of one text."""
+        (result,) = await self.results(mode, {"inputs": [{"text": text}], **fields}, token)
+        return result
+
     def marked(self, key_id: str, tokens: int = 200, *, number: int = 0, **how: Any) -> str:
         """Made with that number of the key's pool; `how` as in `watermarked_text`."""
         key = self.keys[key_id]
-        assert key.primary is not None
         prf_key = key.primary.prf_keys[number]
-        return watermarked_text(self.tokenizer, key.profile.watermark(), prf_key, tokens, **how)
+        asked = (prf_key, tokens, *sorted(how.items()))
+        if asked not in _MARKED:
+            _MARKED[asked] = watermarked_text(self.tokenizer, key.profile.watermark(), prf_key, tokens, **how)
+        return _MARKED[asked]
+
+
+_MARKED: dict[tuple[Any, ...], str] = {}
+"""Texts that tests of this process have asked for, each of which takes as long as ten questions about it."""
 
 
 def preset(tokenizer: TextTokenizer, purpose: Purpose) -> Profile:

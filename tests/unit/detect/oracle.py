@@ -23,49 +23,20 @@ RULE = AnswerRule(limit=12, window_seconds=86_400.0, findings=0.1)  # the settin
 FINEST, COARSEST = 1e-5, 1e-2
 KEY = "a-one"
 GROUPS = (
-    "big large great huge vast",
-    "small little tiny slight minor",
-    "quick fast rapid swift brisk",
-    "begin start open launch enter",
-    "end finish close cease stop",
-    "show display present reveal expose",
-    "make build create form craft",
-    "help aid assist support serve",
-    "use apply employ utilize exploit",
-    "find locate discover detect spot",
-    "say state declare claim assert",
-    "think believe consider suppose reckon",
-    "good fine decent sound solid",
-    "bad poor awful lousy grim",
-    "often frequently regularly commonly usually",
-    "road street path lane route",
-    "house home dwelling residence lodge",
-    "child kid youngster infant minor",
-    "answer reply response retort reaction",
-    "change alter modify vary adjust",
-    "choose pick select elect prefer",
-    "keep hold retain preserve maintain",
-    "clear plain obvious evident lucid",
-    "hard difficult tough tricky demanding",
+    "big large great huge vast, small little tiny slight minor, quick fast rapid swift brisk, "
+    "begin start open launch enter, end finish close cease stop, show display present reveal expose, "
+    "make build create form craft, help aid assist support serve, use apply employ utilize exploit, "
+    "find locate discover detect spot, say state declare claim assert, "
+    "think believe consider suppose reckon, good fine decent sound solid, bad poor awful lousy grim, "
+    "often frequently regularly commonly usually, road street path lane route, "
+    "house home dwelling residence lodge, child kid youngster infant minor, "
+    "answer reply response retort reaction, change alter modify vary adjust, "
+    "choose pick select elect prefer, keep hold retain preserve maintain, "
+    "clear plain obvious evident lucid, hard difficult tough tricky demanding"
 )
-SYNONYMS = {word: group.split() for group in GROUPS for word in group.split()}
+SYNONYMS = {word: group.split() for group in GROUPS.split(", ") for word in group.split()}
 WORDS = sorted(SYNONYMS)
-FIXED = [
-    "the",
-    "of",
-    "in",
-    "Miller",
-    "and",
-    "Berlin",
-    "to",
-    "1987",
-    "which",
-    "not",
-    "Anna",
-    "three",
-    "river",
-    "on",
-]
+FIXED = "the of in Miller and Berlin to 1987 which not Anna three river on"
 
 
 @dataclass
@@ -133,7 +104,7 @@ async def log10_p(service: Any, words: Sequence[str], mode: str = "direct") -> f
 def draft(seed: int, words: int = 80) -> list[str]:
     """A text in which every other word has synonyms; the others are names and words that have to stay."""
     chance = random.Random(seed)
-    return [chance.choice(WORDS if place % 2 else FIXED) for place in range(words)]
+    return [chance.choice(WORDS if place % 2 else FIXED.split()) for place in range(words)]
 
 
 def replaceable(words: Sequence[str]) -> list[int]:
@@ -144,8 +115,11 @@ def replaceable(words: Sequence[str]) -> list[int]:
 async def marked(service: Any, seed: int, words: int = 80) -> list[str]:
     """A text of the key's: of each word's synonyms the one with the largest likelihood ratio.
 
-    A word decides over the few blocks that hold it or follow it: it is chosen within its neighbours.
+    A word decides over the few blocks that hold it or follow it: it is chosen within its neighbours. A text
+    is made once for all tests of a process.
     """
+    if (seed, words) in _MARKED:
+        return list(_MARKED[seed, words])
     text = draft(seed, words)
     for place in replaceable(text):
         before, after = text[max(0, place - 4) : place], text[place + 1 : place + 5]
@@ -153,7 +127,11 @@ async def marked(service: Any, seed: int, words: int = 80) -> list[str]:
         results = await service.results("combined", {"inputs": inputs, "keys": [KEY]})
         ratios = zip(results, SYNONYMS[text[place]], strict=True)
         text[place] = max(ratios, key=lambda pair: float(pair[0].log10_e))[1]
+    _MARKED[seed, words] = list(text)
     return text
+
+
+_MARKED: dict[tuple[int, int], list[str]] = {}
 
 
 def substituted(words: list[str], places: Sequence[int], chance: random.Random) -> list[str]:

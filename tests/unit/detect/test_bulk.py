@@ -111,9 +111,7 @@ def test_every_row_gets_one_row_whatever_it_holds(source: Path, examiner: Examin
     assert rows[10:20] == [{**row, "row": row["row"] + 10} for row in rows[:10]]
 
 
-def test_a_run_that_is_killed_twenty_times_ends_like_one_that_was_not(
-    source: Path, examiner: Examiner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_killed_twenty_times_ends_like_one_that_was_not(source, examiner, monkeypatch):
     monkeypatch.setattr("ttmark.detect_service.bulk.run.ROWS_IN_A_CHUNK", 2)
     run(job(source, "whole.jsonl"), examiner)
     whole = source.with_name("whole.jsonl").read_bytes()
@@ -154,9 +152,7 @@ def test_parquet_gives_what_jsonl_gives(source: Path, examiner: Examiner, servic
     assert [row.number for row in open_source(path).rows(3)] == [3]
 
 
-def test_csv_is_read_and_written_and_gives_what_jsonl_gives(
-    source: Path, examiner: Examiner, service
-) -> None:
+def test_csv_is_read_and_written_and_gives_what_jsonl_gives(source, examiner, service):
     marked = service.marked("a-two")
     path = source.with_name("in.csv")
     with path.open("w", encoding="utf-8-sig", newline="") as file:
@@ -190,9 +186,7 @@ def test_csv_is_read_and_written_and_gives_what_jsonl_gives(
         assert row == {name: "" if value is None else str(value) for name, value in same.items()}
 
 
-def test_no_cell_of_a_csv_file_is_a_formula_and_numbers_stay_numbers(
-    source: Path, examiner: Examiner, service
-) -> None:
+def test_no_cell_of_a_csv_file_is_a_formula_and_numbers_stay_numbers(source, examiner, service):
     names = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "a=1", "1", '=HYPERLINK("http://x")']
     rows = [{"id": name, "text": service.marked("a-two")} for name in names]
     source.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
@@ -218,9 +212,7 @@ def test_an_output_of_no_kind_that_is_written_is_refused(source: Path, examiner:
         ({"token_ids": [1]}, DetectionOptions(keys=("a-one",)), "no such key"),
     ],
 )
-def test_a_run_whose_keys_cannot_read_its_rows_fails_at_its_start(
-    service, source: Path, row: dict, options: DetectionOptions, reason: str | None
-) -> None:
+def test_a_run_whose_keys_cannot_read_its_rows_fails_at_its_start(service, source, row, options, reason):
     source.write_text("not json\n" + json.dumps(row) + "\n")
     if reason is None:
         check_keys(source, options, "c", service.backend)

@@ -1,22 +1,15 @@
 """Messages of a conversation as one question to `POST /v1/detect`."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.unit.detect.conftest import byte_tokenizer
 from tests.unit.detect.oracle import KEY, RULE, oracle
-from ttmark.detect_service.backend import TokenizerSet
-from ttmark.detect_service.conversation_evidence import Message, grown_evidence
 from ttmark.detect_service.detection import Detection
-from ttmark.detect_service.document_reader import DocumentReader
-from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading
-from ttmark.shared.keys.records import KeyState, UnlockedVersion
 from ttmark.shared.schemas.detection import CombinedRequest, CombinedResult, Document
 
 HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. "
@@ -40,38 +33,31 @@ def messages(service: Any, numbers: list[int], tokens: int, choices: int = 64) -
     ]
 
 
-async def test_short_answers_with_several_keys_of_a_pool_are_found_together_and_none_alone(
-    service: Any,
-) -> None:
+async def test_short_answers_with_several_keys_of_a_pool_are_found_together_and_none_alone(service):
     texts = messages(service, [3, 9, 0, 15, 3], 50, choices=4)
     body = {"inputs": [{"text": text} for text in texts], "fpr": 1e-7}
     alone = await service.results("combined", body, "pool")
     assert "watermarked" not in {one.verdict for one in alone}
     found = await asked(service, texts, fpr=1e-7)
     assert (found.id, found.verdict) == ("conversation", "watermarked")
-    assert found.messages is not None
     assert [one.id for one in found.messages] == ["0", "1", "2", "3", "4"]
     speaking = {index: one.key.pool_key for index, one in enumerate(found.messages) if one.key is not None}
     assert len(speaking) >= 3
     assert all(number == [3, 9, 0, 15, 3][index] for index, number in speaking.items())
-    assert found.key is not None
     assert (found.key.key_id, found.key.pool_key) == ("d-pool", None)
     assert found.log10_e == pytest.approx(found.messages[-1].log10_e)
     assert found.log10_p == pytest.approx(-max(one.log10_e or 0.0 for one in found.messages))
     assert found.hypotheses == 16
-    assert found.message is not None
     assert "Taken together" in found.message.explanation
 
 
 async def test_one_may_stop_at_any_message_and_what_follows_takes_nothing_back(service: Any) -> None:
     texts = [*messages(service, [3, 9, 0, 15, 3], 30), HUMAN, HUMAN[::-1], "fine, thank you for the help"]
     whole = await asked(service, texts)
-    assert whole.messages is not None
     grown = [one.log10_e for one in whole.messages]
     assert grown[-1] < max(grown)  # people's words speak against it
     for count in (1, 3, 5, len(texts)):
         part = await asked(service, texts[:count])
-        assert part.messages is not None
         assert [one.log10_e for one in part.messages] == pytest.approx(grown[:count])
         assert part.log10_p == pytest.approx(-max(0.0, *grown[:count]))
     assert whole.verdict == "watermarked"
@@ -80,7 +66,6 @@ async def test_one_may_stop_at_any_message_and_what_follows_takes_nothing_back(s
 async def test_what_is_said_again_counts_once(service: Any) -> None:
     (text,) = messages(service, [3], 20)
     once, again = await asked(service, [text]), await asked(service, [text, f"{text}", text])
-    assert again.messages is not None
     assert [one.log10_e for one in again.messages] == pytest.approx([once.log10_e] * 3, abs=0.1)
 
 
@@ -89,9 +74,7 @@ async def test_without_evidence_there_is_a_verdict_of_the_whole_and_nothing_else
     result = await asked(service, texts, "verdict")
     assert result.verdict == "watermarked"
     assert (result.log10_p, result.log10_e, result.key, result.reader, result.weak) == (None,) * 5
-    assert result.messages is not None
     assert {(one.log10_e, one.key, one.error) for one in result.messages} == {(None, None, None)}
-    assert result.message is not None
     assert "a-one" not in result.message.model_dump_json()
 
 
@@ -99,7 +82,6 @@ async def test_a_message_that_is_left_out_leaves_no_verdict_or_a_finding(service
     over = "ab " * 5_000
     missing = await asked(service, [HUMAN, over, HUMAN[::-1]], "full")
     assert missing.verdict == "not_examined"
-    assert missing.messages is not None
     assert [one.error is None for one in missing.messages] == [True, False, True]
     texts = [service.marked("a-one", tokens=60, seed=seed) for seed in range(2)]
     found = await asked(service, [texts[0], over, texts[1]], "full")
@@ -109,18 +91,6 @@ async def test_a_message_that_is_left_out_leaves_no_verdict_or_a_finding(service
 async def test_few_words_are_too_short_to_tell(service: Any) -> None:
     assert (await asked(service, ["yes", "no", "fine"], "full")).verdict == "too_short"
     assert (await asked(service, ["a"] * 256, "pool")).verdict == "too_short"
-
-
-@pytest.mark.parametrize("more", [{"evidence": "blocks"}, {"case": True}])
-async def test_a_conversation_has_no_case_and_no_blocks(service: Any, more: dict[str, Any]) -> None:
-    response = await service.post("/v1/detect", {"inputs": [{"text": "a"}], "conversation": True, **more})
-    assert response.status_code == 422
-
-
-@pytest.mark.parametrize("mode", ["direct", "aligned", "localized"])
-async def test_the_papers_detectors_take_no_conversation(service: Any, mode: str) -> None:
-    body = {"inputs": [{"text": "a"}], "conversation": True}
-    assert (await service.post(f"/v1/detect/{mode}", body)).status_code == 422
 
 
 async def test_a_message_is_spent_however_often_it_comes_in_another_conversation(service: Any) -> None:
@@ -179,46 +149,7 @@ async def test_a_conversation_is_read_where_that_may_change_the_verdict(service:
     read, unread = read_by(service, weak, readings=True)
     assert unread == weak
     assert down.reader == "down"
-    assert down.log10_e is not None
-    assert read.log10_e is not None
     assert read.log10_e > down.log10_e + 0.5
     always, unread = read_by(service, [HUMAN], readings=True, reader="always")
     assert (always.reader, unread) == ("read", [HUMAN])
     assert read_by(service, weak, readings=True, reader="never")[0].reader == "none"
-
-
-def test_without_the_mark_the_evidence_ever_exceeds_x_with_a_chance_of_one_in_x(service: Any) -> None:
-    """One message over and over, with tricks and without, half of the time read by a model that is wrong."""
-    rng = np.random.default_rng(11)
-    tokenizers, normalizer = TokenizerSet([byte_tokenizer()]), TextNormalizer()
-    pool = service.keys["d-pool"]
-    profile = pool.profile.model_copy(update={"pool": 2})
-    words = ["ab", "cd ", "ab\u200b", "\u0430b", "x"]
-    highest = []
-    for _ in range(300):
-        said_once = rng.choice(words, 16)
-        texts = ["".join(said_once if place % 2 else said_once[::-1]) for place in range(12)]
-        both = [
-            DocumentReader.readings(Document(text=text), tokenizers, normalizer, normalize=True)
-            for text in texts
-        ]
-        said = {
-            reader.text: ByteReading(np.arange(1, size + 1), -rng.exponential(2.0, size))
-            for readers in both
-            for reader in readers
-            for size in [len(reader.text.encode())]
-        }
-        keys = [
-            replace(
-                pool,
-                profile=profile,
-                versions=(UnlockedVersion(1, KeyState.PRIMARY, rng.bytes(16), rng.bytes(16)),),
-            )
-            for _ in range(2)
-        ]
-        conversation = [Message(readers) for readers in both]
-        first = grown_evidence(conversation, keys, {})
-        found = first.with_reading(grown_evidence(conversation, keys, said) if rng.random() < 0.5 else None)
-        highest.append(-found.log10_p)
-    for x in (2.0, 5.0, 20.0):
-        assert np.mean(np.array(highest) >= math.log10(x)) <= 1 / x + 3 * math.sqrt(1 / x / 300)

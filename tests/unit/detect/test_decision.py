@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.unit.detect.held_keys import held
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.paper_detectors import direct
 from ttmark.detect_service.verdict import (
@@ -16,8 +17,7 @@ from ttmark.detect_service.verdict import (
     decide,
     typical_tokens,
 )
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.watermark import Watermark
 
 # More than any typical length that was measured: what is possible decides.
@@ -28,23 +28,12 @@ CONTEXT = 4
 
 def key(name: str, block_size: int) -> UnlockedKey:
     """A key whose blocks have one fair bit each: N of them reach 2^-N and no less."""
-    profile = Profile.model_validate(
-        {
-            "scheme": "synthid",
-            "block_size": block_size,
-            "context_width": CONTEXT,
-            "parameters": {"depth": 1},
-            "tokenizer_fingerprint": "0" * 64,
-        }
-    )
-    version = UnlockedVersion(1, KeyState.PRIMARY, name.encode().ljust(16))
-    return UnlockedKey(key_id=name, tenant="a", profile=profile, epoch=1, versions=(version,))
+    watermark = Watermark("synthid", block_size, CONTEXT, {"depth": 1})
+    return held(watermark, [name.encode().ljust(16)], key_id=name)
 
 
 def finding(keys: list[UnlockedKey], tokens: Tokens) -> Finding:
-    found = best_finding(lambda _: tokens, KeySelection.of(keys).tries, direct("any"))
-    assert found is not None
-    return found
+    return best_finding(lambda _: tokens, KeySelection.of(keys).tries, direct("any"))
 
 
 @pytest.fixture
@@ -77,22 +66,15 @@ def test_a_second_reading_is_part_of_the_correction(tokens: Tokens) -> None:
 
 def gumbel_pairs(keys: int) -> list[UnlockedKey]:
     """Keys under which one block can reach any usual rate."""
-    profile = Profile.model_validate(
-        {"scheme": "gumbel", "block_size": 2, "context_width": 2, "tokenizer_fingerprint": "0" * 64}
-    )
-    versions = (UnlockedVersion(1, KeyState.PRIMARY, bytes(16)),)
-    return [UnlockedKey(f"key-{n}", "a", profile, 1, versions) for n in range(keys)]
+    return [held(Watermark("gumbel", 2, 2), [bytes(16)], key_id=f"key-{n}") for n in range(keys)]
 
 
 # Two phases, so 1e-3 takes p = 5e-4 of a boundary: four decades. Eight keys: five.
 @pytest.mark.parametrize(("keys", "fpr", "typical"), [(1, 1e-3, 60), (8, 1e-3, 71), (1, 1e-30, 196)])
-def test_a_text_is_too_short_where_half_of_marked_texts_are_not_found(
-    keys: int, fpr: float, typical: int
-) -> None:
+def test_a_text_is_too_short_where_half_of_marked_texts_are_not_found(keys, fpr, typical):
     tokens = np.random.default_rng(3).integers(0, 1000, size=typical)
     shorter = decide(finding(gumbel_pairs(keys), tokens[: typical // 2 * 2 - 1]), fpr)
     assert (shorter.verdict, shorter.tokens_typical) == ("too_short", typical)
-    assert shorter.tokens_needed is not None
     assert shorter.tokens_needed < typical // 3
     assert decide(finding(gumbel_pairs(keys), tokens), fpr) == Decision("not_detected", None)
 

@@ -33,8 +33,9 @@ async def export(service, tmp_path, monkeypatch):
 
 async def assert_same_answer(service, text, exports, mode, token):
     route, options = MODES[mode]
-    body = {"inputs": [{"text": text}], "keys": [one["key_id"] for one in exports], "fpr": FPR, **options}
-    (expected,) = await service.results(route, body, token)
+    expected = await service.one(
+        route, text, token, keys=[one["key_id"] for one in exports], fpr=FPR, **options
+    )
     normalized = service.backend.normalizer.normalize(text).text
     readings = [service.tokenizer.encode(one) for one in dict.fromkeys([text, normalized])]
     answer = detect(exports, readings, mode, FPR, any_phase=True)
@@ -46,23 +47,19 @@ async def assert_same_answer(service, text, exports, mode, token):
     return expected
 
 
-@pytest.mark.parametrize("mode", MODES)
-async def test_an_exported_key_finds_what_the_service_finds(service, export, mode):
-    one, two = await export("a-one"), await export("a-two")
-    assert one["profile"]["tokenizer_fingerprint"] == service.tokenizer.fingerprint
+async def test_exported_keys_and_an_exported_pool_find_what_the_service_finds(service, export):
+    keys, pool = [await export("a-one"), await export("a-two")], await export("d-pool")
+    assert keys[0]["profile"]["tokenizer_fingerprint"] == service.tokenizer.fingerprint
     marked = service.marked("a-two", 120, spaces="double")
-    found = await assert_same_answer(service, marked, [one, two], mode, "full")
-    assert (found.verdict, found.key.key_id, found.reading) == ("watermarked", "a-two", "as_sent")
     hidden = service.marked("a-one", 120).replace("a", "\N{CYRILLIC SMALL LETTER A}")
-    found = await assert_same_answer(service, hidden, [one, two], mode, "full")
-    assert (found.verdict, found.key.key_id, found.reading) == ("watermarked", "a-one", "normalized")
     plain = "Nothing is hidden here, and nobody looks for more than that."
-    assert (await assert_same_answer(service, plain, [one, two], mode, "full")).verdict == "too_short"
-
-
-@pytest.mark.parametrize("mode", ["direct", "scan"])
-async def test_an_exported_pool_finds_what_the_service_finds(service, export, mode):
-    pool = await export("d-pool")
-    text = service.marked("d-pool", 100, number=13)
-    found = await assert_same_answer(service, text, [pool], mode, "pool")
-    assert (found.verdict, found.key.pool_key) == ("watermarked", 13)
+    pooled = service.marked("d-pool", 100, number=13)
+    for mode in MODES:
+        found = await assert_same_answer(service, marked, keys, mode, "full")
+        assert (found.verdict, found.key.key_id, found.reading) == ("watermarked", "a-two", "as_sent")
+        found = await assert_same_answer(service, hidden, keys, mode, "full")
+        assert (found.verdict, found.key.key_id, found.reading) == ("watermarked", "a-one", "normalized")
+        assert (await assert_same_answer(service, plain, keys, mode, "full")).verdict == "too_short"
+        if mode != "aligned":
+            found = await assert_same_answer(service, pooled, [pool], mode, "pool")
+            assert (found.verdict, found.key.pool_key) == ("watermarked", 13)

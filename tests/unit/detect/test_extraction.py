@@ -146,9 +146,7 @@ async def test_a_file_that_cannot_be_read_is_a_problem(service) -> None:
         assert reason in response.json()["detail"]
 
 
-async def test_content_that_is_not_base64_is_named_and_files_are_read_for_holders_of_a_token_only(
-    service,
-) -> None:
+async def test_content_that_is_not_base64_is_named_and_files_are_read_for_holders_of_a_token_only(service):
     response = await service.post("/v1/extract", {"filename": "a.txt", "content": "?"})
     assert (response.status_code, response.json()["param"]) == (422, "content")
     response = await service.client.post("/v1/extract", json={"filename": "a.txt", "content": ""})

@@ -181,9 +181,7 @@ async def test_who_sends_the_next_job_upon_an_answer_finds_its_place_free() -> N
     assert queue.depth == 0
 
 
-async def test_work_in_the_background_has_a_small_share_while_others_want_turns(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_work_in_the_background_has_a_small_share_while_others_want_turns(monkeypatch):
     turns: list[str] = []
     # A clock that goes on with each turn.
     clock = SimpleNamespace(perf_counter=lambda: float(len(turns)))

@@ -67,9 +67,7 @@ def service_with(service: Service) -> Any:
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_figures_are_those_without_it_and_places_are_moved(
-    service_with: Any, place: LabelPlace
-) -> None:
+async def test_figures_are_those_without_it_and_places_are_moved(service_with, place):
     service: Service = service_with(place)
     text = HUMAN * 3 + service.marked("a-one", 240) + HUMAN * 3
     signer = ManifestSigner(service.authority.chain, service.authority.key)

@@ -14,7 +14,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from cryptography import x509
@@ -28,7 +27,6 @@ from ttmark.detect_service.model_reader.dialect import (
     Dialect,
     ReaderDown,
     ReaderElsewhere,
-    ReaderError,
     ReaderRefused,
     TtmarkDialect,
 )
@@ -120,11 +118,8 @@ async def test_texts_are_read_with_the_token_and_nothing_else_is_sent() -> None:
         size = len(text.encode())
         assert reading.surprise(np.array([[0, size]])).tolist() == [pytest.approx(math.ceil(size / 3))]
     ((path, headers, body),) = server.asked
-    assert (path, headers["Authorization"], headers["Accept-Encoding"]) == (
-        "/v1/readings",
-        "Bearer t0ken",
-        "identity",
-    )
+    assert (path, headers["Authorization"]) == ("/v1/readings", "Bearer t0ken")
+    assert headers["Accept-Encoding"] == "identity"
     assert headers["Host"] == f"127.0.0.1:{server.server_address[1]}"
     assert body == {"model": "small", "texts": TEXTS}
 
@@ -216,17 +211,12 @@ def sends_elsewhere(handler: Handler, _: object) -> None:
     handler.say("", 307, Location=f"http://127.0.0.1:{handler.server.server_address[1]}/again")
 
 
+def refuses(status: int) -> Answer:
+    return lambda handler, _: handler.say("", status)
+
+
 @pytest.mark.parametrize(
-    "trouble",
-    [
-        hangs,
-        drips,
-        breaks_off,
-        sends_elsewhere,
-        lambda handler, _: handler.say("", 500),
-        lambda handler, _: handler.say("", 401),
-        lambda handler, _: handler.say("", 429),
-    ],
+    "trouble", [hangs, drips, breaks_off, sends_elsewhere, *map(refuses, (500, 401, 429))]
 )
 async def test_a_reader_in_trouble_is_down_within_the_time_out(trouble: Answer) -> None:
     with serving(trouble) as server:
@@ -259,7 +249,7 @@ async def test_a_reader_that_hangs_is_left_alone_and_nobody_waits_until_it_answe
 
 
 async def test_texts_that_a_reader_refuses_say_nothing_against_it() -> None:
-    with serving(lambda handler, _: handler.say("", 413)) as server:
+    with serving(refuses(413)) as server:
         async with asking(server, breaker=CircuitBreaker(failures=1)) as client:
             for _ in range(3):
                 with pytest.raises(ReaderRefused):
@@ -308,54 +298,26 @@ def test_each_further_failure_doubles_the_rest_up_to_the_longest() -> None:
     assert breaker.admits()
 
 
-@pytest.mark.parametrize(
-    ("address", "inside"),
-    [
-        ("127.0.0.1", True),
-        ("127.8.9.1", True),
-        ("::1", True),
-        ("10.1.2.3", True),
-        ("172.31.0.1", True),
-        ("192.168.1.1", True),
-        ("fd12::1", True),
-        ("::ffff:10.0.0.1", True),
-        ("8.8.8.8", False),
-        ("172.32.0.1", False),
-        ("100.64.0.1", False),
-        ("169.254.169.254", False),
-        ("192.0.2.1", False),
-        ("0.0.0.0", False),
-        ("2001:4860:4860::8888", False),
-        ("::ffff:8.8.8.8", False),
-        ("fe80::1%eth0", False),
-    ],
+INSIDE = "127.0.0.1 127.8.9.1 ::1 10.1.2.3 172.31.0.1 192.168.1.1 fd12::1 ::ffff:10.0.0.1"
+OUTSIDE = (
+    "8.8.8.8 172.32.0.1 100.64.0.1 169.254.169.254 192.0.2.1 0.0.0.0 2001:4860:4860::8888 ::ffff:8.8.8.8 "
+    "fe80::1%eth0"
 )
-def test_loopback_and_private_addresses_are_inside(address: str, inside: bool) -> None:
-    assert is_local(address) is inside
+ELSEWHERE = "http://8.8.8.8:80 https://[2001:4860:4860::8888] ftp://127.0.0.1 http:// http://[::1 127.0.0.1"
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "http://8.8.8.8:80",
-        "https://[2001:4860:4860::8888]",
-        "ftp://127.0.0.1",
-        "http://",
-        "http://[::1",
-        "127.0.0.1",
-    ],
-)
-def test_a_reader_outside_is_refused_at_once(address: str) -> None:
-    with pytest.raises(ReaderElsewhere):
-        ReaderClient(address, TtmarkDialect("small"))
+def test_loopback_and_private_addresses_are_inside_and_a_reader_outside_is_refused_at_once():
+    assert [address for address in INSIDE.split() if not is_local(address)] == []
+    assert [address for address in OUTSIDE.split() if is_local(address)] == []
+    for address in ELSEWHERE.split():
+        with pytest.raises(ReaderElsewhere):
+            ReaderClient(address, TtmarkDialect("small"))
 
 
 def test_a_reader_outside_is_taken_where_that_is_wanted_and_a_client_shows_no_token() -> None:
     ReaderClient("http://8.8.8.8:80", TtmarkDialect("small"), anywhere=True)
     client = ReaderClient("http://127.0.0.1:1", TtmarkDialect("small"), token="t0ken")
     assert "t0ken" not in repr(client) + str(vars(client))
-    assert {ReaderDown.__base__, ReaderRefused.__base__, ReaderElsewhere.__base__} == {ReaderError}
-    assert httpx.HTTPError not in ReaderDown.__mro__
 
 
 async def test_a_name_that_leads_outside_later_gets_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -493,29 +455,25 @@ VLLM_LIES: dict[str, Callable[[list[Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("lie", VLLM_LIES)
-async def test_of_a_vllm_that_lies_nothing_is_taken(lie: str) -> None:
-    dialect = VllmDialect("small", reader_tokenizer(begins=True), 100)
-    with serving(lambda handler, body: as_vllm(handler, body, VLLM_LIES[lie])) as server:
-        async with asking(server, dialect) as client:
-            with pytest.raises(InvalidReading):
-                await client.read(TEXTS)
+VLLM_CHOICES: list[list[Any]] = [
+    [],
+    [{"index": 0}, {"index": 0}],
+    [{"index": 5}, {"index": 1}],
+    [1, 2],
+    [{"index": [1]}, {"index": {}}],
+    [{"index": 0, "prompt_logprobs": 3}, {"index": 1, "prompt_logprobs": 4}],
+]
 
 
-@pytest.mark.parametrize(
-    "choices",
-    [
-        [],
-        [{"index": 0}, {"index": 0}],
-        [{"index": 5}, {"index": 1}],
-        [1, 2],
-        [{"index": [1]}, {"index": {}}],
-        [{"index": 0, "prompt_logprobs": 3}, {"index": 1, "prompt_logprobs": 4}],
-    ],
-)
-async def test_choices_that_are_none_are_no_readings(choices: list[Any]) -> None:
-    dialect = VllmDialect("small", reader_tokenizer(begins=True), 100)
-    with serving(says(json.dumps({"choices": choices}))) as server:
-        async with asking(server, dialect) as client:
+@pytest.mark.parametrize("lie", [*VLLM_LIES, *range(len(VLLM_CHOICES))])
+async def test_of_a_vllm_that_lies_nothing_is_taken(lie: str | int) -> None:
+    def answer(handler: Handler, body: dict[str, Any]) -> None:
+        if isinstance(lie, str):
+            as_vllm(handler, body, VLLM_LIES[lie])
+        else:
+            handler.say(json.dumps({"choices": VLLM_CHOICES[lie]}))
+
+    with serving(answer) as server:
+        async with asking(server, VllmDialect("small", reader_tokenizer(begins=True), 100)) as client:
             with pytest.raises(InvalidReading):
                 await client.read(TEXTS)

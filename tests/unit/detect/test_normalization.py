@@ -129,21 +129,10 @@ def test_a_normalized_text_holds_no_tricks(text: str) -> None:
     assert NORMALIZER.normalize(once).text == once
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        " ",
-        "\t ",
-        "a ",
-        "\u0323",
-        "a\u0323\u0301",
-        "\u200d",
-        "\U000e0061",
-        "\U0001f3f4\U000e0061",
-        "\r\n",
-        "\ufb01",
-    ],
-)
+LONG = "\U000e0061", "\U0001f3f4\U000e0061", "\r\n", "\ufb01"
+
+
+@pytest.mark.parametrize("pattern", [" ", "\t ", "a ", "\u0323", "a\u0323\u0301", "\u200d", *LONG])
 def test_the_time_grows_with_the_length_alone(pattern: str) -> None:
     def seconds(characters: int) -> float:
         text = "x" + pattern * (characters // len(pattern)) + "x"
@@ -158,19 +147,8 @@ def test_the_time_grows_with_the_length_alone(pattern: str) -> None:
 async def test_a_hidden_watermark_is_found_unless_normalisation_is_declined(service) -> None:
     text = service.marked("a-one", tokens=300)
     hidden = "\u200b".join(text[start : start + 5] for start in range(0, len(text), 5)).replace("a", "\u0430")
-    body = {"inputs": [{"text": hidden}], "keys": ["a-one"], "evidence": "blocks"}
-    (left,) = await service.results("direct", {**body, "normalize": False})
-    (undone,) = await service.results("direct", body)
-    assert left.verdict == "not_detected"
-    assert left.normalization is not None
+    left = await service.one("direct", hidden, keys=["a-one"], normalize=False)
+    undone = await service.one("direct", hidden, keys=["a-one"])
+    assert (left.verdict, left.normalization.undone) == ("not_detected", False)
     assert left.normalization.invisible > 50
-    assert not left.normalization.undone
-    assert undone.verdict == "watermarked"
-    assert undone.normalization is not None
-    assert undone.normalization.undone
-    assert undone.evidence is not None
-    block = undone.evidence[40]
-    assert (block.start_token, text[block.start_token : block.end_token]) == (
-        block.start_token,
-        hidden[block.start_char : block.end_char].replace("\u200b", "").replace("\u0430", "a"),
-    )
+    assert (undone.verdict, undone.normalization.undone) == ("watermarked", True)

@@ -1,6 +1,5 @@
 """The service's description of itself, read by a validator that is not ours."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +12,8 @@ from ttmark.shared.schemas.cases import CaseStoreRequest
 from ttmark.shared.schemas.extraction import ENDINGS
 from ttmark.shared.schemas.jobs import JobRequest
 
+MODES = ("Combined", "Direct", "Aligned", "Localized")
+
 
 @pytest.fixture
 async def description(service) -> dict[str, Any]:
@@ -20,23 +21,14 @@ async def description(service) -> dict[str, Any]:
     return document
 
 
-async def test_the_description_is_valid_for_the_version_that_it_declares(
-    description, check_description: Callable[[dict[str, Any]], None]
-) -> None:
+async def test_the_description_is_valid_for_the_version_that_it_declares(description, check_description):
     assert description["openapi"].startswith("3.1.")
     check_description(description)
 
 
 async def test_requests_refuse_what_they_do_not_know_and_answers_may_grow(description) -> None:
     schemas = description["components"]["schemas"]
-    for name in (
-        "CombinedRequest",
-        "DirectRequest",
-        "AlignedRequest",
-        "LocalizedRequest",
-        "Document",
-        "ExtractionRequest",
-    ):
+    for name in (*(f"{mode}Request" for mode in MODES), "Document", "ExtractionRequest"):
         assert schemas[name]["additionalProperties"] is False
     for name in ("CombinedResult", "DetectionResponse", "DetectionResult", "DetectionKeys", "Segment"):
         assert "additionalProperties" not in schemas[name]
@@ -94,11 +86,8 @@ async def test_what_is_refused_whatever_the_deployment_is_described_as_such(serv
 )
 async def test_options_of_another_mode_are_described_as_refused(options: dict[str, Any]) -> None:
     validator = Draft202012Validator(JobRequest.model_json_schema())
-    for mode, own in (
-        ("direct", {"phase": 0}),
-        ("aligned", {"beta": 2.0}),
-        ("localized", {"method": "scan"}),
-    ):
+    own_options = (("direct", {"phase": 0}), ("aligned", {"beta": 2.0}), ("localized", {"method": "scan"}))
+    for mode, own in own_options:
         assert validator.is_valid(job(mode=mode, **own))
         assert validator.is_valid(job(mode=mode))
     assert validator.is_valid(job())
@@ -108,19 +97,10 @@ async def test_options_of_another_mode_are_described_as_refused(options: dict[st
     assert not validator.is_valid(body)
 
 
-async def test_endings_that_are_read_are_described_as_such(description) -> None:
+async def test_endings_that_are_read_are_described_as_such_and_so_is_the_beginning_of_a_case(description):
     validator = validator_of(description, "ExtractionRequest")
     for name in ("a.txt", "a.b.PDF", "..md", "a/b.Html", "C:\\a.docx", "\n.htm"):
         assert validator.is_valid(extraction(name)), name
         assert format_of(name) in FORMATS
-
-
-def test_the_described_endings_are_those_that_are_read_and_a_case_begins_as_described() -> None:
     assert Draft202012Validator(CaseStoreRequest.model_json_schema()).is_valid({"case": CASE_START})
     assert {f".{ending}" for ending in ENDINGS} == set(FORMAT_OF_ENDING)
-
-
-async def test_the_description_says_what_a_phase_that_is_left_out_means(description) -> None:
-    phase = description["components"]["schemas"]["DirectRequest"]["properties"]["phase"]
-    assert "Left out: `any` for text, `0` for token ids." in phase["description"]
-    assert "phase" not in description["components"]["schemas"]["DirectRequest"]["required"]

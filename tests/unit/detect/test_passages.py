@@ -34,7 +34,6 @@ def find(tokens: np.ndarray, rate: float = 1e-5) -> tuple[Finding, list[tuple], 
     """The finding; its passages as (start, end, key, pool key); the share."""
     detector = likelihood(math.log10(rate / 2), b"", lambda _: None)
     finding = best_finding(lambda _: tokens, KeySelection.of(KEYS).tries, detector)
-    assert finding is not None
     passages, share = marked_passages(finding, lambda _: tokens, lambda _: None)
     return finding, [(one.start, one.end, one.key.key_id, one.pool_key) for one in passages], share
 

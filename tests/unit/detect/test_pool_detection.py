@@ -17,7 +17,7 @@ from ttmark.shared.watermark.detectors.alignment import needs_decoys
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 
-POOL = [bytes([number, 7]) + bytes(14) for number in range(40)]
+POOL = [bytes([number, 7]) + bytes(14) for number in range(16)]
 VERSIONS = [POOL, [bytes(16)], POOL[:3]]
 
 

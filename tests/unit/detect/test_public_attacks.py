@@ -73,7 +73,7 @@ async def test_one_asker_learns_less(service: Any) -> None:
 
 
 async def test_prefixes_spaces_and_odd_letters_make_no_new_text(service: Any) -> None:
-    text = " ".join(await marked(service, 2, words=120))
+    text = " ".join(await marked(service, 1, words=160))
     chance = random.Random(1)
     tricks = [
         lambda: "".join(chance.choices("abcdefgh ", k=200)) + text,
@@ -89,7 +89,7 @@ async def test_prefixes_spaces_and_odd_letters_make_no_new_text(service: Any) ->
 
 
 async def test_the_same_text_again_is_free_for_everybody_who_asked(service: Any) -> None:
-    text = " ".join(await marked(service, 3, words=120))
+    text = " ".join(await marked(service, 1, words=160))
     async with public_service(service, UNCOUNTED, guests=True) as public:
         answers = [await public.ask(text) for _ in range(BUDGET.everybody.limit + 4)]
         assert {answer.status_code for answer in answers} == {200}
@@ -160,17 +160,16 @@ async def test_an_address_that_floods_is_stopped_before_the_token_counts_it(serv
         assert [event.action for event in public.audited].count("token.throttle") == 0
 
 
-@pytest.mark.parametrize(
-    "header",
-    ["X-Forwarded-For", "Forwarded", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "X-Client-IP"],
-)
-async def test_no_header_makes_another_address_of_an_asker(service: Any, header: str) -> None:
+async def test_no_header_makes_another_address_of_an_asker(service: Any) -> None:
+    names = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "X-Client-IP")
     async with public_service(service, replace(BUDGET, address_requests=2), guests=True) as public:
-        statuses = [
-            (await public.ask("a text", token=None, **{header: f"for=198.51.100.{number}"})).status_code
-            for number in range(4)
-        ]
-    assert statuses == [200, 200, 429, 429]
+        for number, name in enumerate(names):
+            asked = {"address": f"192.0.2.{number + 1}", "token": None}
+            statuses = [
+                (await public.ask("a text", **asked, **{name: f"for=198.51.100.{other}"})).status_code
+                for other in range(4)
+            ]
+            assert statuses == [200, 200, 429, 429], name
 
 
 @pytest.mark.parametrize("address", ["", "testclient", "/run/socket", "1.2.3.4.5", "a" * 1000])

@@ -81,10 +81,7 @@ async def test_a_text_whose_spaces_mean_something_is_found_as_before(service, mo
 async def test_positions_of_the_normalized_reading_are_those_of_the_text_as_it_was_sent(service) -> None:
     text = service.marked("a-one", tokens=300, spaces="single")
     scrubbed = text.replace(" ", " \u3164 ")
-    body = {"inputs": [{"text": scrubbed}], "keys": ["a-one"], "evidence": "blocks"}
-    (result,) = await service.results("localized", body)
-    assert result.segments is not None
-    assert result.evidence is not None
+    result = await service.one("localized", scrubbed, keys=["a-one"], evidence="blocks")
     assert (result.tokens, result.segments[0].end_token <= 300) == (300, True)
     for block in result.evidence:
         read = text[block.start_token : block.end_token].rstrip()
@@ -93,8 +90,7 @@ async def test_positions_of_the_normalized_reading_are_those_of_the_text_as_it_w
 
 async def test_a_caller_without_evidence_is_not_told_which_reading_counts(service) -> None:
     text = service.marked("a-one", tokens=300, spaces="single").replace(" ", "  ")
-    body = {"inputs": [{"text": text}], "keys": ["a-one"]}
-    (result,) = await service.results("direct", body, "verdict")
+    result = await service.one("direct", text, "verdict", keys=["a-one"])
     assert (result.verdict, result.reading, result.tokens) == ("watermarked", None, len(text))
 
 
@@ -143,9 +139,7 @@ def test_two_readings_give_no_more_false_alarms_than_promised(tokenizer, mode: M
         assert alarms <= binom.isf(1e-4, len(log10_p), fpr)
 
 
-def test_without_evidence_the_number_of_tokens_does_not_tell_which_key_came_closest(
-    tokenizer: TextTokenizer,
-) -> None:
+def test_without_evidence_the_number_of_tokens_does_not_tell_which_key_came_closest(tokenizer):
     generator = random.Random(3)
     texts = ["".join(generator.choices(LETTERS + " ", k=120)) for _ in range(12)]
     pairs = byte_level(texts, 400)

@@ -85,9 +85,7 @@ def marked_texts(service: Service) -> list[str]:
     ]
 
 
-async def test_twenty_old_verdicts_come_again_from_the_library_alone(
-    service: Service, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_twenty_old_verdicts_come_again_from_the_library_alone(service, folder, monkeypatch):
     texts = [*marked_texts(service), *PLAIN]
     inputs = [{"text": text} for text in texts]
     body: dict[str, object] = {"inputs": inputs, "keys": ["old"], "fpr": FPR}
@@ -105,9 +103,7 @@ async def test_twenty_old_verdicts_come_again_from_the_library_alone(
     assert [one.log10_e for one in found] == pytest.approx([one.log10_e for one in answers], abs=1e-9)
 
 
-async def test_a_text_that_may_be_forged_or_is_older_than_the_key_is_refused_by_its_date(
-    service: Service, folder: Path
-) -> None:
+async def test_a_text_that_may_be_forged_or_is_older_than_the_key_is_refused_by_its_date(service, folder):
     text = marked_texts(service)[-1]
     put("text.txt", text.encode())
     made = datetime.now(UTC).isoformat()
@@ -183,9 +179,7 @@ async def test_what_is_in_use_or_may_be_is_not_revealed(service: Service, folder
     assert [one["revealed_at"] is None for one in own["versions"]] == [False, True]
 
 
-async def test_a_version_without_a_record_needs_an_export_that_has_it(
-    service: Service, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_version_without_a_record_needs_an_export_that_has_it(service, folder, monkeypatch):
     await over()
     await done("audit export kept.jsonl")
     for segment in (folder / "audit").glob("*.jsonl"):

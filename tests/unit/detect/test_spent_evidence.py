@@ -57,12 +57,6 @@ async def test_mails_with_one_signature_are_all_answered(service: Any, length: i
         assert "no_verdict" not in together
 
 
-async def test_mails_with_one_signature_in_one_request_are_all_answered(service: Any) -> None:
-    async with oracle(service) as sender:
-        found = await verdicts(sender, [{"text": mail} for mail in mails(60, 50)])
-        assert set(found) == {"not_detected"}
-
-
 async def test_public_mails_with_one_signature_are_all_answered(service: Any) -> None:
     async with public_service(service, UNCOUNTED, guests=True) as public:
         for number, mail in enumerate(mails(40, 60)):

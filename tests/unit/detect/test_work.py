@@ -68,9 +68,7 @@ def request_of(name: str, documents: list[Document], **more: object) -> Detectio
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-async def test_answers_are_the_same_to_the_byte_when_the_work_is_interrupted(
-    service: Service, name: str
-) -> None:
+async def test_answers_are_the_same_to_the_byte_when_the_work_is_interrupted(service, name):
     text = service.marked("a-one", 900)
     documents = [Document(text=text), Document(token_ids=TOKENS), Document(id='"evidence":[]', text="x")]
     request = request_of(name, documents, evidence="blocks")
@@ -121,9 +119,7 @@ def client_of(
     return served(backend, service.authenticate, headers=service.headers(), work=work, budget=budget)
 
 
-async def test_a_request_of_too_much_work_says_how_much_the_limit_and_what_to_reduce(
-    service: Service,
-) -> None:
+async def test_a_request_of_too_much_work_says_how_much_the_limit_and_what_to_reduce(service):
     dear = {"inputs": [{"token_ids": TOKENS}], "beta": 4.0}
     async with client_of(service, blocks=50_000) as client:
         refused = await client.post("/v1/detect/aligned", json=dear)
@@ -137,9 +133,7 @@ async def test_a_request_of_too_much_work_says_how_much_the_limit_and_what_to_re
     assert 'ttmark_detect_work_refusals_total{reason="cost"} 1.0' in metrics
 
 
-async def test_a_text_with_more_tokens_than_its_bytes_suggested_is_held_to_the_limit(
-    service: Service,
-) -> None:
+async def test_a_text_with_more_tokens_than_its_bytes_suggested_is_held_to_the_limit(service):
     body = {"inputs": [{"text": "a" * 3_000}], "beta": 4.0, "keys": ["a-one"]}  # a token for each byte
     async with client_of(service, blocks=60_000) as client:
         refused = await client.post("/v1/detect/aligned", json=body)
@@ -165,9 +159,7 @@ async def test_a_tenant_has_a_budget_of_work_for_a_minute(service: Service) -> N
     assert later.status_code == 200
 
 
-async def test_a_full_line_is_refused_with_a_time_to_come_back(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_full_line_is_refused_with_a_time_to_come_back(service, monkeypatch):
     begun, done = threading.Event(), threading.Event()
 
     look = Detection.look

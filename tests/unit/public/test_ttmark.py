@@ -18,16 +18,11 @@ def test_the_public_names_are_these_and_no_other() -> None:
     assert dir(ttmark) == NAMES
 
 
-@pytest.mark.parametrize("name", CORE)
-def test_a_public_name_is_what_the_house_calls_so(name: str) -> None:
-    assert getattr(ttmark, name) is getattr(client if name.endswith("Client") else watermark, name)
-    assert getattr(ttmark, name).__doc__
-
-
-@pytest.mark.parametrize("name", LIBRARY)
-def test_a_name_of_the_library_is_documented(name: str) -> None:
-    assert getattr(ttmark, name).__doc__
-    assert getattr(ttmark, name).__module__.startswith("ttmark.library.")
+def test_a_public_name_is_documented_and_what_the_house_calls_so() -> None:
+    for name in CORE:
+        assert getattr(ttmark, name) is getattr(client if name.endswith("Client") else watermark, name)
+    assert all(getattr(ttmark, name).__module__.startswith("ttmark.library.") for name in LIBRARY)
+    assert all(getattr(ttmark, name).__doc__ for name in NAMES)
 
 
 def test_another_name_is_an_attribute_error() -> None:

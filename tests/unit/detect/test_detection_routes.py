@@ -1,0 +1,277 @@
+"""`POST /v1/detect` and the paper's three detectors through the whole service."""
+
+import math
+import random
+from itertools import pairwise
+from string import ascii_letters
+
+import numpy as np
+import pytest
+
+from ttmark.shared.detection_words import about_words
+from ttmark.shared.schemas.profile import PRESETS, Purpose
+from ttmark.shared.watermark import Watermark, corrected, detect_aligned
+from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
+from ttmark.shared.watermark.null_tables import load_null_table
+
+HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. "
+
+
+async def test_a_marked_text_is_attributed_to_its_key_among_all_keys_and_to_no_other(service) -> None:
+    text = service.marked("a-two")
+    result = await service.one("direct", text, keys=["a-one", "a-two"], normalize=False)
+    assert (result.verdict, result.key.key_id, result.key.version) == ("watermarked", "a-two", 1)
+    assert (result.key.pool_key, result.pool_keys_found) == (None, None)
+    assert result.p_value <= 1e-5
+    assert result.hypotheses == 4  # two keys, two phases of blocks of two
+    other = await service.one("direct", text, keys=["a-one"], normalize=False)
+    assert (other.verdict, other.key) == ("not_detected", None)
+
+
+async def test_documents_come_back_in_order_with_their_ids(service) -> None:
+    marked = service.marked("a-one")
+    inputs = [{"id": "x", "text": HUMAN * 4}, {"text": marked}, {"id": "y", "token_ids": [1, 2, 3]}]
+    answers = await service.results("direct", {"inputs": inputs, "keys": ["a-one"]})
+    found = [(answer.id, answer.verdict) for answer in answers]
+    assert found == [("x", "not_detected"), ("1", "watermarked"), ("y", "too_short")]
+
+
+async def test_token_ids_give_the_same_answer_as_their_text(service) -> None:
+    text = service.marked("a-one")
+    both = [{"id": "d", "text": text}, {"id": "d", "token_ids": service.tokenizer.encode(text)}]
+    from_text, from_ids = await service.results("direct", {"inputs": both, "keys": ["a-one"], "phase": 0})
+    assert from_text.normalization is not None
+    assert from_ids == from_text.model_copy(update={"normalization": None})
+
+
+async def test_without_a_phase_text_is_read_with_any_and_token_ids_with_0(service) -> None:
+    text = service.marked("a-one", tokens=400)[1:]
+    inputs = [{"text": text}, {"token_ids": service.tokenizer.encode(text)}]
+    found, missed = ("watermarked", 2), ("not_detected", 1)
+    for options, expected in (
+        ({}, [found, missed]),
+        ({"phase": None}, [found, missed]),
+        ({"phase": 0}, [missed, missed]),
+        ({"phase": "any"}, [found, found]),
+    ):
+        answers = await service.results("direct", {"inputs": inputs, "keys": ["a-one"], **options})
+        assert [(answer.verdict, answer.hypotheses) for answer in answers] == expected
+
+
+async def test_a_text_is_long_enough_when_one_phase_is_whichever_scores_best(service) -> None:
+    options = {"keys": ["a-one"], "fpr": 1e-30}
+    short = await service.one("direct", HUMAN[:8], **options)
+    letters = random.Random(4)
+    texts = ["".join(letters.choices(ascii_letters, k=short.tokens_typical)) for _ in range(60)]
+    answers = await service.results("direct", {"inputs": [{"text": text} for text in texts], **options})
+    assert {answer.verdict for answer in answers} == {"not_detected"}
+
+
+async def test_documents_in_which_nothing_is_found_feed_the_null_statistic_by_default(service) -> None:
+    await service.one("direct", HUMAN * 4, keys=["a-one"])
+    metrics = (await service.client.get("/metrics")).text
+    assert 'ttmark_detect_not_detected_p_value_count{mode="direct"} 1.0' in metrics
+
+
+async def test_block_evidence_names_the_characters_of_each_block(service) -> None:
+    text = service.marked("a-one", tokens=60)
+    result = await service.one("direct", text, keys=["a-one"], evidence="blocks")
+    assert len(result.evidence) == result.scored_blocks
+    first = result.evidence[0]
+    assert (first.start_token, first.end_token) == (4, 6)
+    assert text[first.start_char : first.end_char] == text[4:6]
+
+
+async def test_without_keys_all_of_the_tenants_are_tried_and_unreadable_ones_named(service) -> None:
+    response = await service.direct({"inputs": [{"text": service.marked("a-two")}]})
+    body = response.json()
+    assert body["results"][0]["key"]["key_id"] == "a-two"
+    assert body["skipped_keys"] == ["a-foreign"]
+
+
+async def test_keys_are_listed_without_secrets_and_for_their_tenant_only(service) -> None:
+    response = await service.client.get("/v1/keys", headers=service.headers())
+    listed = {key["key_id"]: key["tokenizer_available"] for key in response.json()["keys"]}
+    assert listed == {"a-foreign": False, "a-one": True, "a-two": True}
+    for key in service.keys.values():
+        assert key.primary.prf_key.hex() not in response.text
+
+
+FPR = 1e-2
+
+
+async def test_a_text_with_an_insertion_is_found_by_alignment_and_not_at_fixed_boundaries(service) -> None:
+    text = service.marked("a-one", tokens=300)
+    body = {"inputs": [{"text": text[:5] + "q" + text[5:]}], "keys": ["a-one"], "fpr": FPR}
+    (aligned,) = await service.results("aligned", body)
+    (direct,) = await service.results("direct", {**body, "phase": 0})
+    assert (aligned.verdict, aligned.key.key_id) == ("watermarked", "a-one")
+    assert direct.verdict == "not_detected"
+
+
+async def test_the_evidence_of_an_edited_text_follows_the_alignment(service) -> None:
+    text = service.marked("a-one", tokens=200)
+    edited = text[:101] + "q" + text[101:]
+    result = await service.one("aligned", edited, keys=["a-one"], fpr=FPR, evidence="blocks")
+    starts = [block.start_token for block in result.evidence]
+    assert all(b - a >= 2 for a, b in pairwise(starts))
+    assert {start % 2 for start in starts if start < 96} == {0}
+    assert {start % 2 for start in starts if start > 110} == {1}
+    assert sum(block.score for block in result.evidence) / len(starts) > 0.5
+
+
+async def test_the_evidence_is_scored_with_the_beta_that_was_asked_for(service) -> None:
+    text = service.marked("a-one", tokens=200)
+    edited = text[:101] + "q" + text[101:-1]
+    body = {"inputs": [{"text": edited}], "keys": ["a-one"], "fpr": FPR, "evidence": "blocks"}
+    (usual,) = await service.results("aligned", body)
+    (dear,) = await service.results("aligned", {**body, "beta": 100})
+    # A skipped token pays for itself at the usual price, never at this one.
+    assert {block.start_token % 2 for block in usual.evidence} == {0, 1}
+    assert len({block.start_token % 2 for block in dear.evidence}) == 1
+
+
+async def test_a_text_without_a_scored_block_is_too_short(service) -> None:
+    texts = ["", "a", "abcd", "abcde"]
+    body = {"inputs": [{"text": text} for text in texts], "keys": ["a-one"]}
+    for text, result in zip(texts, await service.results("aligned", body), strict=True):
+        assert (result.verdict, result.scored_blocks) == ("too_short", 0)
+        assert result.tokens_needed > len(text)
+
+
+@pytest.fixture
+def human() -> str:
+    """Letters that no key drew."""
+    generator = np.random.default_rng(11)
+    return "".join(generator.choice(list("abcdefghijklmnopqrstuvwxyz .,"), size=2_000))
+
+
+def marks(segment, start: int, end: int) -> bool:
+    """Whether a segment covers 9 tenths of the characters start..end, and more of them than of others."""
+    common = max(0, min(segment.end_char, end) - max(segment.start_char, start))
+    return common > 0.9 * (end - start) and common > 0.5 * (segment.end_char - segment.start_char)
+
+
+@pytest.mark.parametrize("method", ["scan", "waterseeker"])
+async def test_a_watermarked_span_in_a_long_text_is_found_with_its_characters(service, human, method):
+    span = service.marked("a-one", tokens=300)
+    document = human[:801] + span + human[801:1601]
+    result = await service.one("localized", document, keys=["a-one"], fpr=FPR, method=method)
+    assert result.verdict == "watermarked"
+    (segment,) = result.segments
+    assert marks(segment, 801, 801 + len(span))
+    assert segment.log10_e_value <= -2
+
+
+async def test_spans_of_two_keys_are_attributed_to_each(service, human: str) -> None:
+    one, two = service.marked("a-one", tokens=300), service.marked("a-two", tokens=300)
+    document = human[:501] + one + human[501:1000] + two + human[1000:1500]
+    result = await service.one("localized", document, keys=["a-one", "a-two"], fpr=FPR, evidence="blocks")
+    assert [segment.key.key_id for segment in result.segments] == ["a-one", "a-two"]
+    assert marks(result.segments[0], 501, 801)
+    assert marks(result.segments[1], 1300, 1600)
+    for segment in result.segments:
+        scores = [
+            block.score
+            for block in result.evidence
+            if segment.start_token <= block.start_token and block.end_token <= segment.end_token
+        ]
+        assert np.mean(scores) > 0.4
+
+
+async def test_a_text_of_no_key_has_no_segments(service, human):
+    result = await service.one("localized", human, keys=["a-one"])
+    assert (result.verdict, result.segments, result.key) == ("not_detected", [], None)
+
+
+async def test_a_marked_text_is_found_as_a_whole(service) -> None:
+    text = service.marked("a-two", tokens=300)
+    result = await service.one("combined", text, keys=["a-one", "a-two"], normalize=False)
+    assert (result.verdict, result.scope, result.basis) == ("watermarked", "whole", "watermark")
+    assert (result.key.key_id, result.segments, result.marked_share.high) == ("a-two", [], 1.0)
+    assert (result.hypotheses, result.reader) == (2, "none")
+    key = service.keys["a-two"]
+    tokens = service.tokenizer.encode(text)
+    alone = detect_likelihood(key.profile.watermark(), key.primary.prf_keys, tokens, rate=1e-5 / 2)
+    assert result.log10_p == pytest.approx(alone.log10_p + math.log10(2))
+    assert result.log10_e == pytest.approx(alone.log10_e - math.log10(2), abs=1e-6)
+    assert result.log10_e < -result.log10_p
+    assert "carries our watermark, of our key a-two, version 1" in result.message.explanation
+
+
+async def test_passages_stand_out_of_a_text_by_people(service) -> None:
+    marked = service.marked("a-one", tokens=300)
+    text = HUMAN * 5 + marked + HUMAN * 5
+    result = await service.one("combined", text, keys=["a-one"], evidence="blocks")
+    assert (result.verdict, result.scope) == ("watermarked", "passages")
+    assert result.segments
+    share = result.marked_share
+    assert share.estimate == pytest.approx(len(marked) / len(text), abs=0.01)
+    assert share.low <= share.estimate <= share.high < 0.3
+    assert result.evidence
+    assert "passage" in result.message.headline
+
+
+async def test_without_evidence_there_is_a_verdict_and_words_that_name_no_key(service) -> None:
+    result = await service.one("combined", service.marked("a-two", tokens=300), "verdict")
+    assert result.verdict == "watermarked"
+    hidden = (result.p_value, result.key, result.segments, result.scope, result.marked_share, result.weak)
+    assert hidden == (None,) * 6
+    assert "a-two" not in result.message.model_dump_json()
+    assert "one of our keys" in result.message.explanation
+
+
+async def test_a_verdict_alone_does_not_say_that_evidence_is_weak(service) -> None:
+    text = service.marked("a-one", tokens=40)
+    for rate in (1e-3, 1e-5, 1e-8, 1e-12):
+        full = await service.one("combined", text, keys=["a-one"], fpr=rate)
+        if full.verdict == "not_detected":
+            expected = full.log10_p <= min(math.log10(rate) + 2.0, -2.0)
+            assert full.weak is expected
+            assert ("Weak" in full.message.headline) is expected
+    verdict = await service.one("combined", text, "verdict", keys=["a-one"], fpr=1e-5)
+    assert verdict.weak is None
+    assert "Weak" not in verdict.message.headline
+
+
+async def test_the_evidence_follows_the_text_over_an_inserted_word(service) -> None:
+    """Read at one boundary, all that follows the word would look like text without a watermark."""
+    tokens = service.tokenizer.encode(service.marked("a-one", tokens=400))
+    edited = [*tokens[:251], tokens[0], *tokens[251:]]
+    body = {"inputs": [{"token_ids": edited}], "keys": ["a-one"], "evidence": "blocks"}
+    after = []
+    for mode in ("direct", "combined"):
+        (result,) = await service.results(mode, body)
+        assert result.verdict == "watermarked"
+        after.append(np.mean([block.score for block in result.evidence if block.start_token > 260]))
+    assert after[0] < 0.5 < 1.0 < after[1]
+
+
+async def test_a_short_text_is_told_what_is_usual_where_that_was_measured(service) -> None:
+    short = await service.one("combined", HUMAN[:7], keys=["a-one"], fpr=1e-12)
+    assert short.verdict == "too_short"
+    assert short.tokens_typical > 3 * short.tokens_needed
+    assert about_words(short.tokens_typical) in short.message.explanation
+
+
+KEYS = ("before", *Purpose)
+
+
+@pytest.mark.parametrize("mode", ["direct", "aligned", "localized"])
+async def test_texts_of_the_old_profile_and_of_each_new_one_are_found_side_by_side(service, mode):
+    for name in KEYS:
+        text, key = service.marked(f"p-{name}", 300), service.keys[f"p-{name}"]
+        result = await service.one(mode, text, "presets")
+        assert (result.verdict, result.key and result.key.key_id) == ("watermarked", f"p-{name}")
+        if mode == "aligned":
+            tokens = service.tokenizer.encode(text)
+            alone = detect_aligned(key.profile.watermark(), key.primary.prf_key, tokens).log10_p
+            # Each bears its own pool, and the numbers of versions and readings; not the pools of others.
+            readings = result.hypotheses // sum(service.keys[f"p-{each}"].profile.pool for each in KEYS)
+            assert result.log10_p == pytest.approx(corrected(alone, key.profile.pool * len(KEYS) * readings))
+
+
+def test_every_preset_has_a_null_table() -> None:
+    for preset in PRESETS.values():
+        watermark = Watermark(preset["scheme"], 2, preset["context_width"], preset.get("parameters"))
+        assert load_null_table(watermark.null.name, 2) is not None
