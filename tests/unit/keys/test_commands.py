@@ -5,8 +5,6 @@ import getpass
 import json
 import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -74,23 +72,15 @@ def test_the_life_of_a_key_from_the_command_line(folder: Path) -> None:
     assert "retired" in invoke("keys list").stdout
 
 
-def test_a_key_with_a_pool_from_the_command_line(folder: Path) -> None:
-    created = invoke("keys create k --tokenizer model --pool 16 --json")
-    assert created.exit_code == 0, created.output
-    assert json.loads(created.stdout)["profile"]["pool"] == 16
-    invoke("keys create one --tokenizer model --pool 1")
+def test_a_key_with_a_pool_that_takes_payloads_from_the_command_line(folder: Path) -> None:
+    profiles = [created("k --pool 16 --payloads"), created("l --pool 16"), created("one --pool 1")]
+    assert [profile.get("payloads", False) for profile in profiles] == [True, False, False]
     header, *rows = invoke("keys list").stdout.splitlines()
     assert "POOL" in header
-    assert [row.split()[7] for row in rows] == ["16", "1"]
-    assert [key["profile"]["pool"] for key in json.loads(invoke("keys list --json").stdout)] == [16, 1]
-
-
-def test_a_key_that_takes_payloads_from_the_command_line(folder: Path) -> None:
-    created = invoke("keys create k --tokenizer model --pool 16 --payloads --json")
-    assert created.exit_code == 0, created.output
-    assert json.loads(created.stdout)["profile"]["payloads"] is True
-    assert "16 payloads" in invoke("keys list").stdout
-    refused = invoke("keys create one --tokenizer model --pool 1 --payloads")
+    assert [row.split()[7] for row in rows] == ["16", "16", "1"]
+    assert ["16 payloads" in row for row in rows] == [True, False, False]
+    assert [key["profile"]["pool"] for key in json.loads(invoke("keys list --json").stdout)] == [16, 16, 1]
+    refused = invoke("keys create two --tokenizer model --pool 1 --payloads")
     assert refused.exit_code == 2
     assert "payloads need a pool of several keys" in refused.output
 
@@ -290,14 +280,6 @@ def test_a_ledger_and_an_audit_trail_are_kept_when_asked_for(
     result = invoke("keys list")
     assert result.exit_code == 1
     assert "is gone" in result.stderr
-
-
-def test_the_commands_start_without_torch() -> None:
-    code = (
-        "import ttmark.services.cli.keys, ttmark.services.cli.tokens, sys;"
-        "sys.exit(bool({'torch', 'transformers'} & sys.modules.keys()))"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def with_store(folder: Path, does: Callable[[RecordStore], Awaitable[object]]) -> None:

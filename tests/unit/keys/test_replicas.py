@@ -71,15 +71,6 @@ async def test_a_silent_replica_counts_until_its_keys_are_too_old_to_be_served(
     await ring.promote("k", 2)
 
 
-async def test_the_operator_can_force_a_promotion(
-    store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
-) -> None:
-    await ring.create("k", tenant="t", profile=profile)
-    await replica(store, ring, clock, "gen-1").refresh()
-    await ring.rotate("k")
-    assert (await ring.promote("k", 2, force=True)).versions[1].state == "primary"
-
-
 async def test_a_promotion_that_took_effect_is_repeated_without_asking_the_replicas(
     store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
 ) -> None:
