@@ -20,23 +20,24 @@ from ttmark.shared.client import (
     ClientError,
     ServiceRefused,
     ServiceUnreachable,
+    UnexpectedAnswer,
 )
-from ttmark.shared.schemas.detection import DirectRequest, Document
+from ttmark.shared.schemas.completions import CompletionRequest
+from ttmark.shared.schemas.detection import (
+    AlignedRequest,
+    CombinedRequest,
+    DetectionRequest,
+    DirectRequest,
+    Document,
+    LocalizedRequest,
+)
 from ttmark.shared.schemas.jobs import JobRequest
 
 BROKEN = [httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError]
 COMPLETION = {"id": "c", "created": 1, "model": "m", "choices": []}
 DETECTION = {"results": [], "request_id": "r"}
-JOB = {
-    "id": "a" * 32,
-    "status": "queued",
-    "mode": "direct",
-    "documents": 3,
-    "answered": 0,
-    "failed": 0,
-    "created_at": 1.0,
-    "expires_at": 2.0,
-}
+JOB = {"id": "a" * 32, "status": "queued", "mode": "direct", "documents": 3, "answered": 0, "failed": 0}
+JOB |= {"created_at": 1.0, "expires_at": 2.0}
 STORED = {"id": "b" * 32, "stored_at": 1.0, "expires_at": 2.0}
 WORDS = {"headline": "h", "explanation": "e", "caution": "c"}
 REQUEST = DirectRequest(inputs=[Document(text="abc")])
@@ -73,6 +74,12 @@ class Service:
 
 def good(answer: Any) -> httpx.Response:
     return httpx.Response(204) if answer is None else httpx.Response(200, json=answer)
+
+
+ANSWER: dict[str, Any] = {
+    "results": [{"id": "0", "verdict": "not_detected", "tokens": 3, "hypotheses": 1}],
+    "request_id": "r",
+}
 
 
 def refused(status: int, retry_after: str | None = None, code: str | None = None) -> httpx.Response:
@@ -365,3 +372,116 @@ def test_every_error_is_of_one_kind(ask: Ask, pauses: list[float], name: str) ->
         with pytest.raises(ClientError):
             ALL[name][0](ask(service))
         assert len(service.seen) == 1
+
+
+def test_fields_that_a_newer_service_adds_are_left_out(ask: Ask) -> None:
+    key = {"key_id": "k", "version": 1, "profile": "p", "colour": "new"}
+    (result,) = ANSWER["results"]
+    newer = {**ANSWER, "cost": 1, "results": [{**result, "basis": "new", "key": key}]}
+    answer = ask(Service(good(newer))).detect(REQUEST)
+    assert (answer.results[0].verdict, answer.results[0].key.key_id) == ("not_detected", "k")
+
+
+@pytest.mark.parametrize(
+    ("response", "call", "reason"),
+    [
+        (httpx.Response(200, text="<html>hello</html>"), "keys", "Invalid JSON"),
+        (httpx.Response(200, text=""), "models", "Invalid JSON"),
+        (httpx.Response(200, json={"keys": []}), "keys", "scopes: Field required"),
+        (httpx.Response(200, json={"data": [{"id": 1}]}), "models", "data.0.id"),
+        (httpx.Response(200, json=[]), "models", "should be an object"),
+        *(
+            (httpx.Response(200, content=content), call, "")
+            for content in (b"<html>", b"\xff", b"[1]", b"7")
+            for call in ("complete", "chat")
+        ),
+        (httpx.Response(200, content=b"data: hello\n\n"), "stream_chat", ""),
+    ],
+)
+def test_an_answer_of_another_kind_is_an_error_that_says_what_is_wrong_with_it(
+    ask: Ask, response: httpx.Response, call: str, reason: str
+) -> None:
+    arguments = () if call in ("keys", "models") else ({},)
+    with pytest.raises(UnexpectedAnswer) as error:
+        getattr(ask(Service(response)), call)(*arguments)
+    assert error.value.status == 200
+    assert str(error.value).startswith("http://service/v1/")
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "code"),
+    [
+        (b'{"error": {"message": "no such model", "code": "model_not_found"}}', "no such model", True),
+        (b'{"title": "Bad", "detail": "no such model", "code": "model_not_found"}', "no such model", True),
+        (b'{"error": {"message": "no such model", "code": null}}', "no such model", False),
+        *(
+            (body, "http://service/v1/completions answered 400", False)
+            for body in (b"<html>", b"null", b"[]", b'{"error": "gone"}', b'{"error": null}', b"\xff")
+        ),
+    ],
+)
+def test_a_refusal_of_any_shape_has_the_services_words_status_and_code(
+    ask: Ask, content: bytes, said: str, code: bool
+) -> None:
+    with pytest.raises(ServiceRefused, match=said) as error:
+        ask(Service(httpx.Response(400, content=content))).complete({})
+    assert (error.value.status, error.value.code) == (400, "model_not_found" if code else None)
+
+
+def test_an_address_that_is_none_is_a_service_that_cannot_be_reached() -> None:
+    for make in (Client, AsyncClient):
+        with pytest.raises(ServiceUnreachable, match="is no address") as error:
+            make("http://[::1", "t")
+        assert error.value.status is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "path"),
+    [
+        (CombinedRequest(inputs=[Document(text="a")]), "/v1/detect"),
+        (DirectRequest(inputs=[Document(text="a")], phase="any"), "/v1/detect/direct"),
+        (AlignedRequest(inputs=[Document(token_ids=[1])], beta=2.0), "/v1/detect/aligned"),
+        (LocalizedRequest(inputs=[Document(text="a")], method="waterseeker"), "/v1/detect/localized"),
+    ],
+)
+def test_the_requests_type_chooses_the_route(ask: Ask, request_: DetectionRequest, path: str) -> None:
+    service = Service(good(ANSWER))
+    ask(service).detect(request_)
+    assert service.seen[0].url.path == path
+    assert type(request_).model_validate_json(service.seen[0].content) == request_
+
+
+def test_a_text_alone_is_one_question(ask: Ask) -> None:
+    service = Service(good(ANSWER))
+    ask(service).detect("a text")
+    assert service.seen[0].url.path == "/v1/detect"
+    assert CombinedRequest.model_validate_json(service.seen[0].content).inputs[0].text == "a text"
+
+
+def test_a_request_is_an_object_of_the_schema_or_its_fields(ask: Ask) -> None:
+    service = Service(good(COMPLETION))
+    client, fields = ask(service), {"model": "m", "prompt": "a", "max_tokens": 3}
+    client.complete(CompletionRequest(**fields))
+    client.complete(fields)
+    assert json.loads(service.seen[0].content) == json.loads(service.seen[1].content)
+
+
+def chunk(content: str) -> bytes:
+    choice = {"index": 0, "delta": {"content": content}, "a_new_field": 1}
+    return b"data: " + json.dumps({**COMPLETION, "choices": [choice]}).encode() + b"\n\n"
+
+
+def test_a_streamed_chat_is_read_event_by_event(ask: Ask) -> None:
+    body = b": keep-alive\n\n" + chunk("one ") + chunk("two") + b"data: [DONE]\n\n"
+    pieces = ask(Service(httpx.Response(200, content=body))).stream_chat({"messages": []})
+    assert [piece.choices[0].delta.content for piece in pieces] == ["one ", "two"]
+
+
+def test_a_stream_that_the_service_refuses_or_ends_is_a_refusal(ask: Ask) -> None:
+    failed = b'{"error":{"message":"out of memory","type":"t","param":null,"code":"internal_error"}}'
+    for status, body in ((500, failed), (200, chunk("one ") + b"data: " + failed + b"\n\n")):
+        with pytest.raises(ServiceRefused, match=r"^out of memory$") as error:
+            ask(Service(httpx.Response(status, content=body))).stream_chat({"messages": []})
+        assert (error.value.status, error.value.code) == (status, "internal_error")
