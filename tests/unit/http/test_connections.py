@@ -151,6 +151,12 @@ def test_connections_between_two_requests_lock_nobody_out(serve: Serve) -> None:
         connection.close()
 
 
+def test_an_idle_connection_is_kept_for_the_time_that_is_set(serve: Serve) -> None:
+    seconds, said = seconds_until_closed(connect(serve(keep_alive=2, header_seconds=0.5), HEAD + b"\r\n"))
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert 1.9 < seconds < 30
+
+
 def test_a_request_under_way_is_never_closed_for_a_new_connection(serve: Serve) -> None:
     port = serve(header_seconds=60.0, max_connections=2)
     under_way = [

@@ -1,15 +1,9 @@
 """Request ids, health, readiness and metrics."""
 
-import asyncio
-import socket
-
 import httpx
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from ttmark.shared.http.health import Readiness, health_router
 from ttmark.shared.http.telemetry import REFUSED_ROUTE, UNMATCHED_ROUTE
 
 
@@ -46,26 +40,6 @@ async def test_head_answers_as_get_does(
     head, get = await client.head(path), await client.get(path)
     assert head.status_code == get.status_code
     assert head.headers["content-type"] == get.headers["content-type"]
-
-
-async def test_head_is_answered_without_a_body() -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
-    app = FastAPI()
-    app.include_router(health_router(lambda: Readiness({"keys": True}), CollectorRegistry()))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
-    serving = asyncio.create_task(server.serve([listener]))
-    try:
-        for path in ("/healthz", "/readyz", "/metrics"):
-            reader, writer = await asyncio.open_connection(*listener.getsockname())
-            writer.write(f"HEAD {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
-            answer = await reader.read()
-            writer.close()
-            assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
-            assert answer.endswith(b"\r\n\r\n")
-            assert answer.count(b"\r\n\r\n") == 1
-    finally:
-        server.should_exit = True
-        await serving
 
 
 async def test_a_failed_check_makes_the_service_not_ready(
