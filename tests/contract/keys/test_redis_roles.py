@@ -102,11 +102,7 @@ NAMES += ["queue:x", "other"]
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("access", ["read", "write"])
-def test_a_role_reaches_only_its_own_records(
-    secured: SecuredRedis, role: str, name: str, access: str
-) -> None:
+def test_a_role_reaches_only_its_own_records(secured: SecuredRedis, role: str) -> None:
     records, cases = {"key", "token", "replica", "audit"}, {"case:x", "cases:x"}
     reads = {
         "operator": records | {"volume"} | cases,
@@ -118,19 +114,20 @@ def test_a_role_reaches_only_its_own_records(
         "gen": {"replica", "audit", "volume", "count:x"},
         "detect": {"replica", "audit", "count:x", "job:x", "jobs:x", "queue:x"} | cases,
     }
-    rights = (reads if access == "read" else writes)[role]
-    command = (
-        ("HGET", f"{{ttmark}}:{name}", "f") if access == "read" else ("HSET", f"{{ttmark}}:{name}", "f", "1")
-    )
-    with secured.client(role) as client:
-        if name in rights:
+
+    def is_let(client: redis.Redis, *command: str) -> bool:
+        try:
             client.execute_command(*command)
-        else:
-            with pytest.raises(redis.exceptions.NoPermissionError):
-                client.execute_command(*command)
-    if access == "write" and name in rights:
-        with secured.client(role) as client:
-            client.execute_command("HSET", f"{{ttmark}}:{name}", "f", 1 if name == "volume" else SIGNED_OFF)
+        except redis.exceptions.NoPermissionError:
+            return False
+        return True
+
+    with secured.client(role) as client:
+        read = {name for name in NAMES if is_let(client, "HGET", f"{{ttmark}}:{name}", "f")}
+        written = {name for name in NAMES if is_let(client, "HSET", f"{{ttmark}}:{name}", "f", "1")}
+        for name in written - {"volume"}:
+            client.execute_command("HSET", f"{{ttmark}}:{name}", "f", SIGNED_OFF)
+    assert (read, written) == (reads[role], writes[role])
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -2,13 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
@@ -253,27 +251,5 @@ class Rotations(RuleBasedStateMachine):
         self.runner.close()
 
 
-@pytest.mark.parametrize("sort", ["sqlite", "redis"])
-def test_no_version_is_promoted_that_a_running_detector_does_not_know(
-    sort: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    number = iter(range(10**9))
-
-    def fresh() -> str:
-        if sort == "sqlite":
-            return f"sqlite:///{tmp_path / f'{next(number)}.db'}"
-        server = request.getfixturevalue("redis_server")
-        with server.client() as client:
-            client.flushall()
-        return str(server.url)
-
-    run_state_machine_as_test(
-        type("RotationsHere", (Rotations,), {"fresh_url": staticmethod(fresh)}),
-        settings=settings(
-            max_examples=25,
-            stateful_step_count=25,
-            deadline=None,
-            derandomize=True,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+def test_no_version_is_promoted_that_a_running_detector_does_not_know(explore: Callable[..., None]) -> None:
+    explore(Rotations, 25, 25)

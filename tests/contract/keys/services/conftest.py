@@ -27,6 +27,7 @@ from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
@@ -179,6 +180,7 @@ class Cluster:
         }  # fmt: skip
         patch.setattr(key_access, "KeyCache", HeldCache)
         patch.setitem(RedisClient.__init__.__kwdefaults__, "budget_seconds", STORE_SECONDS)
+        patch.setitem(VolumeCounter.__init__.__kwdefaults__, "every_seconds", REFRESH_SECONDS)
 
     def start(self, name: str, settings: Mapping[str, str] | None = None) -> Replica:
         """Starts `gen-1`, `detect-2` and the like."""

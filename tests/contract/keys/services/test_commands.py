@@ -53,13 +53,13 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("mode", ["combined", "direct", "aligned", "localized"])
 def test_rows_are_answered_as_the_route_answers_them(run: Run, service: Any, token: str, mode: str) -> None:
-    texts = [f"the text of number {number}, which is long enough to be read" for number in range(40)]
+    texts = [f"the text of number {number}, which is long enough to be read" for number in range(12)]
     rows = [{"id": f"row {number}", "text": text} for number, text in enumerate(texts)]
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = run("jobs", "submit", "in.jsonl", "--out", "out.jsonl", "--mode", mode, "--fpr", "0.001")
     assert result.exit_code == 0, result.output
     job = result.stdout.strip()
-    assert f"{job} finished: 40 of 40 documents answered" in result.stderr
+    assert f"{job} finished: 12 of 12 documents answered" in result.stderr
     answered = lines(Path("out.jsonl").read_text())
     route = "/v1/detect" + ("" if mode == "combined" else f"/{mode}")
     body = {"inputs": rows, "fpr": 0.001}

@@ -1,12 +1,9 @@
 """Answers that are lost on the way, with both clients: what was asked for is done once all the same."""
 
-import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,8 +17,6 @@ from ttmark.shared.client import Client
 
 KEY = CaseKey.generate()
 NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
-ANSWER = {"id": "a" * 32, "status": "queued", "mode": "direct", "documents": 1, "answered": 0, "failed": 0}
-ANSWER |= {"created_at": 1.0, "expires_at": 2.0}
 JOB: dict[str, Any] = {"mode": "direct", "inputs": [{"text": "the text of a job"}]}
 
 
@@ -162,37 +157,3 @@ def test_a_key_of_another_tenant_tells_nothing(cluster: Any, service: Any, token
         with pytest.raises(Client.Refused) as error:
             mine.submit_job({**JOB, "fpr": 1e-3}, idempotency_key="k")
     assert (error.value.status, error.value.code) == (422, "idempotency_key_reused")
-
-
-@pytest.mark.parametrize("status", [429, 503])
-@pytest.mark.parametrize("kind", ["sync", "async"])
-def test_a_refusal_on_the_wire_is_waited_for_under_the_same_key(kind: str, status: int) -> None:
-    keys: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            keys.append(self.headers["Idempotency-Key"])
-            answer = {"title": "busy"} if len(keys) == 1 else ANSWER
-            content = json.dumps(answer).encode()
-            self.send_response(status if len(keys) == 1 else 202)
-            self.send_header("Retry-After", "1")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    waited: list[float] = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_port}"
-        began = time.monotonic()
-        with either(kind, url, on_wait=lambda seconds, _: waited.append(seconds)) as client:
-            assert client.submit_job(JOB).id == ANSWER["id"]
-        server.shutdown()
-        thread.join()
-    assert (waited, len(keys), len(set(keys))) == ([1.0], 2, 1)
-    assert time.monotonic() - began >= 1
