@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.contract.openai.composed import BODIES
 from tests.contract.openai.conftest import clean
 from tests.contract.openai.fake_generator import FakeGenerator
-from tests.contract.openai.test_manifests import BODIES, NOT_ASKED, assert_signed, post, streamed, texts
+from tests.contract.openai.test_manifests import NOT_ASKED, assert_signed, post, streamed, texts
 from tests.harness.certificates import Credential, credential
 from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
 from ttmark.shared.labels import Label

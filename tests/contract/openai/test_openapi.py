@@ -24,7 +24,7 @@ STREAMS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("examples", "cases"), [(20, 1), pytest.param(300, 50_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("examples", "cases"), [(10, 1), pytest.param(300, 50_000, marks=pytest.mark.slow)])
 def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
     fake: Any, generate_cases: Any, record_result: Any, examples: int, cases: int
 ) -> None:
@@ -41,7 +41,7 @@ def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
             return
 
 
-@pytest.mark.parametrize(("examples", "runs"), [(20, 1), pytest.param(300, 30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("examples", "runs"), [(10, 1), pytest.param(300, 30, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions", "/v1/responses"])
 def test_valid_requests_to_a_real_model_are_answered_as_documented(
     fake: Any, record_result: Any, path: str, examples: int, runs: int

@@ -26,6 +26,11 @@ SAMPLING = {"model": "tiny", "top_k": 4, "temperature": 1.0}
 WRITING = {**SAMPLING, "prompt": "Once", "max_tokens": 150, "ignore_eos": True, "return_token_ids": True}
 IDS = list(range(60))
 BODY = {**SAMPLING, "token_ids": IDS}
+# The two routes that read texts: who may, a request, and how many readings run at once of it.
+READING: dict[str, tuple[str, dict[str, Any], int]] = {
+    "watermark/verify": ("detector", {"token_ids": IDS}, 1),
+    "readings": ("reader", {"texts": ["abc"] * 9}, 4),
+}
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +42,7 @@ def written(engine_service: Any) -> list[int]:
 
 
 def _post(service: Any, token: str = "detector", **change: Any) -> httpx.Response:
-    response: httpx.Response = service.http(token).post(PATH, json=BODY | change)
-    return response
+    return service.post("watermark/verify", token, **BODY | change)
 
 
 def test_a_marked_text_is_found_with_its_prompt_and_alone(real: Any, written: list[int]) -> None:
@@ -118,10 +122,12 @@ def test_messages_may_stand_before_a_text(real: Any) -> None:
     assert answer["prompt_tokens"] > 5
 
 
+@pytest.mark.parametrize("route", READING)
 @pytest.mark.parametrize("token", ["author", "keyless"])
-def test_without_the_scope_nothing_is_said(fake: Any, token: str) -> None:
-    answer = _post(fake, token)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "insufficient_scope")
+def test_without_the_scope_nothing_is_said(fake: Any, route: str, token: str) -> None:
+    for other in {token, *(needed for needed, *_ in READING.values())} - {READING[route][0]}:
+        answer = fake.post(route, other, **READING[route][1])
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "insufficient_scope")
 
 
 @pytest.mark.parametrize(
@@ -162,23 +168,30 @@ def test_more_hashing_than_a_request_may_ask_for_is_refused(
 
 
 @pytest.mark.parametrize(("trouble", "status", "code"), TROUBLE)
+@pytest.mark.parametrize("route", READING)
 def test_trouble_of_the_engine_is_an_http_error(
-    fake: Any, trouble: Exception, status: int, code: str
+    fake: Any, route: str, trouble: Exception, status: int, code: str
 ) -> None:
+    token, body, _ = READING[route]
     fake.generator.refusal = trouble
-    answer = _post(fake)
+    answer = fake.post(route, token, **body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
     assert fake.audit == []
+    if route == "readings":
+        outcome = {"outcome": "failed" if status >= 500 else "rejected"}
+        assert fake.registry.get_sample_value("ttmark_gen_readings_total", outcome) >= 9
 
 
-def test_a_client_that_leaves_ends_the_reading(fake: Any) -> None:
+@pytest.mark.parametrize("route", READING)
+def test_a_client_that_leaves_ends_the_readings(fake: Any, route: str) -> None:
+    token, body, at_once = READING[route]
     fake.generator.pause = 60.0
     with pytest.raises(httpx.ReadTimeout):
-        fake.http("detector").post(PATH, json=BODY, timeout=0.5)
+        fake.http(token).post(f"/v1/{route}", json={"model": "tiny"} | body, timeout=0.5)
     deadline = time.monotonic() + 10
-    while not fake.generator.cancelled and time.monotonic() < deadline:
+    while (fake.generator.running or not fake.generator.cancelled) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert (fake.generator.cancelled, fake.generator.running) == (1, 0)
+    assert (fake.generator.cancelled, fake.generator.running) == (at_once, 0)
 
 
 def test_the_audit_trail_says_which_keys_were_tried_on_how_much(fake: Any) -> None:
