@@ -113,11 +113,6 @@ def test_what_is_said_of_several_files_is_said_once(capsys: pytest.CaptureFixtur
     assert "a: Watermark found. " in said
 
 
-def test_programs_read_json_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    (line,) = output("watermarked", capsys, as_json=True).splitlines()
-    assert DetectionResult.model_validate_json(line).verdict == "watermarked"
-
-
 @pytest.mark.parametrize("mode", ["combined", "direct", "aligned", "localized"])
 def test_files_and_bulk_rows_are_read_in_both_ways_unless_told_otherwise(mode: str) -> None:
     documents = [Document(text="a")]
