@@ -174,13 +174,6 @@ def test_more_than_the_checkpoint_says_is_a_problem(old_chain: Chain, tmp_path: 
     assert (problem.sequence, "before number 19" in problem.what) == (1, True)
 
 
-def test_segments_that_go_without_a_checkpoint_are_a_problem(old_chain: Chain, tmp_path: Path) -> None:
-    head = old_chain.sync()
-    segments(tmp_path)[head.chain][0].path.unlink()
-    (problem,) = verified(tmp_path, head).problems
-    assert "before number 4" in problem.what
-
-
 def test_a_removal_that_is_interrupted_can_be_checked_and_is_finished_later(
     old_chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,11 +192,6 @@ def test_a_removal_that_is_interrupted_can_be_checked_and_is_finished_later(
     assert verified(tmp_path, old_chain.sync()).problems == []
     assert prune(old_chain, timedelta(days=5)) == 3
     assert verified(tmp_path, old_chain.sync()).problems == []
-
-
-def test_a_chain_whose_files_are_all_gone_is_a_problem(tmp_path: Path) -> None:
-    (problem,) = verified(tmp_path, Head("gen.00000000", 7, "ab" * 32)).problems
-    assert (problem.sequence, "up to number 7" in problem.what) == (1, True)
 
 
 def test_a_checkpoint_that_the_store_does_not_know_of_excuses_nothing(

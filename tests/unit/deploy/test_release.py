@@ -10,7 +10,6 @@ import pytest
 from tests.harness.release import files, images
 from tests.harness.release.__main__ import command_line, main
 from tests.harness.release.files import checksums, sign
-from tests.harness.release.installed import Wish
 from tests.harness.release.notes import release_notes
 from tests.harness.release.source import NoRelease, description, export, with_urls
 
@@ -114,12 +113,6 @@ def test_an_engine_that_does_not_answer_is_none(tmp_path: Path, monkeypatch: pyt
     assert images.container_engine() is None
     (tmp_path / "podman").write_text("#!/bin/sh\nexit 0\n")
     assert images.container_engine() == "podman"
-
-
-def test_a_python_without_torch_is_asked_for_by_its_extras() -> None:
-    assert Wish.parse("python3.11").writes
-    assert Wish.parse("python3.13=detect") == Wish("python3.13", "detect")
-    assert not Wish.parse("python3.13=detect").writes
 
 
 def test_the_workflow_that_would_publish_is_one(root: Path) -> None:

@@ -61,10 +61,8 @@ async def test_after_a_rewrap_the_new_key_alone_opens_everything_and_nothing_els
 
 
 async def test_a_rewrap_opens_no_secret(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, monkeypatch: pytest.MonkeyPatch
+    store: RecordStore, kek: KeyEncryptionKey, filled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await fill(store, kek, profile)
-
     def refuse(*_: object) -> bytes:
         raise AssertionError("a secret was opened")
 
@@ -107,23 +105,21 @@ async def test_a_kms_is_asked_once_per_change_and_not_at_every_refresh(
 
 
 async def test_a_backup_brings_back_what_an_empty_store_lost(
-    store: RecordStore, empty_store: RecordStore, kek: KeyEncryptionKey, profile: Profile
+    store: RecordStore, empty_store: RecordStore, kek: KeyEncryptionKey, filled: str
 ) -> None:
-    plain = await fill(store, kek, profile)
     backup = await create_backup(store, kek)
     result = await restore_backup(empty_store, kek, backup)
     assert (result.restored, result.unchanged, result.newer) == (3, 0, 0)
     assert [key.epoch for key in await KeyRing(empty_store, kek).list()] == [2, 1]
-    assert (await TokenRegistry(empty_store, kek).authenticate(plain)).tenant == "t"
+    assert (await TokenRegistry(empty_store, kek).authenticate(filled)).tenant == "t"
     await KeyRing(empty_store, kek).promote("a", 2)
     again = await restore_backup(empty_store, kek, backup)
     assert (again.restored, again.unchanged, again.newer) == (0, 2, 1)
 
 
 async def test_a_restored_record_is_accepted_by_who_knew_it_and_refused_by_who_knew_a_later_one(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, tmp_path: Any
+    store: RecordStore, kek: KeyEncryptionKey, filled: str, tmp_path: Any
 ) -> None:
-    await fill(store, kek, profile)
     backup = await create_backup(store, kek)
     ring = KeyRing(store, kek)
     await ring.open_all()
@@ -145,9 +141,8 @@ def forget(path: Any, kind: str, record_id: str) -> None:
 
 
 async def test_a_store_with_another_history_is_not_touched(
-    store: RecordStore, empty_store: RecordStore, kek: KeyEncryptionKey, profile: Profile
+    store: RecordStore, empty_store: RecordStore, kek: KeyEncryptionKey, profile: Profile, filled: str
 ) -> None:
-    await fill(store, kek, profile)
     backup = await create_backup(store, kek)
     await KeyRing(empty_store, kek).create("b", tenant="t", profile=profile)
     with pytest.raises(RecordRolledBack, match="key b"):
@@ -175,18 +170,16 @@ async def test_a_backup_shows_nothing_and_any_damage_to_it_is_refused(
 
 
 async def test_a_damaged_store_is_not_backed_up(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile
+    store: RecordStore, kek: KeyEncryptionKey, filled: str
 ) -> None:
-    await fill(store, kek, profile)
     await store.put("key", "a", b"garbage", expected_revision=2)
     with pytest.raises(RecordTampered, match="key a"):
         await create_backup(store, kek)
 
 
 async def test_verify_counts_what_opens_and_names_what_does_not(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile
+    store: RecordStore, kek: KeyEncryptionKey, filled: str
 ) -> None:
-    await fill(store, kek, profile)
     sound = await verify_store(store, kek)
     assert (sound.keys, sound.versions, sound.tokens, sound.problems) == (2, 3, 1, {})
     assert sound.keks == {kek.kek_id: 3}
@@ -200,9 +193,8 @@ async def test_verify_counts_what_opens_and_names_what_does_not(
     "fault", ["two primaries", "gap", "other name", "secret of another version", "format"]
 )
 async def test_verify_notices_an_authentic_record_that_breaks_the_rules(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, fault: str
+    store: RecordStore, kek: KeyEncryptionKey, filled: str, fault: str
 ) -> None:
-    await fill(store, kek, profile)
     vault = Vault(store, kek)
     envelope = await vault.read("key", "a")
     assert envelope is not None
