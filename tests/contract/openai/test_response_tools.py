@@ -9,26 +9,15 @@ import pytest
 from openai.types.responses import Response
 
 from tests.contract.openai.test_responses import TYPES
-from tests.contract.openai.test_tools import KNOWS_TOOLS, PARAMETERS, Scripted
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from tests.contract.openai.test_tools import PARAMETERS, scripted, tooled
+
+__all__ = ["scripted", "tooled"]
 
 WEATHER: Any = {"type": "function", "name": "weather", "parameters": PARAMETERS, "strict": True}
 NOW: Any = {"type": "function", "name": "now", "parameters": None, "strict": None, "description": "The time."}
 REQUEST: dict[str, Any] = {"model": "own-template", "input": "?", "tools": [WEATHER, NOW]}
 REQUEST["extra_body"] = {"seed": 1}
 CALLED = [("now", "{}"), ("weather", '{"city": "ab"}')]
-
-
-@pytest.fixture(scope="module")
-def tooled(serve: Any, build: Any, engine: Any) -> Any:
-    """The real engine with a template that knows tools, in few characters: the context is small."""
-    return serve(build(engine, template=ChatTemplate(KNOWS_TOOLS)))
-
-
-@pytest.fixture(scope="module")
-def scripted(serve: Any, build: Any) -> Any:
-    """Words, and then two calls."""
-    return serve(build(Scripted(), template=ChatTemplate(KNOWS_TOOLS)))
 
 
 @pytest.mark.parametrize("stream", [False, True])

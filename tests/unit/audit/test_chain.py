@@ -1,13 +1,12 @@
 """Chains on disk: continued after a crash, one for each writer, rotated, shortened with a checkpoint."""
 
-import json
 import os
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.unit.audit.conftest import Calendar
+from tests.unit.audit.conftest import Calendar, records
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.chain_check import Verification, verify_folder
 from ttmark.shared.audit.record import NO_RECORD, Anchor, Head
@@ -24,11 +23,6 @@ def prune(chain: Chain, keep: timedelta) -> int:
     chain.sync()
     remove(old)
     return len(old)
-
-
-def records(folder: Path) -> list[dict[str, object]]:
-    lines = [line for parts in segments(folder).values() for part in parts for line in part.lines()]
-    return [json.loads(line) for line in lines]
 
 
 def test_a_chain_goes_on_where_its_writer_ended(tmp_path: Path) -> None:

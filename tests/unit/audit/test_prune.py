@@ -8,11 +8,12 @@ import sys
 from datetime import UTC, datetime, timedelta
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.unit.audit.conftest import KEK
+from tests.unit.audit.conftest import KEK, events
 from ttmark.services.cli.main import app
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.record import Head
@@ -53,10 +54,8 @@ def chains(place: Path) -> tuple[str, str]:
     return write(place, "gen@gone", days_ago=39).chain, write(place, "gen@here", days_ago=19).chain
 
 
-def events(place: Path, action: str) -> list[dict[str, object]]:
-    lines = [line for parts in segments(place / "audit").values() for part in parts for line in part.lines()]
-    said = [json.loads(line)["event"] for line in lines]
-    return [event for event in said if event["action"] == action]
+def actions(place: Path, action: str) -> list[dict[str, Any]]:
+    return [event for event in events(place / "audit") if event["action"] == action]
 
 
 def files(place: Path) -> set[str]:
@@ -82,8 +81,8 @@ def test_what_is_left_verifies(place: Path, chains: tuple[str, str]) -> None:
     assert "64 records in 2 chains are in order\n" in said  # four are of the command
     assert f"{here} is whole from record 61 on" in said
     assert "of 1 chain every record was removed" in said
-    assert [event["removed"] for event in events(place, "audit.remove")] == [of_gone, of_here]
-    (run,) = events(place, "audit.prune")
+    assert [event["removed"] for event in actions(place, "audit.remove")] == [of_gone, of_here]
+    (run,) = actions(place, "audit.prune")
     assert run["before"] == f"{before}T00:00:00.000000+00:00"
     assert not any(name.startswith("gen@gone") for name in files(place))
 
@@ -139,7 +138,7 @@ def test_a_chain_with_a_problem_stays_as_evidence_and_the_others_are_pruned(
     assert result.exit_code == 1
     assert f"{gone}, record {4 if harm == 'changed' else 1}: " in result.stderr
     assert {name for name in there if name.startswith(gone)} <= files(place)
-    assert [event["removed"]["chain"] for event in events(place, "audit.remove")] == [here]
+    assert [event["removed"]["chain"] for event in actions(place, "audit.remove")] == [here]
 
 
 class Killed(BaseException):

@@ -1,7 +1,6 @@
 """The trail of a process: events become records, the store learns their head, nothing secret is written."""
 
 import asyncio
-import json
 import os
 import shutil
 import time
@@ -15,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.audit.conftest import Calendar
+from tests.unit.audit.conftest import Calendar, events
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.chain_check import Verification, verify_folder
 from ttmark.shared.audit.record import Head
@@ -38,11 +37,6 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def open_trail(folder: Path, heads: Heads) -> OpenTrail:
     return lambda: AuditTrail(Chain(folder, "gen@host:8000"), heads, keep=timedelta(days=9))
-
-
-def events(folder: Path) -> list[dict[str, object]]:
-    lines = [line for parts in segments(folder).values() for part in parts for line in part.lines()]
-    return [json.loads(line)["event"] for line in lines]
 
 
 def cut(folder: Path, records: int) -> Path:

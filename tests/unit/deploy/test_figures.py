@@ -10,6 +10,7 @@ import yaml
 
 from tests.harness.figures.__main__ import check
 from tests.harness.figures.printed import stale_pictures
+from tests.harness.figures.values import BadFigure, Measured, derived, value_at
 from tests.harness.reference.result_plots import pictures
 from ttmark.evaluation.manifest import describe
 from ttmark.evaluation.report.document import write_pages
@@ -194,3 +195,19 @@ def test_pages_of_a_run_are_those_that_its_results_give(checkout: Path, tmp_path
     page.write_text(page.read_text().replace("95.1", "95.2"))
     (target / "extra.md").write_text("# By hand\n")
     assert [line.partition(":")[0] for line in check(checkout)] == ["measured/blocks.md", "measured/extra.md"]
+
+
+@pytest.mark.parametrize(
+    "path", [["none"], ["data", 3], ["data", {"z": 1}], ["data", {"none": 1}], ["data", {}], ["data"]]
+)
+def test_a_path_to_nothing_or_to_more_than_one_entry_is_refused(path: list[Any]) -> None:
+    with pytest.raises(BadFigure):
+        value_at({"data": [{"z": 2}, {"z": 2}]}, path)
+
+
+@pytest.mark.parametrize("how", [{"ratio": ["a"]}, {"sum": ["a", "a"]}, {"most": ["text"]}, {"most": []}])
+def test_what_cannot_be_derived_or_has_no_interval_is_refused(how: dict[str, list[str]]) -> None:
+    with pytest.raises(BadFigure):
+        derived(how, {"a": Measured(1.0), "text": "ttmark"})
+    with pytest.raises(BadFigure, match="no interval"):
+        format(Measured(0.5), "%i")

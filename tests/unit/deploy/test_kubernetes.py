@@ -15,9 +15,6 @@ VERSIONS = ("1.28", "1.32", "1.37")
 WORKLOADS = ("generation", "detection", "canary")
 OVERLAYS = ("gpu", "vllm", "vllm-multi-node")
 
-# What KEDA's reference says of a ScaledObject with Prometheus triggers; Kubernetes' schemas do not have it.
-TEXT, COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
-
 
 def closed(*required: str, **properties: Any) -> dict[str, Any]:
     """The schema of an object with these properties and no others."""

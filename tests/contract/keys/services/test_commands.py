@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,8 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
-def service(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    file = tmp_path_factory.mktemp("key") / "case.pem"
-    file.write_text(KEY.pem())
-    settings = {"TTMARK_CASE_KEY_FILE": str(file), "TTMARK_CASES_KEEP_DAYS": "30"}
-    yield cluster.start("detect-kept", settings)
-    cluster.stop("detect-kept")
+def service(start_kept: Callable[..., Any]) -> Any:
+    return start_kept(KEY)
 
 
 @pytest.fixture(scope="module")

@@ -11,16 +11,7 @@ from ttmark.shared.access.scopes import Scope, TokenLimits
 
 TEXT = "The command reads the file and prints each line that holds a match of the pattern. " * 4
 SERVICES = ("gen", "detect")
-WINDOW_SECONDS = 60
-LONGEST_TEST_SECONDS = 20
-
-
-@pytest.fixture(autouse=True)
-def inside_one_window() -> None:
-    """Counters begin anew each minute; a test that met the change would be granted a little more."""
-    left = WINDOW_SECONDS - time.time() % WINDOW_SECONDS
-    if left < LONGEST_TEST_SECONDS:
-        time.sleep(left)
+pytestmark = pytest.mark.usefixtures("inside_one_window")
 
 
 def code_of(response: Any) -> str:

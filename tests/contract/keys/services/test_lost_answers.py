@@ -1,6 +1,5 @@
 """Answers that are lost on the way, with both clients: what was asked for is done once all the same."""
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -21,12 +20,8 @@ JOB: dict[str, Any] = {"mode": "direct", "inputs": [{"text": "the text of a job"
 
 
 @pytest.fixture(scope="module")
-def service(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    file = tmp_path_factory.mktemp("key") / "case.pem"
-    file.write_text(KEY.pem())
-    settings = {"TTMARK_CASE_KEY_FILE": str(file), "TTMARK_CASES_KEEP_DAYS": "30", "TTMARK_JOB_WORKERS": "0"}
-    yield cluster.start("detect-lossy", settings)
-    cluster.stop("detect-lossy")
+def service(start_kept: Callable[..., Any]) -> Any:
+    return start_kept(KEY, TTMARK_JOB_WORKERS="0")
 
 
 @pytest.fixture
@@ -138,14 +133,6 @@ def test_a_minute_s_documents_are_charged_once(
             client.submit_job(JOB)
     assert error.value.status == 429
     assert 0 < (error.value.retry_after or 0) <= 120  # this window and, weighted, the next
-
-
-@pytest.fixture
-def inside_one_window() -> None:
-    """Counters begin anew each minute."""
-    left = 60 - time.time() % 60
-    if left < 10:
-        time.sleep(left)
 
 
 def test_a_key_of_another_tenant_tells_nothing(cluster: Any, service: Any, token: str) -> None:
