@@ -155,9 +155,7 @@ def redis_server(shared_redis: RedisServer) -> RedisServer:
 
 
 @pytest.fixture(scope="module")
-def secured(
-    start_redis: Any, shared_redis: RedisServer, tmp_path_factory: pytest.TempPathFactory
-) -> SecuredRedis:
+def secured(start_redis, shared_redis, tmp_path_factory) -> SecuredRedis:
     """A server with the files of `deploy/redis`: TLS and the three roles."""
     if shutil.which("openssl") is None:
         pytest.fail("openssl is missing; install it with: apt-get install openssl", pytrace=False)

@@ -28,9 +28,7 @@ async def test_each_change_raises_the_revision_by_one(store: RecordStore) -> Non
 
 
 @pytest.mark.parametrize("expected", [0, 2, 7])
-async def test_a_change_from_another_revision_is_refused_and_changes_nothing(
-    store: RecordStore, expected: int
-) -> None:
+async def test_a_change_from_another_revision_is_refused_and_changes_nothing(store, expected):
     await store.put("key", "a", b"first", expected_revision=0)
     with pytest.raises(RevisionConflict):
         await store.put("key", "a", b"second", expected_revision=expected)

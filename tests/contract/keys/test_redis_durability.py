@@ -27,9 +27,7 @@ async def put_once(url: str) -> tuple[RecordStore, int]:
         await store.close()
 
 
-async def test_a_demanded_confirmation_is_given_by_a_server_with_an_append_only_file(
-    newer_redis: Any,
-) -> None:
+async def test_a_demanded_confirmation_is_given_by_a_server_with_an_append_only_file(newer_redis):
     assert (await put_once(f"{newer_redis.url}?durability=aof"))[1] == 1
 
 
@@ -44,9 +42,7 @@ async def test_a_server_that_cannot_confirm_is_refused_when_the_url_demands_it(s
         await put_once(f"{server.url}?durability=aof")
 
 
-async def test_without_the_demand_the_operator_is_warned_once(
-    start_redis: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_without_the_demand_the_operator_is_warned_once(start_redis, caplog):
     server = start_redis(*IN_MEMORY)
     store = open_store(server.url)
     with caplog.at_level(logging.WARNING):

@@ -7,8 +7,6 @@ import socket
 import ssl
 import subprocess
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
@@ -82,9 +80,7 @@ def is_permitted(client: redis.Redis, name: str, arguments: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_runs_its_own_commands_and_no_other_of_command_list(
-    secured: SecuredRedis, shared_redis: Any, role: str
-) -> None:
+def test_a_role_runs_its_own_commands_and_no_other_of_command_list(secured, shared_redis, role):
     with shared_redis.client() as client:
         needed = commands_of(client)
     assert len(needed) > 300
@@ -161,9 +157,7 @@ async def open_refused(url: str) -> str:
     return str(caught.value)
 
 
-async def test_a_server_that_the_ca_did_not_sign_is_refused(
-    secured: SecuredRedis, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+async def test_a_server_that_the_ca_did_not_sign_is_refused(secured, tmp_path_factory):
     other = tmp_path_factory.mktemp("other")
     subprocess.run([DEPLOY / "provision.sh", other, "127.0.0.1"], check=True)  # noqa: ASYNC221
     url = secured.url("gen").replace(str(secured.folder / "ca.crt"), str(other / "ca.crt"))
@@ -188,9 +182,7 @@ def test_the_connection_is_encrypted_with_a_current_protocol(secured: SecuredRed
         assert connection.version() in ("TLSv1.2", "TLSv1.3")
 
 
-async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tokens(
-    secured: SecuredRedis, profile: Profile
-) -> None:
+async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tokens(secured, profile):
     kek, key_id = KeyEncryptionKey(bytes(32)), f"k{secrets.token_hex(4)}"
     stores = {role: open_store(secured.url(role)) for role in ROLES}
     try:
@@ -213,9 +205,7 @@ async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tok
             await store.close()
 
 
-def test_the_operator_prunes_the_audit_trail_of_a_service(
-    secured: SecuredRedis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_operator_prunes_the_audit_trail_of_a_service(secured, tmp_path, monkeypatch):
     def anchor(head: Head) -> None:
         async def put() -> None:
             store = open_store(secured.url("gen"))

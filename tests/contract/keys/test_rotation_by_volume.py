@@ -69,9 +69,7 @@ async def test_what_two_replicas_add_at_once_is_added_up(store: RecordStore, ope
     assert await store.counts() == {"k/1": 300, "k/2": 100}
 
 
-async def test_two_replicas_fill_one_limit_and_each_sees_how_full_it_is(
-    replicas: Mapping[str, Replica], store: RecordStore
-) -> None:
+async def test_two_replicas_fill_one_limit_and_each_sees_how_full_it_is(replicas, store):
     first, second = replicas["gen-1"], replicas["gen-2"]
     await KeyRing(store, KEK).rotate_after("k", LIMIT)
     for replica in (first, second):
@@ -86,9 +84,7 @@ async def test_two_replicas_fill_one_limit_and_each_sees_how_full_it_is(
     assert (first.volume.unreported, second.volume.unreported) == (0, 0)
 
 
-async def test_a_full_version_is_followed_only_after_every_replica_knows_the_next(
-    replicas: Mapping[str, Replica], store: RecordStore
-) -> None:
+async def test_a_full_version_is_followed_only_after_every_replica_knows_the_next(replicas, store):
     ring = KeyRing(store, KEK)
     await ring.rotate_after("k", LIMIT)
     replicas["gen-1"].generate(LIMIT - 1)

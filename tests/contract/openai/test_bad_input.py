@@ -177,9 +177,7 @@ def _name(case: Any) -> str:
 
 
 @pytest.mark.parametrize(("route", "change", "expected"), BAD, ids=_name)
-def test_a_bad_request_is_refused_by_field(
-    service: Any, route: str, change: dict[str, Any], expected: Fault
-) -> None:
+def test_a_bad_request_is_refused_by_field(service, route, change, expected):
     _check(service.post(route, tokens=None if LIMITS[route] in change else 4, **change), expected)
 
 

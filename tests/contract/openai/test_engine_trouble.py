@@ -38,9 +38,7 @@ TROUBLE = [
         (RuntimeError("secret"), 500, "internal_error"),
     ],
 )
-def test_a_refusal_is_an_http_error_even_of_a_stream(
-    fake: Any, refusal: Exception, status: int, code: str, stream: bool
-) -> None:
+def test_a_refusal_is_an_http_error_even_of_a_stream(fake, refusal, status, code, stream):
     fake.generator.refusal = refusal
     response = fake.http().post("/v1/completions", json=REQUEST | {"stream": stream})
     assert response.status_code == status
@@ -89,9 +87,7 @@ ENDS_MIDWAY = pytest.mark.parametrize(
 
 
 @ENDS_MIDWAY
-def test_a_failure_after_the_first_chunk_ends_the_stream_with_an_error_event(
-    fake: Any, failure: Exception, status: int, code: str
-) -> None:
+def test_a_failure_after_the_first_chunk_ends_the_stream_with_an_error_event(fake, failure, status, code):
     fake.generator.failure = failure
     stream = fake.client().completions.create(**REQUEST, stream=True)
     with pytest.raises(openai.APIError) as raised:
@@ -101,9 +97,7 @@ def test_a_failure_after_the_first_chunk_ends_the_stream_with_an_error_event(
 
 
 @ENDS_MIDWAY
-def test_a_completion_that_the_engine_cannot_finish_says_whether_to_try_again(
-    fake: Any, failure: Exception, status: int, code: str
-) -> None:
+def test_a_completion_that_the_engine_cannot_finish_says_whether_to_try_again(fake, failure, status, code):
     fake.generator.failure = failure
     response = fake.http().post("/v1/completions", json=REQUEST | {"n": 2})
     assert response.status_code == status

@@ -78,9 +78,7 @@ def test_the_table_is_whole() -> None:
 
 
 @pytest.mark.parametrize(("request_", "demand", "always", "outcome"), list(table()))
-def test_the_table_of_the_documentation_holds(
-    services: dict[bool, Any], request_: str, demand: str, always: bool, outcome: str
-) -> None:
+def test_the_table_of_the_documentation_holds(services, request_, demand, always, outcome):
     service = services[always]
     response = service.post("chat/completions", TOKENS[demand], tokens=30, **ASKING[request_])
     if outcome.isdigit():

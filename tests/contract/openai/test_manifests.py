@@ -77,9 +77,7 @@ def assert_signed(text: str, authority: Credential) -> None:
 
 
 @pytest.mark.parametrize("route", BODIES)
-def test_a_text_ends_in_a_manifest_where_one_is_asked_for(
-    signing: Any, authority: Credential, route: str
-) -> None:
+def test_a_text_ends_in_a_manifest_where_one_is_asked_for(signing, authority, route):
     answer = post(signing, route).json()
     [text] = texts(answer)
     assert_signed(text, authority)
@@ -138,9 +136,7 @@ def test_manifests_of_earlier_answers_are_no_part_of_a_prompt(signing: Any) -> N
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_text_that_cannot_be_signed_is_not_sent_without(
-    signing: Any, monkeypatch: pytest.MonkeyPatch, stream: bool
-) -> None:
+def test_a_text_that_cannot_be_signed_is_not_sent_without(signing, monkeypatch, stream):
     def expired(*_: Any, **__: Any) -> str:
         raise UnusableCredential("expired")
 

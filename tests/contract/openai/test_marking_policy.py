@@ -86,9 +86,7 @@ def test_the_table_is_whole() -> None:
 
 
 @pytest.mark.parametrize(("request_", "token", "action", "outcome"), list(table()))
-def test_the_table_of_the_documentation_holds(
-    acting: Service, request_: str, token: str, action: str, outcome: str
-) -> None:
+def test_the_table_of_the_documentation_holds(acting, request_, token, action, outcome):
     acting.keys.ready = "no usable key" not in request_
     response = post(acting, TOKENS[token], model=MODELS[action], **ASKING[request_])
     if outcome.isdigit():
@@ -174,9 +172,7 @@ def test_the_reason_is_audited_and_counted(ruled: Service) -> None:
     assert ruled.registry.get_sample_value("ttmark_gen_blocks_total", {"outcome": "policy"})
 
 
-def test_a_rule_that_cannot_be_evaluated_lets_nothing_out(
-    ruled: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rule_that_cannot_be_evaluated_lets_nothing_out(ruled, monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError
 

@@ -85,9 +85,7 @@ def _refusal(service: Any, payload: Any, **change: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("route", BODIES)
 @pytest.mark.parametrize("watermark", [{}, {"key_id": "acme-payload"}, {"key_id": "no-such-key"}])
 @pytest.mark.parametrize("payload", [3, 99])
-def test_a_payload_takes_the_scope_before_anything_is_said_of_keys(
-    giver: Any, route: str, watermark: dict[str, str], payload: int
-) -> None:
+def test_a_payload_takes_the_scope_before_anything_is_said_of_keys(giver, route, watermark, payload):
     response = _post(giver, payload, "author", route, watermark=watermark)
     assert response.status_code == 403
     assert response.json()["error"]["code"] == "insufficient_scope"
@@ -98,9 +96,7 @@ def test_a_payload_takes_the_scope_before_anything_is_said_of_keys(
 @pytest.mark.parametrize("route", BODIES)
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("payload", [0, 7, SIZE - 1, 3.0])
-def test_the_payload_is_the_number_of_the_key_on_every_route(
-    giver: Any, route: str, stream: bool, payload: float
-) -> None:
+def test_the_payload_is_the_number_of_the_key_on_every_route(giver, route, stream, payload):
     assert _numbers(giver, payload, route=route, stream=stream) == [payload]
 
 
@@ -119,9 +115,7 @@ def test_a_request_with_a_payload_implies_a_key_that_takes_one_and_others_do_not
     "payload", [-1, SIZE, 2**63, 10**40, True, False, "3", 3.5, 1e300, [3], {"number": 3}]
 )
 @pytest.mark.parametrize("route", BODIES)
-def test_what_is_no_number_of_the_pool_is_refused_and_not_repeated(
-    giver: Any, payload: Any, route: str
-) -> None:
+def test_what_is_no_number_of_the_pool_is_refused_and_not_repeated(giver, payload, route):
     error = _refusal(giver, payload, route=route)
     assert error["param"].startswith("watermark.payload")
     assert str(10**40) not in error["message"]
@@ -157,9 +151,7 @@ def test_another_tenants_key_with_payloads_does_not_exist(giver: Any) -> None:
 @pytest.mark.parametrize(
     ("reason", "change"), [("greedy", {"temperature": 0}), ("disabled", {"watermark": {"enabled": False}})]
 )
-def test_a_text_without_a_watermark_cannot_carry_a_payload(
-    giver: Any, reason: str, change: dict[str, Any]
-) -> None:
+def test_a_text_without_a_watermark_cannot_carry_a_payload(giver, reason, change):
     error = _refusal(giver, 3, token="anything", **change)
     assert error["param"] == "watermark.payload"
     assert reason in error["message"]
@@ -208,9 +200,7 @@ def test_detection_reads_the_payload_of_whole_and_streamed_completions(writer: A
     assert _read(writer, [[token for piece in pieces for token in piece]]) == [4]
 
 
-def test_detection_reads_the_payload_of_an_answer_held_to_a_schema(
-    writer: Any, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
-) -> None:
+def test_detection_reads_the_payload_of_an_answer_held_to_a_schema(writer, monkeypatch, pytestconfig):
     if pytestconfig.getoption("--engine") == "vllm":
         pytest.skip("vLLM decides in a process of its own, where the rule cannot be set aside")
     monkeypatch.setattr("ttmark.gen_service.decoding.block.LEAST_SHARE", 0.0)  # a random model wants none

@@ -70,9 +70,7 @@ def test_a_text_longer_than_the_context_is_read_in_windows(real: Any) -> None:
     np.testing.assert_allclose(found.logprobs[size:][: len(expected)], expected, atol=1e-4)
 
 
-def test_without_a_token_that_begins_a_text_nothing_is_said_of_the_first_part(
-    fake: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_token_that_begins_a_text_nothing_is_said_of_the_first_part(fake, monkeypatch):
     monkeypatch.setattr(fake.generator, "start_token_id", None)
     readings = post(fake, texts=["abc", "a"]).json()["readings"]
     assert [reading["logprobs"] for reading in readings] == [
@@ -116,16 +114,12 @@ def test_the_scope_opens_nothing_else(fake: Any) -> None:
         ({"model": "none"}, 404, "model"),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_name(
-    fake: Any, change: dict[str, Any], status: int, param: str
-) -> None:
+def test_what_cannot_be_read_is_refused_by_name(fake, change, status, param):
     answer = post(fake, **change)
     assert (answer.status_code, answer.json()["error"]["param"]) == (status, param), answer.text
 
 
-def test_more_tokens_than_a_request_may_have_read_are_refused(
-    build: Callable[..., Any], serve: Callable[..., Any], fake: Any
-) -> None:
+def test_more_tokens_than_a_request_may_have_read_are_refused(build, serve, fake):
     service = serve(build(fake.generator, max_read_tokens=100))
     assert post(service, texts=["a" * 100]).status_code == 200
     answer = post(service, texts=["a" * 50, "b" * 51])

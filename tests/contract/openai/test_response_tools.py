@@ -117,9 +117,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("change", "param", "said"), BAD, ids=range(len(BAD)))
-def test_what_cannot_be_done_is_refused_by_name(
-    scripted: Any, change: dict[str, Any], param: str, said: str
-) -> None:
+def test_what_cannot_be_done_is_refused_by_name(scripted, change, param, said):
     options = {**REQUEST, "extra_body": change}
     with pytest.raises(openai.BadRequestError, match=said) as refusal:
         scripted.client().responses.create(**options)

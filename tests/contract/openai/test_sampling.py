@@ -21,9 +21,7 @@ def used(fake: Any, path: str, model: str, **named: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize(("model", "defaults"), [("tiny", OPENAI), ("tempered", TEMPERED)])
-def test_the_model_s_sampling_holds_field_by_field_where_a_request_names_none(
-    fake: Any, path: str, model: str, defaults: SamplingDefaults
-) -> None:
+def test_the_model_s_sampling_holds_field_by_field_where_a_request_names_none(fake, path, model, defaults):
     own = defaults.under(OPENAI.model_copy(update=dict.fromkeys(FIELDS)))
     assert used(fake, path, model) == own
     assert used(fake, path, model, **dict.fromkeys(FIELDS)) == own
@@ -35,9 +33,7 @@ def test_the_model_s_sampling_holds_field_by_field_where_a_request_names_none(
 
 
 @pytest.mark.parametrize("path", ["chat/completions", "responses"])
-def test_an_answer_that_names_no_limit_has_the_model_s_or_what_the_context_leaves(
-    fake: Any, path: str
-) -> None:
+def test_an_answer_that_names_no_limit_has_the_model_s_or_what_the_context_leaves(fake, path):
     def most(model: str, limit: int | None = None) -> int:
         fake.answer(path, model=model, **{LIMITS[path]: limit})
         return int(fake.generator.requests[-1].sampling.max_tokens)
@@ -67,9 +63,7 @@ def test_the_models_say_what_holds(fake: Any) -> None:
 
 
 @pytest.mark.parametrize(("model", "defaults"), [("tiny", OPENAI), ("tempered", TEMPERED)])
-def test_verification_supposes_the_model_s_sampling_where_none_is_named(
-    fake: Any, model: str, defaults: SamplingDefaults
-) -> None:
+def test_verification_supposes_the_model_s_sampling_where_none_is_named(fake, model, defaults):
     def supposed(**named: Any) -> tuple[FilterParams, float]:
         fake.answer("watermark/verify", "detector", model=model, token_ids=list(range(60)), **named)
         reading = fake.generator.readings[-1]

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +61,7 @@ def test_a_marked_text_is_found_with_its_prompt_and_alone(real: Any, written: li
     assert 0 < answer["scored_blocks"] <= 150
 
 
-def test_the_answer_is_that_of_the_likelihood_ratio_with_what_the_model_says(
-    real: Any, written: list[int]
-) -> None:
+def test_the_answer_is_that_of_the_likelihood_ratio_with_what_the_model_says(real, written):
     """The text alone is read as one that follows nothing: its first token has no probability."""
     answer = _post(real, token_ids=written, prompt="Once").json()
     keys = [real.keys.keys[name] for name in ("acme-main", "acme-spare")]
@@ -148,9 +145,7 @@ def test_without_the_scope_nothing_is_said(fake: Any, route: str, token: str) ->
         ({"model": "untold", "messages": [{"role": "user", "content": "b"}]}, 400, "messages", "template"),
     ],
 )
-def test_what_cannot_be_verified_is_refused_by_name(
-    fake: Any, change: dict[str, Any], status: int, param: str | None, words: str
-) -> None:
+def test_what_cannot_be_verified_is_refused_by_name(fake, change, status, param, words):
     answer = _post(fake, **change)
     error = answer.json()["error"]
     assert answer.status_code == status, answer.text
@@ -159,9 +154,7 @@ def test_what_cannot_be_verified_is_refused_by_name(
         assert error["param"] == param
 
 
-def test_more_hashing_than_a_request_may_ask_for_is_refused(
-    fake: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_hashing_than_a_request_may_ask_for_is_refused(fake, monkeypatch):
     monkeypatch.setattr("ttmark.gen_service.api.verification.VerificationPlan.hashed_blocks", 10**9)
     answer = _post(fake)
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_much_work")
@@ -169,9 +162,7 @@ def test_more_hashing_than_a_request_may_ask_for_is_refused(
 
 @pytest.mark.parametrize(("trouble", "status", "code"), TROUBLE)
 @pytest.mark.parametrize("route", READING)
-def test_trouble_of_the_engine_is_an_http_error(
-    fake: Any, route: str, trouble: Exception, status: int, code: str
-) -> None:
+def test_trouble_of_the_engine_is_an_http_error(fake, route, trouble, status, code):
     token, body, _ = READING[route]
     fake.generator.refusal = trouble
     answer = fake.post(route, token, **body)
@@ -203,9 +194,7 @@ def test_the_audit_trail_says_which_keys_were_tried_on_how_much(fake: Any) -> No
     assert event.request_id == answer["request_id"]
 
 
-async def test_an_allowance_is_asked_for_prompt_and_text_and_no_question_is_counted(
-    build: Callable[..., Any], fake: Any
-) -> None:
+async def test_an_allowance_is_asked_for_prompt_and_text_and_no_question_is_counted(build, fake):
     taken: list[int] = []
 
     class Allowance:

@@ -204,9 +204,7 @@ def test_blocks_of_the_opening_are_counted_apart_and_leave_the_answer_watermarke
     assert value >= block["reasons"]["opening"]
 
 
-def test_an_opening_is_the_longer_the_less_there_is_to_choose_and_short_in_a_short_answer(
-    opened: Any,
-) -> None:
+def test_an_opening_is_the_longer_the_less_there_is_to_choose_and_short_in_a_short_answer(opened):
     opening = opened.block("completions", **OPENED)["reasons"]["opening"]
     assert opening >= 3  # blocks of two tokens out of four: 4 bits at most
     assert opened.block("completions", **OPENED | {"tokens": 8})["reasons"]["opening"] < opening

@@ -67,9 +67,7 @@ def test_a_tenant_with_several_keys_and_no_default_has_to_name_one(fake: Any) ->
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("temperature", [0, 1])
 @pytest.mark.parametrize(("token", "watermark"), [("keyless", None), ("author", {"key_id": "acme-disabled"})])
-def test_without_a_usable_key_there_is_no_text(
-    fake: Any, token: str, watermark: Any, temperature: int, stream: bool
-) -> None:
+def test_without_a_usable_key_there_is_no_text(fake, token, watermark, temperature, stream):
     response = _post(fake, token, watermark=watermark, temperature=temperature, stream=stream)
     assert response.status_code == 503
     assert response.json()["error"]["code"] == "no_usable_key"

@@ -47,9 +47,7 @@ def test_writers_of_one_name_have_chains_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [b"", b"{"])
-def test_a_segment_that_was_begun_on_a_full_disk_hides_no_record_behind_it(
-    tmp_path: Path, calendar: Calendar, torn: bytes
-) -> None:
+def test_a_segment_that_was_begun_on_a_full_disk_hides_no_record_behind_it(tmp_path, calendar, torn):
     chain = Chain(tmp_path, "gen", now=calendar.now)
     chain.append({"action": "one"})
     chain.close()
@@ -122,9 +120,7 @@ def test_segments_begin_each_day_and_at_a_size(tmp_path: Path, calendar: Calenda
     assert verified(tmp_path, head).problems == []
 
 
-def test_a_clock_that_is_put_back_does_not_put_the_times_out_of_order(
-    tmp_path: Path, calendar: Calendar
-) -> None:
+def test_a_clock_that_is_put_back_does_not_put_the_times_out_of_order(tmp_path, calendar):
     chain = Chain(tmp_path, "gen", now=calendar.now)
     chain.append({"action": "one"})
     calendar.go_on(hours=-20)
@@ -168,9 +164,7 @@ def test_more_than_the_checkpoint_says_is_a_problem(old_chain: Chain, tmp_path: 
     assert (problem.sequence, "before number 19" in problem.what) == (1, True)
 
 
-def test_a_removal_that_is_interrupted_can_be_checked_and_is_finished_later(
-    old_chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removal_that_is_interrupted_can_be_checked_and_is_finished_later(old_chain, tmp_path, monkeypatch):
     unlink, gone = Path.unlink, list[Path]()
 
     def interrupted(path: Path, missing_ok: bool = False) -> None:
@@ -188,9 +182,7 @@ def test_a_removal_that_is_interrupted_can_be_checked_and_is_finished_later(
     assert verified(tmp_path, old_chain.sync()).problems == []
 
 
-def test_a_checkpoint_that_the_store_does_not_know_of_excuses_nothing(
-    old_chain: Chain, tmp_path: Path
-) -> None:
+def test_a_checkpoint_that_the_store_does_not_know_of_excuses_nothing(old_chain, tmp_path):
     """Who may write the folder can append a record, and not move the head."""
     head = old_chain.sync()
     first, second, *_ = segments(tmp_path)[head.chain]

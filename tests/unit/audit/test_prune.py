@@ -96,9 +96,7 @@ def test_nothing_is_removed_where_nobody_agrees(place: Path, chains: tuple[str, 
     assert files(place) - {"removal.lock"} == there
 
 
-def test_the_setting_says_how_long_where_nothing_is_asked(
-    place: Path, chains: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_setting_says_how_long_where_nothing_is_asked(place, chains, monkeypatch):
     assert "no whole segment is from before" in invoke("prune", "--yes").stdout
     monkeypatch.setenv("TTMARK_AUDIT_KEEP_DAYS", "30")
     assert "removed 60 records of 1 chain\n" in invoke("prune", "--yes").stdout
@@ -124,9 +122,7 @@ def test_a_beginning_that_is_cut_off_is_found_before_and_after(place: Path, chai
 
 
 @pytest.mark.parametrize("harm", ["changed", "cut off"])
-def test_a_chain_with_a_problem_stays_as_evidence_and_the_others_are_pruned(
-    place: Path, chains: tuple[str, str], harm: str
-) -> None:
+def test_a_chain_with_a_problem_stays_as_evidence_and_the_others_are_pruned(place, chains, harm):
     gone, here = chains
     first = segments(place / "audit")[gone][0].path
     if harm == "changed":
@@ -146,9 +142,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("removed", range(0, 12, 3))
-def test_what_a_kill_leaves_verifies_and_the_next_run_finishes_it(
-    place: Path, chains: tuple[str, str], monkeypatch: pytest.MonkeyPatch, removed: int
-) -> None:
+def test_what_a_kill_leaves_verifies_and_the_next_run_finishes_it(place, chains, monkeypatch, removed):
     unlink, gone = Path.unlink, list[Path]()
 
     def killed(path: Path, missing_ok: bool = False) -> None:
@@ -167,9 +161,7 @@ def test_what_a_kill_leaves_verifies_and_the_next_run_finishes_it(
     assert len(segments(place / "audit")[chains[0]]) == 5
 
 
-def test_a_kill_before_the_store_knows_removes_nothing(
-    place: Path, chains: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_before_the_store_knows_removes_nothing(place, chains, monkeypatch):
     async def killed(*_: object) -> None:
         raise Killed
 

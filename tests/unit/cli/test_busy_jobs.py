@@ -54,9 +54,7 @@ def test_a_busy_service_is_waited_for_with_a_line_for_each_wait(submit: Run, ser
 
 
 @pytest.mark.parametrize(("options", "wait"), [((), 300), (("--wait", "20"), 20), (("--wait", "0"), 0)])
-def test_a_wait_that_is_too_long_says_how_long_and_what_to_do(
-    submit: Run, service: Service, options: tuple[str, ...], wait: int
-) -> None:
+def test_a_wait_that_is_too_long_says_how_long_and_what_to_do(submit, service, options, wait):
     service.refusals, service.retry_after = 9, "3600"
     result = submit(*options)
     assert (result.exit_code, result.stdout) == (1, "")

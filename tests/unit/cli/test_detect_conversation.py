@@ -85,9 +85,7 @@ def test_a_conversation_without_a_verdict_has_failed(run: Run, service: Played) 
 
 
 @pytest.mark.parametrize("arguments", [["b.txt", "missing.txt"], ["bad.json"]])
-def test_a_message_that_is_not_read_ends_the_question(
-    run: Run, service: Played, arguments: list[str]
-) -> None:
+def test_a_message_that_is_not_read_ends_the_question(run, service, arguments):
     result = run(*arguments)
     assert result.exit_code == 1
     assert result.output.count("\n") == 1

@@ -51,9 +51,7 @@ def generate(service: FakeService, run_against: Callable[..., Run]) -> Run:
     return run_against(command, service, "generate", "--token", "t")
 
 
-def test_the_completion_alone_is_printed_and_the_status_apart_or_the_prompt_too_or_json(
-    generate: Run,
-) -> None:
+def test_the_completion_alone_is_printed_and_the_status_apart_or_the_prompt_too_or_json(generate):
     result = generate("The command")
     assert result.exit_code == 0, result.output
     assert result.stdout == " reads it.\n"
@@ -70,9 +68,7 @@ def test_the_completion_alone_is_printed_and_the_status_apart_or_the_prompt_too_
         ({"detectability": "strong", "log10_p": -12.345}, ", detectability strong, log10 p -12.3"),
     ],
 )
-def test_it_says_how_detectable_the_text_is(
-    generate: Run, monkeypatch: pytest.MonkeyPatch, receipt: dict[str, Any], said: str
-) -> None:
+def test_it_says_how_detectable_the_text_is(generate, monkeypatch, receipt, said):
     monkeypatch.setitem(ANSWER, "watermark", {**MARK, **receipt})
     assert generate("The command").stderr == f"[watermarked, key main version 1{said}]\n"
 
@@ -101,9 +97,7 @@ def test_it_says_how_detectable_the_text_is(
         ),
     ],
 )
-def test_options_that_are_given_are_sent_and_no_others(
-    generate: Run, service: FakeService, options: str, path: str, sent: dict[str, Any]
-) -> None:
+def test_options_that_are_given_are_sent_and_no_others(generate, service, options, path, sent):
     assert generate("a", *options.split()).exit_code == 0
     assert service.asked == [(path, sent)]
     assert generate("a", "--payload", "-1").exit_code == 2
@@ -116,25 +110,19 @@ def test_options_that_are_given_are_sent_and_no_others(
         ([], "ttmark: the service serves no model\n"),
     ],
 )
-def test_a_choice_of_models_is_one_line(
-    generate: Run, service: FakeService, models: list[str], line: str
-) -> None:
+def test_a_choice_of_models_is_one_line(generate, service, models, line):
     service.models = models
     result = generate("a")
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", line)
 
 
 @pytest.mark.parametrize("arguments", [(), ("-",)])
-def test_the_prompt_is_read_from_standard_input(
-    generate: Run, service: FakeService, arguments: tuple[str, ...]
-) -> None:
+def test_the_prompt_is_read_from_standard_input(generate, service, arguments):
     generate(*arguments, input="Two\nlines\n")
     assert service.asked[0][1]["prompt"] == "Two\nlines"
 
 
-def test_a_prompt_that_is_empty_or_no_text_is_refused_without_asking(
-    generate: Run, service: FakeService
-) -> None:
+def test_a_prompt_that_is_empty_or_no_text_is_refused_without_asking(generate, service):
     assert generate(input="\n").exit_code == 2
     broken = generate("-", input=b"\xff")
     assert (broken.exit_code, broken.stderr) == (1, "ttmark: standard input is not UTF-8 text\n")
@@ -143,9 +131,7 @@ def test_a_prompt_that_is_empty_or_no_text_is_refused_without_asking(
 
 @pytest.mark.parametrize("content", [b"<html>", b"{}", b"[]", NO_CHOICES])
 @pytest.mark.parametrize("options", [(), ("--chat",)])
-def test_an_answer_of_another_kind_is_one_line(
-    generate: Run, service: FakeService, content: bytes, options: tuple[str, ...]
-) -> None:
+def test_an_answer_of_another_kind_is_one_line(generate, service, content, options):
     service.broken = content
     result = generate("a", *options)
     assert result.exit_code == 1

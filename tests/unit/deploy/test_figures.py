@@ -100,9 +100,7 @@ def test_the_numbers_of_this_repository_are_those_of_its_results(root: Path) -> 
         ("95.1", "95.0", "'95.0'", "'95.1'"),
     ],
 )
-def test_a_number_that_is_changed_in_a_page_fails(
-    changed: Change, before: str, after: str, says: str, due: str
-) -> None:
+def test_a_number_that_is_changed_in_a_page_fails(changed, before, after, says, due):
     (line,) = changed("README.md", before, after)
     assert line.startswith("README.md:")
     assert f"says {says}, should say {due}" in line

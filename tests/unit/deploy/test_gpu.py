@@ -38,9 +38,7 @@ def test_what_is_not_installed_is_left_out_and_said(tmp_path: Path) -> None:
     assert run_part(WELL, tmp_path / "no-python", tmp_path, on_gpu=False).status == "left out"
 
 
-def test_a_second_run_goes_on_where_the_first_ended(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_run_goes_on_where_the_first_ended(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))  # without nvidia-smi
     command = ["--out", str(tmp_path), "bandwidth"]
     assert main(command) == 0
@@ -51,9 +49,7 @@ def test_a_second_run_goes_on_where_the_first_ended(
     assert "| bandwidth | ok |" in (folder / "README.md").read_text()
 
 
-def test_the_card_names_the_folder_and_its_memory_is_watched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_card_names_the_folder_and_its_memory_is_watched(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert card_name() is None
     tool = tmp_path / "nvidia-smi"

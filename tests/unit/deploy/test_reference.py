@@ -62,18 +62,14 @@ def test_names_and_units_follow_the_conventions(metrics: dict[str, tuple[str, li
             assert name.removesuffix("_total").endswith("_seconds"), name
 
 
-def test_every_label_is_bounded_and_explained(
-    page: str, metrics: dict[str, tuple[str, list[str], str]]
-) -> None:
+def test_every_label_is_bounded_and_explained(page, metrics):
     explained = set(re.findall(r"^- (\w+): .+$", page.split("## Labels")[1], re.M))
     labels = {label for _, names, _ in metrics.values() for label in names}
     assert labels <= explained
     assert not labels & {"le", "path", "url", "token", "tenant", "key", "key_id", "user", "request_id"}
 
 
-def test_dashboards_and_rules_read_metrics_that_there_are_and_each_metric_is_read(
-    metrics: dict[str, tuple[str, list[str], str]], used: set[str]
-) -> None:
+def test_dashboards_and_rules_read_metrics_that_there_are_and_each_metric_is_read(metrics, used):
     assert used - metrics.keys() == set()
     assert metrics.keys() - used == {
         "ttmark_canary_last_ok_timestamp_seconds",

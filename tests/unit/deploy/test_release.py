@@ -32,9 +32,7 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_release_is_of_the_commit_and_its_description_has_no_broken_links(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_a_release_is_of_the_commit_and_its_description_has_no_broken_links(repository, tmp_path):
     source = export(repository, tmp_path / "out", None)
     assert source.version == "0.2.0"
     assert len(source.commit) == 40
@@ -62,9 +60,7 @@ def test_the_notes_are_the_versions_section_or_what_is_unreleased() -> None:
     assert release_notes(CHANGELOG, "0.3.0") == ("# TTMark 0.3.0\n\n- new\n", False)
 
 
-def test_a_published_release_needs_a_section_of_its_own(
-    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_published_release_needs_a_section_of_its_own(repository, tmp_path, capsys):
     (repository / "pyproject.toml").write_text(PROJECT.replace("0.2.0", "0.3.0"))
     commit = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qam", "b"]
     subprocess.run(commit, cwd=repository, check=True)
@@ -97,9 +93,7 @@ def test_the_sums_are_signed_with_the_key_that_is_named(tmp_path: Path) -> None:
     assert subprocess.run(verify, check=False).returncode != 0
 
 
-def test_a_key_that_is_not_there_is_named_with_the_command_that_makes_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_is_not_there_is_named_with_the_command_that_makes_one(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/minisign")
     with pytest.raises(NoRelease, match=r"minisign -G -s \S*none\.key"):
         sign(tmp_path / files.SUMS, tmp_path / "none.key", "")

@@ -108,9 +108,7 @@ def test_who_is_late_with_the_headers_is_told(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("path", [b"/", b"/unread"])
-def test_a_body_that_does_not_end_ends_the_connection(
-    serve: Serve, path: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_body_that_does_not_end_ends_the_connection(serve, path, monkeypatch):
     monkeypatch.setattr("ttmark.shared.http.connections._GRACE_SECONDS", 0.1)
     port = serve(header_seconds=60.0, body_seconds=1.0)
     seconds, _ = seconds_until_closed(
@@ -171,9 +169,7 @@ def test_a_request_under_way_is_never_closed_for_a_new_connection(serve: Serve) 
         connection.close()
 
 
-def test_the_limit_of_open_files_is_raised_or_the_connections_are_fewer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_limit_of_open_files_is_raised_or_the_connections_are_fewer(monkeypatch):
     limit = [1024, 4000]
     monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limit))
     monkeypatch.setattr(resource, "setrlimit", lambda _, both: limit.__setitem__(slice(None), both))

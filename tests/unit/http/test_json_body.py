@@ -65,9 +65,7 @@ async def test_malformed_json_is_a_400(client: httpx.AsyncClient, code_of: Code,
         (JSON | {"Content-Encoding": "identity, gzip"}, False),
     ],
 )
-async def test_json_is_taken_and_another_or_compressed_body_is_a_415(
-    client: httpx.AsyncClient, code_of: Code, headers: dict[str, str], taken: bool
-) -> None:
+async def test_json_is_taken_and_another_or_compressed_body_is_a_415(client, code_of, headers, taken):
     response = await client.post("/v1/greet", content=b'{"name": "a"}', headers=headers)
     assert response.status_code == (200 if taken else 415)
     assert taken or code_of(response) == "unsupported_media_type"
@@ -80,9 +78,7 @@ async def test_odd_characters_are_text(client: httpx.AsyncClient) -> None:
     assert response.json()["hello"] == "a\x00b\u202e\u200b"
 
 
-async def test_a_declared_body_over_the_limit_is_a_413_that_names_the_limit(
-    client: httpx.AsyncClient, code_of: Code
-) -> None:
+async def test_a_declared_body_over_the_limit_is_a_413_that_names_the_limit(client, code_of):
     response = await client.post("/v1/greet", json={"name": "a" * 2000})
     assert response.status_code == 413
     assert code_of(response) == "request_too_large"

@@ -2,14 +2,11 @@
 
 import httpx
 import pytest
-from prometheus_client import CollectorRegistry
 
 from ttmark.shared.http.telemetry import REFUSED_ROUTE, UNMATCHED_ROUTE
 
 
-async def test_a_harmless_request_id_is_kept_by_errors_before_the_routes_too(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_a_harmless_request_id_is_kept_by_errors_before_the_routes_too(client):
     for path, given in (("/healthz", {}), ("/v1/greet", {"Authorization": ""})):
         response = await client.get(path, headers={"X-Request-ID": "abc-1.2:3_4", **given})
         assert response.headers["x-request-id"] == "abc-1.2:3_4"
@@ -33,18 +30,14 @@ async def test_health_routes_ask_for_no_token(client: httpx.AsyncClient) -> None
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
 @pytest.mark.parametrize("ready", [True, False])
-async def test_head_answers_as_get_does(
-    client: httpx.AsyncClient, settable: object, path: str, ready: bool
-) -> None:
+async def test_head_answers_as_get_does(client, settable, path, ready):
     settable.ready = ready
     head, get = await client.head(path), await client.get(path)
     assert head.status_code == get.status_code
     assert head.headers["content-type"] == get.headers["content-type"]
 
 
-async def test_a_failed_check_makes_the_service_not_ready(
-    client: httpx.AsyncClient, registry: CollectorRegistry, settable: object
-) -> None:
+async def test_a_failed_check_makes_the_service_not_ready(client, registry, settable):
     assert registry.get_sample_value("ttmark_ready", {"check": "keys"}) == 1
     settable.ready = False
     response = await client.get("/readyz")
@@ -54,9 +47,7 @@ async def test_a_failed_check_makes_the_service_not_ready(
     assert (await client.get("/healthz")).status_code == 200
 
 
-async def test_requests_are_counted_by_route_template_and_never_by_path(
-    client: httpx.AsyncClient, registry: CollectorRegistry
-) -> None:
+async def test_requests_are_counted_by_route_template_and_never_by_path(client, registry):
     for key in ("one", "two"):
         await client.get(f"/v1/keys/{key}")
         await client.get(f"/v1/{key}")
@@ -76,9 +67,7 @@ async def test_requests_are_counted_by_route_template_and_never_by_path(
     assert "process_start_time_seconds" in text
 
 
-async def test_an_invented_method_is_counted_as_other_and_a_broken_request_is_not_in_flight(
-    client: httpx.AsyncClient, registry: CollectorRegistry
-) -> None:
+async def test_an_invented_method_is_counted_as_other_and_a_broken_request_is_not_in_flight(client, registry):
     await client.request("BREW", "/v1/greet")
     labels = {"route": "/v1/greet", "method": "other", "status": "405"}
     assert registry.get_sample_value("ttmark_http_requests_total", labels) == 1

@@ -44,9 +44,7 @@ def cache(flaky: FlakyRing, clock: Any) -> KeyCache:
     return KeyCache(flaky, refresh_seconds=0.01, max_age_seconds=900, monotonic=clock.monotonic)
 
 
-async def test_a_cold_start_without_the_store_is_not_ready_and_recovers_by_itself(
-    cache: KeyCache, flaky: FlakyRing, profile: Profile
-) -> None:
+async def test_a_cold_start_without_the_store_is_not_ready_and_recovers_by_itself(cache, flaky, profile):
     await flaky.create("k", tenant="t", profile=profile)
     flaky.away = True
     await cache.start()
@@ -60,9 +58,7 @@ async def test_a_cold_start_without_the_store_is_not_ready_and_recovers_by_itsel
     assert not cache.ready
 
 
-async def test_a_cache_without_any_key_is_not_ready_and_keys_are_told_apart_by_tenant(
-    cache: KeyCache, flaky: FlakyRing, profile: Profile
-) -> None:
+async def test_a_cache_without_any_key_is_not_ready_and_keys_are_told_apart_by_tenant(cache, flaky, profile):
     await cache.refresh()
     assert not cache.ready
     for key_id, tenant in (("b", "x"), ("a", "x"), ("c", "y")):
@@ -72,9 +68,7 @@ async def test_a_cache_without_any_key_is_not_ready_and_keys_are_told_apart_by_t
     assert cache.for_tenant("z") == []
 
 
-async def test_known_keys_are_served_until_they_are_too_old(
-    cache: KeyCache, flaky: FlakyRing, profile: Profile, clock: Any
-) -> None:
+async def test_known_keys_are_served_until_they_are_too_old(cache, flaky, profile, clock):
     await flaky.create("k", tenant="t", profile=profile)
     await cache.refresh()
     flaky.away = True

@@ -93,9 +93,7 @@ def created(arguments: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("purpose", [None, *Purpose])
-def test_a_purpose_chooses_the_profile_and_options_replace_its_fields(
-    folder: Path, purpose: Purpose | None
-) -> None:
+def test_a_purpose_chooses_the_profile_and_options_replace_its_fields(folder, purpose):
     of_purpose = f"--for {purpose}" if purpose else ""
     plain, changed = (
         created(f"a {of_purpose}"),
@@ -190,9 +188,7 @@ def test_bad_usage_is_exit_code_2(folder: Path, arguments: str) -> None:
         ({"TTMARK_KEK": "00" * 32}, "which is not at hand"),
     ],
 )
-def test_a_store_that_cannot_be_used_is_one_line_and_exit_code_1(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], message: str
-) -> None:
+def test_a_store_that_cannot_be_used_is_one_line_and_exit_code_1(folder, monkeypatch, variables, message):
     assert invoke("keys create k --tokenizer model").exit_code == 0
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
@@ -211,9 +207,7 @@ def test_the_store_url_and_the_key_come_from_files_too(folder: Path, monkeypatch
     assert (folder / "elsewhere.db").exists()
 
 
-def test_keys_are_rewrapped_backed_up_verified_and_restored(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_are_rewrapped_backed_up_verified_and_restored(folder, monkeypatch):
     invoke("keys create k --tokenizer model")
     invoke("tokens create")
     monkeypatch.setenv("TTMARK_KEK", f"{'77' * 32}\n{KEK}")
@@ -259,9 +253,7 @@ def test_a_promotion_waits_for_replicas_or_is_forced(folder: Path) -> None:
     assert invoke("keys promote k 2 --force").exit_code == 0
 
 
-def test_a_ledger_and_an_audit_trail_are_kept_when_asked_for(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ledger_and_an_audit_trail_are_kept_when_asked_for(folder, monkeypatch):
     monkeypatch.setenv("TTMARK_LEDGER_FILE", str(folder / "ledger"))
     (folder / "audit").mkdir()
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(folder / "audit"))

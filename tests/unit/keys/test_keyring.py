@@ -11,9 +11,7 @@ from ttmark.shared.vault.key_store_errors import (
 )
 
 
-async def test_pending_primary_and_active_versions_are_detectable_newest_first(
-    ring: KeyRing, profile: Profile
-) -> None:
+async def test_pending_primary_and_active_versions_are_detectable_newest_first(ring, profile):
     await ring.create("k", tenant="t", profile=profile)
     for version in (2, 3):
         await ring.rotate("k")

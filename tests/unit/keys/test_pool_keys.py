@@ -11,11 +11,8 @@ from pydantic import ValidationError
 
 from tests.harness.golden import GOLDEN, key_vectors
 from ttmark.shared.keys.key_codec import KIND, derive_prf_keys
-from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.envelope import open_envelope
-from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import RecordStore
 
 FILE = json.loads((Path(GOLDEN) / "keys.json").read_text())
 
@@ -78,9 +75,7 @@ def test_keys_that_take_payloads_are_others_than_those_that_are_drawn() -> None:
     assert set(derive_prf_keys(bytes(32), drawn)).isdisjoint(derive_prf_keys(bytes(32), taken))
 
 
-async def test_a_record_keeps_pool_and_payloads_and_is_written_as_before_without(
-    store: RecordStore, ring: KeyRing, kek: KeyEncryptionKey
-) -> None:
+async def test_a_record_keeps_pool_and_payloads_and_is_written_as_before_without(store, ring, kek):
     for key_id, profile in (("one", with_pool(1)), ("many", with_pool(16)), ("taken", with_payloads(16))):
         await ring.create(key_id, tenant="t", profile=profile)
         await ring.rotate(key_id)

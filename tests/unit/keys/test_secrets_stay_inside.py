@@ -61,9 +61,7 @@ def test_no_way_to_write_or_copy_an_object_shows_its_secret(holder: object) -> N
         vars(holder)
 
 
-async def test_an_unlocked_key_shows_no_prf_key_and_what_is_shown_has_no_field_for_a_secret(
-    ring: KeyRing, profile: Profile
-) -> None:
+async def test_an_unlocked_key_shows_no_prf_key_and_what_is_shown_has_no_field_for_a_secret(ring, profile):
     await ring.create("k", tenant="t", profile=profile)
     key = await ring.open("k")
     assert_absent(key.versions[0].prf_key, repr(key))
@@ -73,9 +71,7 @@ async def test_an_unlocked_key_shows_no_prf_key_and_what_is_shown_has_no_field_f
     assert "secret" not in info.model_dump_json()
 
 
-async def test_the_store_holds_no_secret_in_the_clear(
-    store: RecordStore, tmp_path: Path, profile: Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_store_holds_no_secret_in_the_clear(store, tmp_path, profile, monkeypatch):
     monkeypatch.setattr("ttmark.shared.keys.key_codec.os.urandom", lambda count: CANARY[:count])
     ring = KeyRing(store, KeyEncryptionKey(bytes(32)))
     await ring.create("k", tenant="t", profile=profile)
@@ -86,9 +82,7 @@ async def test_the_store_holds_no_secret_in_the_clear(
     assert_absent(CANARY, written.decode("latin-1"))
 
 
-async def test_the_store_holds_no_access_token_in_the_clear(
-    store: RecordStore, kek: KeyEncryptionKey, tmp_path: Path
-) -> None:
+async def test_the_store_holds_no_access_token_in_the_clear(store, kek, tmp_path):
     plain, _ = await TokenRegistry(store, kek).create(tenant="t", scopes=[Scope.DETECT])
     await store.close()
     secret = plain.rsplit("_", 1)[1]

@@ -45,9 +45,7 @@ def test_anything_else_is_refused_without_connecting(url: str) -> None:
         open_store(url)
 
 
-async def test_three_slashes_are_relative_and_four_are_absolute(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_three_slashes_are_relative_and_four_are_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a").mkdir()
     for url, path in (("sqlite:///a/k.db", "a/k.db"), (f"sqlite:///{tmp_path}/b%20c.db", "b c.db")):
@@ -71,9 +69,7 @@ def modes(folder: Path) -> dict[str, int]:
         ("sqlite:///file", "not a database"),
     ],
 )
-async def test_a_store_out_of_reach_is_one_clear_line_in_bounded_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, message: str
-) -> None:
+async def test_a_store_out_of_reach_is_one_clear_line_in_bounded_time(tmp_path, monkeypatch, url, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_bytes(b"not a database" * 100)
     store, begin = open_store(url), time.monotonic()
@@ -85,9 +81,7 @@ async def test_a_store_out_of_reach_is_one_clear_line_in_bounded_time(
     assert "hunter2" not in str(caught.value)
 
 
-async def test_a_closed_sqlite_store_leaves_one_file_that_holds_everything_for_its_owner_alone(
-    tmp_path: Path,
-) -> None:
+async def test_a_closed_sqlite_store_leaves_one_file_that_holds_everything_for_its_owner_alone(tmp_path):
     store = SqliteStore(tmp_path / "keys.db")
     await store.put("key", "a", b"x", expected_revision=0)
     assert "keys.db-wal" in modes(tmp_path)

@@ -29,9 +29,7 @@ MISTYPED = {
 
 
 @pytest.mark.parametrize("name", MISTYPED)
-def test_a_mistyped_variable_stops_every_command_with_the_nearest_name(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mistyped_variable_stops_every_command_with_the_nearest_name(name, monkeypatch):
     monkeypatch.setenv(name, "hunter2")
     for command in (["serve", "detect"], ["up"], ["keys", "list"], ["generate", "a"]):
         result = CliRunner().invoke(app, command)

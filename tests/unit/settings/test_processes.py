@@ -80,9 +80,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, Path]]:
 
 
 @pytest.mark.parametrize("number", range(len(REFUSED)), ids=lambda number: str(REFUSED[number])[:50])
-def test_a_process_ends_with_one_line_that_says_what_is_wrong(
-    ended: list[tuple[int, Path]], number: int
-) -> None:
+def test_a_process_ends_with_one_line_that_says_what_is_wrong(ended, number):
     code, folder = ended[number]
     said = folder.with_suffix(".err").read_text()
     assert (code, said.count("\n")) in ((1, 1), (2, 1)), said

@@ -141,9 +141,7 @@ def test_both_clients_have_the_same_calls_arguments_and_errors() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("failure", BROKEN)
-def test_what_may_have_arrived_is_sent_again_only_where_it_is_done_once(
-    ask: Ask, pauses: list[float], name: str, failure: type[httpx.TransportError]
-) -> None:
+def test_what_may_have_arrived_is_sent_again_only_where_it_is_done_once(ask, pauses, name, failure):
     call, answer = ALL[name]
     service = Service(failure, failure, good(answer))
     client = ask(service)
@@ -161,9 +159,7 @@ def test_what_may_have_arrived_is_sent_again_only_where_it_is_done_once(
 
 @pytest.mark.parametrize("status", [502, 504])
 @pytest.mark.parametrize("name", ALL)
-def test_a_gateway_s_error_says_nothing_about_what_arrived(
-    ask: Ask, pauses: list[float], name: str, status: int
-) -> None:
+def test_a_gateway_s_error_says_nothing_about_what_arrived(ask, pauses, name, status):
     call, answer = ALL[name]
     service = Service(httpx.Response(status, text="<html>"), good(answer))
     if name in REPEATABLE:
@@ -185,9 +181,7 @@ def test_what_found_no_service_is_sent_again(ask: Ask, pauses: list[float], name
 
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize("name", ALL)
-def test_a_busy_service_is_asked_again_after_the_time_that_it_names(
-    ask: Ask, pauses: list[float], name: str, status: int
-) -> None:
+def test_a_busy_service_is_asked_again_after_the_time_that_it_names(ask, pauses, name, status):
     call, answer = ALL[name]
     service, heard = Service(refused(status, "40"), refused(status, "2"), good(answer)), list[Any]()
     call(ask(service, on_wait=lambda seconds, error: heard.append((seconds, str(error)))))
@@ -209,9 +203,7 @@ def test_a_call_never_waits_longer_than_its_patience_and_never_shorter_than_told
 
 
 @pytest.mark.parametrize("retry_after", [None, "Fri, 31 Dec 1999 23:59:59 GMT", "-1", "nan", ""])
-def test_without_a_time_only_what_is_done_once_is_sent_again(
-    ask: Ask, pauses: list[float], retry_after: str | None
-) -> None:
+def test_without_a_time_only_what_is_done_once_is_sent_again(ask, pauses, retry_after):
     for call, answer in REPEATABLE.values():
         service = Service(refused(503, retry_after), good(answer))
         call(ask(service))
@@ -224,9 +216,7 @@ def test_without_a_time_only_what_is_done_once_is_sent_again(
 
 
 @pytest.mark.parametrize("name", ["submit_job", "store_case"])
-def test_all_attempts_of_a_call_have_one_key_and_each_call_its_own(
-    ask: Ask, pauses: list[float], name: str
-) -> None:
+def test_all_attempts_of_a_call_have_one_key_and_each_call_its_own(ask, pauses, name):
     call, answer = ALL[name]
     in_progress = refused(409, "1", "request_in_progress")
     service = Service(httpx.ReadError, in_progress, refused(429, "1"), good(answer))
@@ -240,9 +230,7 @@ def test_all_attempts_of_a_call_have_one_key_and_each_call_its_own(
     assert len({request.content for request in service.seen}) == 1
 
 
-def test_a_caller_s_own_key_is_sent_as_it_is_and_comes_back_in_the_error(
-    ask: Ask, pauses: list[float]
-) -> None:
+def test_a_caller_s_own_key_is_sent_as_it_is_and_comes_back_in_the_error(ask, pauses):
     for key in ("order-7", "", "ü", "a b", "k" * 300):
         service = Service(httpx.ReadError)
         with pytest.raises(AnswerLost, match="send it again with the idempotency key") as error:
@@ -260,9 +248,7 @@ def test_the_error_remembers_that_an_earlier_attempt_may_have_arrived(ask: Ask, 
     assert len(service.seen) == 4
 
 
-def test_who_never_reached_the_service_is_not_told_that_something_arrived(
-    ask: Ask, pauses: list[float]
-) -> None:
+def test_who_never_reached_the_service_is_not_told_that_something_arrived(ask, pauses):
     for call, _ in ALL.values():
         for failure in (httpx.ConnectError, httpx.ConnectTimeout):
             with pytest.raises(ServiceUnreachable, match="http://service does not answer: gone") as error:
@@ -398,9 +384,7 @@ def test_fields_that_a_newer_service_adds_are_left_out(ask: Ask) -> None:
         (httpx.Response(200, content=b"data: hello\n\n"), "stream_chat", ""),
     ],
 )
-def test_an_answer_of_another_kind_is_an_error_that_says_what_is_wrong_with_it(
-    ask: Ask, response: httpx.Response, call: str, reason: str
-) -> None:
+def test_an_answer_of_another_kind_is_an_error_that_says_what_is_wrong_with_it(ask, response, call, reason):
     arguments = () if call in ("keys", "models") else ({},)
     with pytest.raises(UnexpectedAnswer) as error:
         getattr(ask(Service(response)), call)(*arguments)
@@ -422,9 +406,7 @@ def test_an_answer_of_another_kind_is_an_error_that_says_what_is_wrong_with_it(
         ),
     ],
 )
-def test_a_refusal_of_any_shape_has_the_services_words_status_and_code(
-    ask: Ask, content: bytes, said: str, code: bool
-) -> None:
+def test_a_refusal_of_any_shape_has_the_services_words_status_and_code(ask, content, said, code):
     with pytest.raises(ServiceRefused, match=said) as error:
         ask(Service(httpx.Response(400, content=content))).complete({})
     assert (error.value.status, error.value.code) == (400, "model_not_found" if code else None)

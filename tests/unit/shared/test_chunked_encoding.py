@@ -95,9 +95,7 @@ def encoder(tokenizer: Tokenizer) -> ChunkedEncoder:
 
 
 @given(text=TEXTS)
-def test_any_text_has_the_tokens_of_the_whole(
-    tokenizer: Tokenizer, encoder: ChunkedEncoder, text: str
-) -> None:
+def test_any_text_has_the_tokens_of_the_whole(tokenizer, encoder, text):
     expected = tokenizer.encode(text, add_special_tokens=False).ids
     assert encoder.encode(text) == expected
     assert encoder.encode(text) == expected  # now that its words are known

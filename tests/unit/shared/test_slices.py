@@ -26,9 +26,7 @@ def tokenizer(request: pytest.FixtureRequest) -> TextTokenizer:
 
 @settings(deadline=None)
 @given(words=WORDS)
-def test_a_text_that_is_cut_has_the_tokens_and_places_of_the_whole(
-    tokenizer: TextTokenizer, words: list[str]
-) -> None:
+def test_a_text_that_is_cut_has_the_tokens_and_places_of_the_whole(tokenizer, words):
     text = "".join(f"{word} 漢字。x.y " for word in words)
     whole = tokenizer.backend.encode(text, add_special_tokens=False)
     with pytest.MonkeyPatch.context() as patch:
@@ -38,9 +36,7 @@ def test_a_text_that_is_cut_has_the_tokens_and_places_of_the_whole(
     assert (found.ids, found.offsets) == (whole.ids, whole.offsets)
 
 
-def test_human_texts_are_cut_without_a_trace(
-    tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_human_texts_are_cut_without_a_trace(tokenizer, monkeypatch):
     monkeypatch.setattr(tokenization, "_SLICE", 200)
     for text in random.Random(1).sample(read_human_texts(HUMAN_TEXTS_PATH), 20):
         assert tokenizer.encode(text) == tokenizer.backend.encode(text, add_special_tokens=False).ids

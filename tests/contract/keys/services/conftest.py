@@ -250,9 +250,7 @@ def cluster(own_redis: Any, tiny_model: Path, fingerprint: str) -> Iterator[Clus
 
 
 @pytest.fixture(scope="module")
-def start_kept(
-    cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[..., Replica]]:
+def start_kept(cluster, tmp_path_factory) -> Iterator[Callable[..., Replica]]:
     """Starts a detection service that signs with a key and keeps cases."""
 
     def start(key: CaseKey, **settings: str) -> Replica:

@@ -173,9 +173,7 @@ def test_a_case_is_stored_shown_verified_and_deleted(run: Run, service: Any, tok
         assert run("case", "show", "--", odd).exit_code == 2
 
 
-def test_the_operator_deletes_what_anybody_stored(
-    run: Run, service: Any, cluster: Any, token: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_operator_deletes_what_anybody_stored(run, service, cluster, token, monkeypatch):
     with Client(service.url, token) as client:
         case_id = client.store_case(found(service, token)).id
     second = cluster.operator.token()
@@ -199,9 +197,7 @@ def test_the_operator_deletes_what_anybody_stored(
     assert event["actor"]
 
 
-def test_a_service_without_the_setting_keeps_no_case(
-    run: Run, service: Any, cluster: Any, token: str
-) -> None:
+def test_a_service_without_the_setting_keeps_no_case(run, service, cluster, token):
     Path("case.json").write_text(found(service, token))
     result = run("case", "store", "case.json", "--url", cluster.of("detect-1")[0].url)
     assert (result.exit_code, "TTMARK_CASES_KEEP_DAYS" in result.stderr) == (1, True)

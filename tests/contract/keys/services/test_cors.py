@@ -57,9 +57,7 @@ async def test_pages_from_the_origins_of_the_setting_may_call_and_read_headers(s
 
 
 @pytest.mark.parametrize("origin", ["https://app.example.org/", "app.example.org", "https://*.org/a", "**"])
-def test_what_no_browser_sends_as_an_origin_is_refused_at_the_start(
-    monkeypatch: pytest.MonkeyPatch, origin: str
-) -> None:
+def test_what_no_browser_sends_as_an_origin_is_refused_at_the_start(monkeypatch, origin):
     monkeypatch.setenv("TTMARK_CORS_ORIGINS", f"*,{origin}")
     with pytest.raises(StartupError, match="TTMARK_CORS_ORIGINS: each is an origin"):
         GenerationSettings()

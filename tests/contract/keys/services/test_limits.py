@@ -33,9 +33,7 @@ def assert_throttled(response: Any) -> None:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_requests_over_all_replicas_keep_to_the_token_s_limit(
-    cluster: Any, service: str, record_result: Any
-) -> None:
+def test_requests_over_all_replicas_keep_to_the_token_s_limit(cluster, service, record_result):
     token = cluster.operator.token(limits=TokenLimits(requests_per_minute=10))
     other = cluster.operator.token()
     replicas = itertools.cycle(cluster.of(service))
@@ -107,9 +105,7 @@ def test_evidence_is_spent_over_all_replicas_and_other_texts_are_answered(cluste
     assert "asked_before" not in evidence.json()["results"][0]
 
 
-def test_without_the_store_each_replica_holds_the_limits_by_itself_and_says_so(
-    cluster: Any, own_redis: Any
-) -> None:
+def test_without_the_store_each_replica_holds_the_limits_by_itself_and_says_so(cluster, own_redis):
     token = cluster.operator.token(limits=TokenLimits(requests_per_minute=5))
     replica = cluster.of("detect")[0]
     assert replica.ask(token).status_code == 200

@@ -47,9 +47,7 @@ def held(own_redis: Any, kind: str) -> int:
         return int(redis.zcard(f"{{ttmark}}:{kind}:expiry"))
 
 
-def test_one_submission_makes_one_job_however_many_answers_are_lost(
-    client: EitherClient, proxy: BreakingProxy, own_redis: Any
-) -> None:
+def test_one_submission_makes_one_job_however_many_answers_are_lost(client, proxy, own_redis):
     before = held(own_redis, "jobs")
     proxy.breaks = 2
     job = client.submit_job(JOB)
@@ -58,9 +56,7 @@ def test_one_submission_makes_one_job_however_many_answers_are_lost(
     assert client.job(job.id).documents == 1
 
 
-def test_one_call_keeps_one_case_however_many_answers_are_lost(
-    client: EitherClient, proxy: BreakingProxy, own_redis: Any
-) -> None:
+def test_one_call_keeps_one_case_however_many_answers_are_lost(client, proxy, own_redis):
     before = held(own_redis, "cases")
     case = case_file({"format": "ttmark-case/1", "signing_key": KEY.public.name, "result": {}}, KEY)
     proxy.breaks = 2
@@ -77,9 +73,7 @@ def test_one_call_keeps_one_case_however_many_answers_are_lost(
         (lambda client: client.detect_public("a text"), "/v1/detect/public"),
     ],
 )
-def test_a_question_that_may_have_arrived_is_not_asked_twice(
-    client: EitherClient, proxy: BreakingProxy, service: Any, call: Callable[[Any], Any], route: str
-) -> None:
+def test_a_question_that_may_have_arrived_is_not_asked_twice(client, proxy, service, call, route):
     def asked() -> float:
         labels = f'{{method="POST",route="{route}",status="200"}}'
         text = service.client.get(f"{service.url}/metrics").text
@@ -92,9 +86,7 @@ def test_a_question_that_may_have_arrived_is_not_asked_twice(
     assert (asked() - before, proxy.lost) == (1.0, 1)
 
 
-def test_a_job_is_waited_for_and_read_while_answers_are_lost(
-    client: EitherClient, proxy: BreakingProxy
-) -> None:
+def test_a_job_is_waited_for_and_read_while_answers_are_lost(client, proxy):
     job = client.submit_job({**JOB, "inputs": [{"text": f"text {number}"} for number in range(70)]})
     told: list[int] = []
     proxy.breaks = 1
@@ -121,9 +113,7 @@ def test_equal_submissions_to_two_replicas_make_one_job(cluster: Any, token: str
     assert held(own_redis, "jobs") - before == 1
 
 
-def test_a_minute_s_documents_are_charged_once(
-    cluster: Any, proxy: BreakingProxy, inside_one_window: None
-) -> None:
+def test_a_minute_s_documents_are_charged_once(cluster, proxy, inside_one_window):
     limits = TokenLimits(requests_per_minute=0, documents_per_minute=10)
     with Client(proxy.url, cluster.operator.token(limits=limits), patience=0) as client:
         proxy.breaks = 2

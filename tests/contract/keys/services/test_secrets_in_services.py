@@ -174,13 +174,7 @@ def test_the_search_finds_what_is_there(secrets: dict[str, bytes]) -> None:
     assert len(secrets) >= 12
 
 
-def test_no_secret_is_answered_logged_measured_or_traced(
-    traced: Any,
-    tokens: dict[str, str],
-    secrets: dict[str, bytes],
-    spans: InMemorySpanExporter,
-    record_result: Any,
-) -> None:
+def test_no_secret_is_answered_logged_measured_or_traced(traced, tokens, secrets, spans, record_result):
     answered = everybody(traced, tokens) + break_services(traced, tokens, secrets)
     assert hits(secrets, answered) == []
     logged = traced.log.getvalue()
@@ -201,9 +195,7 @@ def test_no_secret_is_answered_logged_measured_or_traced(
     )
 
 
-def test_no_living_object_shows_or_pickles_a_secret(
-    traced: Any, tokens: dict[str, str], secrets: dict[str, bytes], record_result: Any
-) -> None:
+def test_no_living_object_shows_or_pickles_a_secret(traced, tokens, secrets, record_result):
     replica = traced.replicas["gen-7"]
     body = {"model": "tiny-model", "prompt": "a", "max_tokens": 240, "ignore_eos": True, "stream": True}
     headers = {"Authorization": f"Bearer {tokens['good']}"}
