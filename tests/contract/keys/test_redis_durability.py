@@ -1,7 +1,6 @@
 """A change is acknowledged when it is on disk, or the server is refused, or the operator is warned."""
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -51,14 +50,3 @@ async def test_without_the_demand_the_operator_is_warned_once(start_redis, caplo
     assert await store.get("key", "a") == Stored(3, b"2")
     await store.close()
     assert sum("may lose acknowledged changes" in message for message in caplog.messages) == 1
-
-
-async def test_what_was_acknowledged_survives_a_kill(start_redis: Callable[..., Any]) -> None:
-    server = start_redis()
-    store = open_store(server.url)
-    for revision in range(50):
-        await store.put("key", "a", b"%d" % revision, expected_revision=revision)
-    server.kill()
-    server.start()
-    assert await store.get("key", "a") == Stored(50, b"49")
-    await store.close()

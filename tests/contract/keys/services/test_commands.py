@@ -12,15 +12,13 @@ from typer.testing import CliRunner, Result
 
 from ttmark.services.cli import jobs as job_commands
 from ttmark.services.cli.main import app
-from ttmark.shared.access.scopes import Scope, TokenLimits
+from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.cases.signed_file import CaseKey
-from ttmark.shared.client import AsyncClient, Client
-from ttmark.shared.schemas.detection import CombinedRequest, Document, LocalizedRequest
-from ttmark.shared.schemas.jobs import JobRequest
+from ttmark.shared.client import Client
+from ttmark.shared.schemas.detection import CombinedRequest, Document
 
 KEY = CaseKey.generate()
 NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
-NOWHERE = "0" * 32
 Run = Callable[..., Result]
 
 
@@ -201,40 +199,3 @@ def test_a_service_without_the_setting_keeps_no_case(run, service, cluster, toke
     Path("case.json").write_text(found(service, token))
     result = run("case", "store", "case.json", "--url", cluster.of("detect-1")[0].url)
     assert (result.exit_code, "TTMARK_CASES_KEEP_DAYS" in result.stderr) == (1, True)
-
-
-@pytest.fixture(scope="module")
-def verdicts(cluster: Any) -> str:
-    return str(cluster.operator.token(Scope.DETECT))
-
-
-async def test_both_clients_have_the_same_calls(service: Any, token: str, verdicts: str) -> None:
-    body = {"mode": "localized", "inputs": [{"text": "a b c"}], "method": "waterseeker"}
-    case = found(service, token)
-    with Client(service.url, token) as client:
-        job = client.submit_job(JobRequest.model_validate(body))
-        assert client.job(job.id).documents == 1
-        client.delete_job(job.id)
-        with pytest.raises(Client.Refused, match="no such job"):
-            client.job_results(job.id)
-        stored = client.store_case(case)
-        assert client.stored_case(stored.id).case == case
-        client.delete_case(stored.id)
-    async with AsyncClient(service.url, token) as client:
-        job = await client.submit_job(body)
-        assert (await client.job(job.id)).mode == "localized"
-        assert (await client.job_results(job.id, limit=1)).results in (
-            [],
-            (await client.job_results(job.id)).results,
-        )
-        await client.delete_job(job.id)
-        stored = await client.store_case(case)
-        assert (await client.stored_case(stored.id)).case == case
-        await client.delete_case(stored.id)
-        with pytest.raises(AsyncClient.Refused, match="no such case"):
-            await client.stored_case(stored.id)
-        answer = await client.detect(LocalizedRequest(inputs=[Document(text="a b c")]))
-        assert answer.results[0].case is None
-    with Client(service.url, verdicts) as client, pytest.raises(Client.Refused) as error:
-        client.stored_case(NOWHERE)
-    assert error.value.status == 404

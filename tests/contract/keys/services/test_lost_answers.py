@@ -64,26 +64,10 @@ def test_one_call_keeps_one_case_however_many_answers_are_lost(client, proxy, ow
     assert proxy.lost == 2
     assert held(own_redis, "cases") - before == 1
     assert client.stored_case(stored.id).case == case
-
-
-@pytest.mark.parametrize(
-    ("call", "route"),
-    [
-        (lambda client: client.detect("a text"), "/v1/detect"),
-        (lambda client: client.detect_public("a text"), "/v1/detect/public"),
-    ],
-)
-def test_a_question_that_may_have_arrived_is_not_asked_twice(client, proxy, service, call, route):
-    def asked() -> float:
-        labels = f'{{method="POST",route="{route}",status="200"}}'
-        text = service.client.get(f"{service.url}/metrics").text
-        return float(service.metric(f"ttmark_http_requests_total{labels}")) if labels in text else 0.0
-
-    before = asked()
-    proxy.breaks = 1
-    with pytest.raises(Client.AnswerLost, match="The request may have arrived, so it was not sent again"):
-        call(client)
-    assert (asked() - before, proxy.lost) == (1.0, 1)
+    client.delete_case(stored.id)
+    with pytest.raises(Client.Refused, match="no such case") as refused:
+        client.stored_case(stored.id)
+    assert refused.value.status == 404
 
 
 def test_a_job_is_waited_for_and_read_while_answers_are_lost(client, proxy):
@@ -94,6 +78,7 @@ def test_a_job_is_waited_for_and_read_while_answers_are_lost(client, proxy):
     assert (end.status, end.answered, told[-1], told) == ("finished", 70, 70, sorted(told))
     proxy.breaks = 1
     assert [one.index for one in client.iter_job_results(job.id)] == list(range(70))
+    assert [one.index for one in client.job_results(job.id, limit=1).results] == [0]
     proxy.breaks = 1
     client.delete_job(job.id)
     assert proxy.lost == 3
