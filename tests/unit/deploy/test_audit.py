@@ -119,6 +119,12 @@ def test_a_service_that_hangs_is_given_up(monkeypatch, tmp_path):
         audit.pip_audit(tmp_path / "constraints.txt", seconds=1.0)
 
 
+def test_an_argument_that_pip_audit_does_not_know_fails(run, osv):
+    code, said = run(osv, "harmless==3.0", arguments=("--no-such-option",))
+    assert code == 1
+    assert "--no-such-option" in said
+
+
 @pytest.mark.parametrize(
     "entry",
     [

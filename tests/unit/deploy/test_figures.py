@@ -195,6 +195,28 @@ def test_pages_of_a_run_are_those_that_its_results_give(checkout: Path, tmp_path
     assert [line.partition(":")[0] for line in check(checkout)] == ["measured/blocks.md", "measured/extra.md"]
 
 
+def test_a_drawing_that_is_not_what_the_results_give_fails(tmp_path: Path) -> None:
+    same, other, none = (tmp_path / name for name in ("same.svg", "other.svg", "none.svg"))
+    same.write_text("a")
+    other.write_text("b")
+    lines = stale_pictures(dict.fromkeys((same, other, none), "a"))
+    assert [line.partition(":")[0] for line in lines] == ["other.svg", "none.svg"]
+
+
+@pytest.mark.parametrize(
+    ("value", "spec", "text"),
+    [
+        (Measured(0.0183, 0.0102, 0.0333), "%1i", "1.8 % [1.0, 3.3]"),
+        (Measured(9.54e-6), "p", "9.5e-6"),
+        (Measured(-60.46), "L", "3.5e-61"),
+        (Measured(1.292, 1.195, 1.396), ".2fi", "1.29 [1.20, 1.40]"),
+        (Measured(200.0), "", "200"),
+    ],
+)
+def test_values_are_written_as_documents_write_them(value: Measured, spec: str, text: str) -> None:
+    assert format(value, spec) == text
+
+
 @pytest.mark.parametrize(
     "path", [["none"], ["data", 3], ["data", {"z": 1}], ["data", {"none": 1}], ["data", {}], ["data"]]
 )
