@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ttmark.shared.http import HttpLimits, json_body
@@ -111,7 +111,6 @@ async def test_a_body_that_does_not_arrive_in_time_is_a_408(client: httpx.AsyncC
     assert code_of(response) == "request_timeout"
 
 
-@settings(deadline=None)
 @given(
     st.recursive(
         st.none()
@@ -129,7 +128,6 @@ def test_whatever_json_can_say_is_read_as_json_reads_it(value: Any) -> None:
         assert parse_json(text, HttpLimits(max_json_depth=1000)) == value
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60) | st.text(alphabet='[]{}":,\\u0d8c1 e', max_size=60).map(str.encode))
 def test_no_body_raises_anything_but_malformed_json(body: bytes) -> None:
     with suppress(MalformedJson):
@@ -147,7 +145,6 @@ def containers(value: Any) -> int:
     return 1 + sum(map(containers, value)) if isinstance(value, list) else 0
 
 
-@settings(deadline=None)
 @given(
     st.recursive(
         st.text(alphabet='[]{}"\\a/'),
