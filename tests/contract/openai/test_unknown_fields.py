@@ -102,7 +102,7 @@ def ignoring(serve: Callable[..., Any], build: Callable[..., Any]) -> Any:
 @pytest.mark.parametrize("route", BODIES)
 def test_where_they_are_ignored_a_header_lists_them(ignoring: Any, route: str, stream: bool) -> None:
     plain = ignoring.post(route, stream=stream, stream_options={})
-    more = {"guessed": 1, "tempratur\n\u00e9": [1], "stream_options": {"include_usge": True}}
+    more = {"stream_options": {"include_usge": True}, "guessed": 1, "tempratur\n\u00e9": [1]}
     answer = ignoring.post(route, stream=stream, **more)
     assert answer.status_code == plain.status_code == 200
     assert "Warning" not in plain.headers
