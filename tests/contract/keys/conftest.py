@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 import redis
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from tests.contract.keys.secured_redis import SecuredRedis, start_secured
 from ttmark.shared.limits.counters import Counters, LocalCounters
@@ -153,9 +155,7 @@ def redis_server(shared_redis: RedisServer) -> RedisServer:
 
 
 @pytest.fixture(scope="module")
-def secured(
-    start_redis: Any, shared_redis: RedisServer, tmp_path_factory: pytest.TempPathFactory
-) -> SecuredRedis:
+def secured(start_redis, shared_redis, tmp_path_factory) -> SecuredRedis:
     """A server with the files of `deploy/redis`: TLS and the three roles."""
     if shutil.which("openssl") is None:
         pytest.fail("openssl is missing; install it with: apt-get install openssl", pytrace=False)
@@ -171,6 +171,29 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'keys.db'}"
     server: RedisServer = request.getfixturevalue("redis_server")
     return server.url
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def explore(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., None]:
+    """Runs a state machine of hypothesis, whose `fresh_url` gives the URL of an empty store at every call."""
+    number = iter(range(10**9))
+
+    def fresh() -> str:
+        if request.param == "sqlite":
+            return f"sqlite:///{tmp_path / f'{next(number)}.db'}"
+        server: RedisServer = request.getfixturevalue("redis_server")
+        with server.client() as client:
+            client.flushall()
+        return server.url
+
+    def explore(machine: type[RuleBasedStateMachine], examples: int, steps: int) -> None:
+        chosen = {"max_examples": examples, "stateful_step_count": steps, "deadline": None}
+        run_state_machine_as_test(
+            type("Here", (machine,), {"fresh_url": staticmethod(fresh)}),
+            settings=settings(**chosen, derandomize=True, suppress_health_check=list(HealthCheck)),
+        )
+
+    return explore
 
 
 @pytest.fixture

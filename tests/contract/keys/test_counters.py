@@ -152,9 +152,7 @@ async def test_units_that_are_given_back_can_be_used_again(counters: Counters) -
     assert await limit.admit("token", 1) is not None
 
 
-async def test_a_limit_of_a_thousand_grants_no_more_by_giving_back_in_the_next_minute(
-    counters: Counters,
-) -> None:
+async def test_a_limit_of_a_thousand_grants_no_more_by_giving_back_in_the_next_minute(counters):
     now = 6000.0
     limit = limiter(counters, lambda: now)
     held, granted = [], 0

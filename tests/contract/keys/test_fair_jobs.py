@@ -5,8 +5,6 @@
 
 import asyncio
 import time
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -29,9 +27,7 @@ ROUNDS = 2
     "store_url", [pytest.param("sqlite", marks=pytest.mark.slow), "redis"], indirect=True
 )
 @pytest.mark.timeout(900)
-def test_a_job_is_done_soon_beside_one_with_all_the_work_in_the_world(
-    tmp_path: Path, store_url: str, record_result: Any
-) -> None:
+def test_a_job_is_done_soon_beside_one_with_all_the_work_in_the_world(tmp_path, store_url, record_result):
     tokens = asyncio.run(provision(tmp_path, store_url))
     human = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))
     texts = [human[1_500 * number :][:1_500] for number in range(DOCUMENTS)]

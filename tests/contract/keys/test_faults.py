@@ -1,8 +1,6 @@
 """Keys are changed and read while Redis is killed, stopped, cut off, slowed down and set back."""
 
-import asyncio
 import shutil
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +8,6 @@ import pytest
 
 from tests.contract.keys.faulty_store import FAULTS, KEK, Workload, faulty_history
 from ttmark.shared.keys.backup import create_backup, restore_backup
-from ttmark.shared.keys.key_cache import KeyCache
-from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.vault.key_store_errors import RecordRolledBack
 
 
@@ -88,30 +84,4 @@ async def test_a_store_that_went_back_in_time_is_noticed_by_everyone_and_a_backu
         await workload.run(60)
         assert workload.violations == []
         assert workload.counts["noticed"] == 0
-    await workload.stop()
-
-
-async def test_replicas_serve_on_while_redis_is_away_and_recover_by_themselves(own_redis: Any) -> None:
-    workload = Workload(own_redis.url, seed=4)
-    await workload.start()
-    own_redis.kill()
-    await asyncio.sleep(1.5)
-    assert all(cache.ready and cache.get("k0-0") is not None for cache in workload.caches)
-    cold = KeyCache(KeyRing(workload.stores[1], KEK), refresh_seconds=0.05)
-    await cold.start()
-    assert not cold.ready
-    own_redis.start()
-    await workload.ring.rotate("k0-0")
-    begin = time.monotonic()
-    while (
-        not all(
-            cache.ready and len(key.versions) == 2
-            for cache in (*workload.caches, cold)
-            if (key := cache.get("k0-0")) is not None
-        )
-        or not cold.ready
-    ):
-        assert time.monotonic() - begin < 5
-        await asyncio.sleep(0.01)
-    await cold.stop()
     await workload.stop()

@@ -113,9 +113,7 @@ async def test_of_creations_at_once_under_one_id_one_is_kept_whole(jobs: JobStor
     await jobs.create(job(), [b"x" * (left - 1), b"x"], limits)  # into all of the room, which was given back
 
 
-async def test_parts_come_with_their_documents_and_each_goes_to_one_worker(
-    jobs: JobStore, other: JobStore
-) -> None:
+async def test_parts_come_with_their_documents_and_each_goes_to_one_worker(jobs, other):
     await make(jobs, job())
     first, second, third = await claimed(other, "w1"), await claimed(other, "w2"), await claimed(other, "w1")
     assert [claim.part for claim in (first, second, third)] == [0, 1, 2]
@@ -303,9 +301,7 @@ async def test_tenants_that_take_all_they_can_leave_room_for_the_next_one(jobs: 
     await make_within(jobs, limits, job("f0", "f", parts=1))
 
 
-async def test_a_call_is_due_when_the_job_is_finished_and_again_after_growing_pauses(
-    jobs: JobStore, other: JobStore
-) -> None:
+async def test_a_call_is_due_when_the_job_is_finished_and_again_after_growing_pauses(jobs, other):
     await make(jobs, job("j1", parts=2), job("j2", parts=1))
     first = await claimed(jobs)
     await jobs.answer(first, answer(calls=True))

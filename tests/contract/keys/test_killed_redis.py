@@ -84,9 +84,7 @@ def until(condition: Callable[[], bool], seconds: float = 40) -> None:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("fault", ["killed", "paused"])
-def test_a_job_comes_to_its_end_though_redis_was_away(
-    secured: SecuredRedis, asker: JobAsker, fault: str
-) -> None:
+def test_a_job_comes_to_its_end_though_redis_was_away(secured, asker, fault):
     text = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))[:1_000]
     job = asker.make("combined", [text] * DOCUMENTS)
     until(lambda: is_claimed(secured))

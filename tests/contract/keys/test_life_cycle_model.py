@@ -1,16 +1,12 @@
 """The life cycle against a plain model, over both stores, in whatever order hypothesis finds."""
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
@@ -168,48 +164,11 @@ class LifeCycle(RuleBasedStateMachine):
         self.runner.close()
 
 
-def explore(urls: Callable[[], str], examples: int, steps: int) -> None:
-    machine = type("LifeCycleHere", (LifeCycle,), {"fresh_url": staticmethod(urls)})
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            derandomize=True,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-
-
-@pytest.fixture(params=["sqlite", "redis"])
-def urls(request: pytest.FixtureRequest) -> Any:
-    """Gives the URL of an empty store at every call."""
-    memory = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="ttmark-keys-", dir=memory if memory.is_dir() else None))
-    number = iter(range(10**9))
-
-    def fresh() -> str:
-        if request.param == "sqlite":
-            for old in folder.iterdir():
-                old.unlink()
-            return f"sqlite:///{folder / f'{next(number)}.db'}"
-        server = request.getfixturevalue("redis_server")
-        with server.client() as client:
-            client.flushall()
-        return str(server.url)
-
-    yield fresh
-    shutil.rmtree(folder)
-
-
 @pytest.mark.parametrize(("examples", "steps"), [(25, 20), pytest.param(2_000, 50, marks=pytest.mark.slow)])
-def test_the_life_cycle_agrees_with_its_model(
-    urls: Callable[[], str], request: pytest.FixtureRequest, record_result: Any, examples: int, steps: int
-) -> None:
-    explore(urls, examples, steps)
+def test_the_life_cycle_agrees_with_its_model(explore, request, record_result, examples, steps):
+    explore(LifeCycle, examples, steps)
     record_result(
-        f"stateful test of the life cycle, {request.node.callspec.params['urls']}",
+        f"stateful test of the life cycle, {request.node.callspec.params['explore']}",
         "agrees with its model",
         f"{examples:,} histories of up to {steps} steps agree",
     )

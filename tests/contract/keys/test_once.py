@@ -114,9 +114,7 @@ async def crash(replica: Replica) -> None:
     raise Crash
 
 
-async def test_the_same_request_gets_the_first_answer_and_costs_nothing(
-    replica: Replica, other: Replica
-) -> None:
+async def test_the_same_request_gets_the_first_answer_and_costs_nothing(replica, other):
     first = await replica.ask()
     other.time = 5_000.0
     assert [await one.ask() for one in (replica, other, replica)] == [first] * 3
@@ -146,9 +144,7 @@ async def refuse() -> None:
     raise TooManyRequests("no more", retry_after=1)
 
 
-async def test_who_is_refused_may_ask_again_and_who_was_charged_is_not_charged_again(
-    replica: Replica, other: Replica
-) -> None:
+async def test_who_is_refused_may_ask_again_and_who_was_charged_is_not_charged_again(replica, other):
     with pytest.raises(TooManyRequests):
         await replica.ask(charging=refuse)
     assert replica.charged == []
@@ -160,9 +156,7 @@ async def test_who_is_refused_may_ask_again_and_who_was_charged_is_not_charged_a
     assert await jobs_in(other) == {answer.id}
 
 
-async def test_two_at_once_make_one_job_and_the_second_is_told_when_to_ask_again(
-    replica: Replica, other: Replica
-) -> None:
+async def test_two_at_once_make_one_job_and_the_second_is_told_when_to_ask_again(replica, other):
     entered, go_on = asyncio.Event(), asyncio.Event()
 
     async def slowly() -> None:
@@ -197,9 +191,7 @@ async def test_of_many_at_once_one_is_done(replica: Replica, other: Replica) -> 
 
 
 @pytest.mark.parametrize(("step", "charges"), [("charging", 1), ("making", 0), ("made", 0)])
-async def test_another_replica_goes_on_where_one_has_ended(
-    replica: Replica, other: Replica, step: str, charges: int
-) -> None:
+async def test_another_replica_goes_on_where_one_has_ended(replica, other, step, charges):
     end: dict[str, Callable[[], Awaitable[None]]] = {step: lambda: crash(replica)}
     with pytest.raises(Crash):
         await replica.ask(**end)  # type: ignore[arg-type]
@@ -214,9 +206,7 @@ async def test_another_replica_goes_on_where_one_has_ended(
 
 
 @pytest.mark.parametrize("step", ["charging", "making", "made"])
-async def test_a_slow_request_and_who_takes_its_place_make_one_job(
-    replica: Replica, other: Replica, step: str
-) -> None:
+async def test_a_slow_request_and_who_takes_its_place_make_one_job(replica, other, step):
     other.time += BUSY_SECONDS + 0.1
     answers: list[JobStatus] = []
 
@@ -229,9 +219,7 @@ async def test_a_slow_request_and_who_takes_its_place_make_one_job(
     assert await replica.ask() == answers[0]
 
 
-async def test_a_store_that_may_have_made_the_job_is_asked_for_the_same_one(
-    replica: Replica, other: Replica
-) -> None:
+async def test_a_store_that_may_have_made_the_job_is_asked_for_the_same_one(replica, other):
     async def lost() -> None:
         raise StoreUnavailable("no reply")
 
@@ -264,9 +252,7 @@ async def test_a_key_is_as_new_when_its_time_is_over(replica: Replica) -> None:
     assert (await replica.ask()).id not in (first.id, second.id)
 
 
-async def test_a_flood_of_keys_forgets_the_tenant_s_oldest_and_nobody_else_s(
-    replica: Replica, other: Replica, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_flood_of_keys_forgets_the_tenant_s_oldest_and_nobody_else_s(replica, other, monkeypatch):
     monkeypatch.setattr(idempotency_store, "MOST_KEYS", 3)
     stranger = Principal("t9", "b", frozenset())
     theirs = await other.ask(caller=stranger)

@@ -24,9 +24,7 @@ def item(item_id: str, tenant: str = "a", added_at: float = 1.5, expires_at: flo
     return KeptItem(item_id, tenant, "new", 1, b"\x00\xff" * 20, added_at, expires_at)
 
 
-async def test_what_is_added_is_read_by_its_tenant_alone_and_added_once(
-    queue: QueueStore, other: QueueStore
-) -> None:
+async def test_what_is_added_is_read_by_its_tenant_alone_and_added_once(queue, other):
     assert await queue.add(item("1"), 5)
     assert not await other.add(replace(item("1"), sealed=b"other"), 5)
     assert await other.get("a", "1") == item("1")
@@ -38,9 +36,7 @@ async def test_what_is_added_is_read_by_its_tenant_alone_and_added_once(
     assert await queue.get("a", "1") == item("1")
 
 
-async def test_of_changes_at_once_one_is_written_and_each_stands_on_the_one_before(
-    queue: QueueStore, other: QueueStore
-) -> None:
+async def test_of_changes_at_once_one_is_written_and_each_stands_on_the_one_before(queue, other):
     await queue.add(item("1"), 5)
     for version in range(2, 6):
         tries = [
@@ -55,9 +51,7 @@ async def test_of_changes_at_once_one_is_written_and_each_stands_on_the_one_befo
     assert await queue.get("a", "2") is None
 
 
-async def test_items_are_listed_by_state_the_newest_first_in_pages(
-    queue: QueueStore, other: QueueStore
-) -> None:
+async def test_items_are_listed_by_state_the_newest_first_in_pages(queue, other):
     for number in range(5):
         await queue.add(item(f"{number}", added_at=number + 0.5), 9)
     await queue.add(item("0", "b"), 9)
@@ -89,9 +83,7 @@ async def test_a_tenant_has_no_more_items_than_it_may(queue: QueueStore, other: 
     assert await queue.add(item("9"), 3)
 
 
-async def test_items_are_forgotten_when_their_time_is_over_since_the_last_change(
-    queue: QueueStore, other: QueueStore
-) -> None:
+async def test_items_are_forgotten_when_their_time_is_over_since_the_last_change(queue, other):
     await queue.add(item("1", expires_at=5.0), 3)
     await queue.add(item("2", expires_at=5.0), 3)
     await queue.add(item("1", "b", expires_at=5.0), 3)

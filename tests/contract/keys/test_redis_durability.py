@@ -1,7 +1,6 @@
 """A change is acknowledged when it is on disk, or the server is refused, or the operator is warned."""
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,9 +26,7 @@ async def put_once(url: str) -> tuple[RecordStore, int]:
         await store.close()
 
 
-async def test_a_demanded_confirmation_is_given_by_a_server_with_an_append_only_file(
-    newer_redis: Any,
-) -> None:
+async def test_a_demanded_confirmation_is_given_by_a_server_with_an_append_only_file(newer_redis):
     assert (await put_once(f"{newer_redis.url}?durability=aof"))[1] == 1
 
 
@@ -44,9 +41,7 @@ async def test_a_server_that_cannot_confirm_is_refused_when_the_url_demands_it(s
         await put_once(f"{server.url}?durability=aof")
 
 
-async def test_without_the_demand_the_operator_is_warned_once(
-    start_redis: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_without_the_demand_the_operator_is_warned_once(start_redis, caplog):
     server = start_redis(*IN_MEMORY)
     store = open_store(server.url)
     with caplog.at_level(logging.WARNING):
@@ -55,14 +50,3 @@ async def test_without_the_demand_the_operator_is_warned_once(
     assert await store.get("key", "a") == Stored(3, b"2")
     await store.close()
     assert sum("may lose acknowledged changes" in message for message in caplog.messages) == 1
-
-
-async def test_what_was_acknowledged_survives_a_kill(start_redis: Callable[..., Any]) -> None:
-    server = start_redis()
-    store = open_store(server.url)
-    for revision in range(50):
-        await store.put("key", "a", b"%d" % revision, expected_revision=revision)
-    server.kill()
-    server.start()
-    assert await store.get("key", "a") == Stored(50, b"49")
-    await store.close()

@@ -7,8 +7,6 @@ import socket
 import ssl
 import subprocess
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
@@ -82,9 +80,7 @@ def is_permitted(client: redis.Redis, name: str, arguments: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_runs_its_own_commands_and_no_other_of_command_list(
-    secured: SecuredRedis, shared_redis: Any, role: str
-) -> None:
+def test_a_role_runs_its_own_commands_and_no_other_of_command_list(secured, shared_redis, role):
     with shared_redis.client() as client:
         needed = commands_of(client)
     assert len(needed) > 300
@@ -102,11 +98,7 @@ NAMES += ["queue:x", "other"]
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("access", ["read", "write"])
-def test_a_role_reaches_only_its_own_records(
-    secured: SecuredRedis, role: str, name: str, access: str
-) -> None:
+def test_a_role_reaches_only_its_own_records(secured: SecuredRedis, role: str) -> None:
     records, cases = {"key", "token", "replica", "audit"}, {"case:x", "cases:x"}
     reads = {
         "operator": records | {"volume"} | cases,
@@ -118,19 +110,20 @@ def test_a_role_reaches_only_its_own_records(
         "gen": {"replica", "audit", "volume", "count:x"},
         "detect": {"replica", "audit", "count:x", "job:x", "jobs:x", "queue:x"} | cases,
     }
-    rights = (reads if access == "read" else writes)[role]
-    command = (
-        ("HGET", f"{{ttmark}}:{name}", "f") if access == "read" else ("HSET", f"{{ttmark}}:{name}", "f", "1")
-    )
-    with secured.client(role) as client:
-        if name in rights:
+
+    def is_let(client: redis.Redis, *command: str) -> bool:
+        try:
             client.execute_command(*command)
-        else:
-            with pytest.raises(redis.exceptions.NoPermissionError):
-                client.execute_command(*command)
-    if access == "write" and name in rights:
-        with secured.client(role) as client:
-            client.execute_command("HSET", f"{{ttmark}}:{name}", "f", 1 if name == "volume" else SIGNED_OFF)
+        except redis.exceptions.NoPermissionError:
+            return False
+        return True
+
+    with secured.client(role) as client:
+        read = {name for name in NAMES if is_let(client, "HGET", f"{{ttmark}}:{name}", "f")}
+        written = {name for name in NAMES if is_let(client, "HSET", f"{{ttmark}}:{name}", "f", "1")}
+        for name in written - {"volume"}:
+            client.execute_command("HSET", f"{{ttmark}}:{name}", "f", SIGNED_OFF)
+    assert (read, written) == (reads[role], writes[role])
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -164,9 +157,7 @@ async def open_refused(url: str) -> str:
     return str(caught.value)
 
 
-async def test_a_server_that_the_ca_did_not_sign_is_refused(
-    secured: SecuredRedis, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+async def test_a_server_that_the_ca_did_not_sign_is_refused(secured, tmp_path_factory):
     other = tmp_path_factory.mktemp("other")
     subprocess.run([DEPLOY / "provision.sh", other, "127.0.0.1"], check=True)  # noqa: ASYNC221
     url = secured.url("gen").replace(str(secured.folder / "ca.crt"), str(other / "ca.crt"))
@@ -191,9 +182,7 @@ def test_the_connection_is_encrypted_with_a_current_protocol(secured: SecuredRed
         assert connection.version() in ("TLSv1.2", "TLSv1.3")
 
 
-async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tokens(
-    secured: SecuredRedis, profile: Profile
-) -> None:
+async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tokens(secured, profile):
     kek, key_id = KeyEncryptionKey(bytes(32)), f"k{secrets.token_hex(4)}"
     stores = {role: open_store(secured.url(role)) for role in ROLES}
     try:
@@ -216,9 +205,7 @@ async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tok
             await store.close()
 
 
-def test_the_operator_prunes_the_audit_trail_of_a_service(
-    secured: SecuredRedis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_operator_prunes_the_audit_trail_of_a_service(secured, tmp_path, monkeypatch):
     def anchor(head: Head) -> None:
         async def put() -> None:
             store = open_store(secured.url("gen"))

@@ -44,9 +44,7 @@ def sentinel_setup(start_redis: Any, tmp_path_factory: pytest.TempPathFactory) -
     return primary, replica, sentinel
 
 
-async def test_an_unknown_service_and_absent_sentinels_are_one_clear_line(
-    sentinel_setup: tuple[Any, Any, Any],
-) -> None:
+async def test_an_unknown_service_and_absent_sentinels_are_one_clear_line(sentinel_setup):
     for url, reason in (
         (f"redis+sentinel://127.0.0.1:{sentinel_setup[2].port}/other", "no service of that name"),
         ("redis+sentinel://127.0.0.1:1/keys", "127.0.0.1:1"),

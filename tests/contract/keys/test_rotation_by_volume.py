@@ -2,13 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
@@ -71,9 +69,7 @@ async def test_what_two_replicas_add_at_once_is_added_up(store: RecordStore, ope
     assert await store.counts() == {"k/1": 300, "k/2": 100}
 
 
-async def test_two_replicas_fill_one_limit_and_each_sees_how_full_it_is(
-    replicas: Mapping[str, Replica], store: RecordStore
-) -> None:
+async def test_two_replicas_fill_one_limit_and_each_sees_how_full_it_is(replicas, store):
     first, second = replicas["gen-1"], replicas["gen-2"]
     await KeyRing(store, KEK).rotate_after("k", LIMIT)
     for replica in (first, second):
@@ -88,9 +84,7 @@ async def test_two_replicas_fill_one_limit_and_each_sees_how_full_it_is(
     assert (first.volume.unreported, second.volume.unreported) == (0, 0)
 
 
-async def test_a_full_version_is_followed_only_after_every_replica_knows_the_next(
-    replicas: Mapping[str, Replica], store: RecordStore
-) -> None:
+async def test_a_full_version_is_followed_only_after_every_replica_knows_the_next(replicas, store):
     ring = KeyRing(store, KEK)
     await ring.rotate_after("k", LIMIT)
     replicas["gen-1"].generate(LIMIT - 1)
@@ -253,27 +247,5 @@ class Rotations(RuleBasedStateMachine):
         self.runner.close()
 
 
-@pytest.mark.parametrize("sort", ["sqlite", "redis"])
-def test_no_version_is_promoted_that_a_running_detector_does_not_know(
-    sort: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    number = iter(range(10**9))
-
-    def fresh() -> str:
-        if sort == "sqlite":
-            return f"sqlite:///{tmp_path / f'{next(number)}.db'}"
-        server = request.getfixturevalue("redis_server")
-        with server.client() as client:
-            client.flushall()
-        return str(server.url)
-
-    run_state_machine_as_test(
-        type("RotationsHere", (Rotations,), {"fresh_url": staticmethod(fresh)}),
-        settings=settings(
-            max_examples=25,
-            stateful_step_count=25,
-            deadline=None,
-            derandomize=True,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+def test_no_version_is_promoted_that_a_running_detector_does_not_know(explore: Callable[..., None]) -> None:
+    explore(Rotations, 25, 25)

@@ -9,15 +9,13 @@ import pytest
 
 from tests.contract.keys.asker import DAY, LIMIT, NOON, RULE, Asker, principal, rows
 from ttmark.shared.limits import counting_filter, redis_counters
-from ttmark.shared.limits.counters import Counters, LocalCounters
+from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.counting_filter import CAPACITY, CELLS, Inquiry, Question
 from ttmark.shared.limits.redis_counters import RedisCounters
 from ttmark.shared.vault.redis_connections import RedisAddress
 
 
-async def test_a_full_space_takes_no_new_text_and_forgets_no_old_one(
-    counters: Counters, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_full_space_takes_no_new_text_and_forgets_no_old_one(counters, monkeypatch):
     for module in (counting_filter, redis_counters):
         monkeypatch.setattr(module, "CAPACITY", 256 * 100)
     asker = Asker(counters)

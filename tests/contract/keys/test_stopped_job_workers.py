@@ -34,6 +34,9 @@ def is_claimed(folder: Path, store_url: str) -> bool:
 
 # That no number of releases is an attempt, test_job_store.py says of each store.
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "store_url", [pytest.param("sqlite", marks=pytest.mark.slow), "redis"], indirect=True
+)
 @pytest.mark.parametrize("restarts", [1, pytest.param(RESTARTS, marks=pytest.mark.slow)])
 def test_a_part_survives_more_rolling_restarts_than_it_may_have_attempts(
     tmp_path: Path, store_url: str, restarts: int, record_result: Any

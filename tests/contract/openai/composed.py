@@ -1,5 +1,6 @@
 """The generation service as the contract tests compose it: its keys, its tokens, and clients for it."""
 
+import json
 import ssl
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,6 +57,15 @@ PRINCIPALS = {
     "keyless": Principal("tok-keyless", "initech", frozenset({Scope.GENERATE})),
     "undecided": Principal("tok-undecided", "umbrella", frozenset({Scope.GENERATE})),
 }
+
+
+# A short request to each route that writes, and what limits it.
+BODIES: dict[str, dict[str, Any]] = {
+    "completions": {"prompt": "Once", "max_tokens": 16},
+    "chat/completions": {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 16},
+    "responses": {"input": "Hi", "max_output_tokens": 16},
+}
+LIMITS = {route: next(name for name in body if name.startswith("max")) for route, body in BODIES.items()}
 
 
 @dataclass
@@ -138,6 +148,36 @@ class Service:
     def async_client(self, token: str = "author") -> openai.AsyncOpenAI:
         """The official asynchronous client; to be closed by the test."""
         return openai.AsyncOpenAI(base_url=self.url + "/v1", api_key=token, max_retries=0)
+
+    def post(
+        self, route: str, token: str = "author", *, tokens: int | None = None, **change: Any
+    ) -> httpx.Response:
+        """A short request for text, with changes; `tokens` is its limit on every route."""
+        body = {"model": MODEL} | BODIES.get(route, {}) | change
+        if tokens is not None:
+            body[LIMITS[route]] = tokens
+        response: httpx.Response = self.http(token).post(f"/v1/{route}", json=body)
+        return response
+
+    def answer(self, route: str, token: str = "author", **change: Any) -> dict[str, Any]:
+        """The answer to such a request."""
+        response = self.post(route, token, **change)
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    def block(self, route: str, token: str = "author", **change: Any) -> dict[str, Any]:
+        """What the answer says of its watermark."""
+        block: dict[str, Any] = self.answer(route, token, **change)["watermark"]
+        return block
+
+    def events(self, route: str, token: str = "author", **change: Any) -> list[dict[str, Any]]:
+        """The events of the streamed answer; the last one has the watermark block."""
+        response = self.post(route, token, stream=True, **change)
+        assert response.status_code == 200, response.text
+        lines = [line[6:] for line in response.text.splitlines() if line.startswith("data: {")]
+        *events, last = [json.loads(line) for line in lines]
+        return [*events, last.get("response", last)]
 
     def _kept(self, client: Any) -> Any:
         self.clients.append(client)

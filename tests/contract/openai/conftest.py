@@ -189,9 +189,7 @@ def engine_service(serve: Callable[[Service], Service], engine: Engine) -> Servi
 
 
 @pytest.fixture(scope="session")
-def smollm2_service(
-    serve: Callable[[Service], Service], smollm2_engine: Engine, smollm2_folder: Path
-) -> Service:
+def smollm2_service(serve, smollm2_engine, smollm2_folder) -> Service:
     return serve(build_service(smollm2_engine, template=read_chat_template(smollm2_folder)))
 
 

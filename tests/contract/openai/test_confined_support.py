@@ -4,26 +4,16 @@ from typing import Any
 
 import pytest
 
+from tests.contract.openai.composed import BODIES
+
 CHOSEN = {str(token): 100.0 for token in range(29)}
-CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 24}
-BODIES: dict[str, dict[str, Any]] = {
-    "completions": {"prompt": "Once", "max_tokens": 24},
-    "chat/completions": CHAT,
-    "responses": {"input": "Hi", "max_output_tokens": 24},
-}
+ASKED: dict[str, Any] = {"seed": 1, "ignore_eos": True, "tokens": 24}
 WORDS = {"type": "array", "items": {"enum": ["bold", "calm", "dull", "evil"]}, "minItems": 12}
-
-
-def post(service: Any, route: str, **change: Any) -> Any:
-    body = {"model": "tiny", "seed": 1, "ignore_eos": True} | BODIES[route] | change
-    response = service.http().post(f"/v1/{route}", json=body)
-    assert response.status_code == 200, response.text
-    return response.json()["watermark"]
 
 
 @pytest.mark.parametrize("route", BODIES)
 def test_the_rule_holds_on_every_route(real: Any, route: str) -> None:
-    block = post(real, route, logit_bias=CHOSEN)
+    block = real.block(route, logit_bias=CHOSEN, **ASKED)
     assert block["reasons"]["confined"] > 0
     assert block["watermarked_blocks"] == 0
     assert block["status"] == "unwatermarked"
@@ -32,17 +22,18 @@ def test_the_rule_holds_on_every_route(real: Any, route: str) -> None:
 
 def test_a_schema_of_a_few_words_chooses_too(real: Any) -> None:
     named = {"type": "json_schema", "json_schema": {"name": "words", "schema": WORDS}}
-    block = post(real, "chat/completions", response_format=named, ignore_eos=False, max_tokens=60)
+    block = real.block("chat/completions", response_format=named, seed=1, tokens=60)
     assert block["reasons"]["confined"] > 0
     assert block["status"] in ("partial", "unwatermarked")
 
 
 @pytest.mark.parametrize("biases", [{}, {"7": -100.0}, {str(token): -100.0 for token in range(64)}])
 def test_a_few_banned_tokens_leave_the_watermark_on(real: Any, biases: dict[str, float]) -> None:
-    block = post(real, "completions", logit_bias=biases)
+    block = real.block("completions", logit_bias=biases, **ASKED)
     assert block["watermarked_blocks"] > 0
     assert "confined" not in block["reasons"]
 
 
 def test_a_text_that_carries_no_watermark_anyway_says_its_own_reason(real: Any) -> None:
-    assert post(real, "completions", logit_bias=CHOSEN, temperature=0)["reasons"].keys() == {"greedy"}
+    block = real.block("completions", logit_bias=CHOSEN, temperature=0, **ASKED)
+    assert block["reasons"].keys() == {"greedy"}

@@ -1,13 +1,14 @@
 """Visible labels: at the start or end of every text, in streams, before manifests, and never in prompts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.contract.openai.composed import BODIES
 from tests.contract.openai.conftest import clean
 from tests.contract.openai.fake_generator import FakeGenerator
-from tests.contract.openai.test_manifests import BODIES, NOT_ASKED, assert_signed, post, streamed, texts
+from tests.contract.openai.test_manifests import NOT_ASKED, assert_signed, post, streamed, texts
 from tests.harness.certificates import Credential, credential
 from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
 from ttmark.shared.labels import Label
@@ -24,9 +25,7 @@ def authority() -> Credential:
 
 
 @pytest.fixture(scope="module")
-def services(
-    serve: Callable[..., Any], build: Callable[..., Any], authority: Credential
-) -> dict[str | None, Any]:
+def services(serve, build, authority) -> dict[str | None, Any]:
     """By the place of the label; None: without one."""
     rule = ManifestRule(ManifestSigner(authority.chain, authority.key))
     labels = {
@@ -62,9 +61,7 @@ def test_the_label_is_around_the_same_text(services: dict[str | None, Any], rout
 
 @pytest.mark.parametrize("place", ADDED)
 @pytest.mark.parametrize("route", BODIES)
-def test_a_stream_begins_or_ends_with_it_and_a_manifest_signs_it(
-    services: dict[str | None, Any], authority: Credential, route: str, place: str
-) -> None:
+def test_a_stream_begins_or_ends_with_it_and_a_manifest_signs_it(services, authority, route, place):
     pieces, block = streamed(services[place], route)
     whole = "".join(pieces)
     assert_signed(whole, authority)
@@ -117,9 +114,7 @@ def test_the_metadata_names_provider_and_answer(services: dict[str | None, Any])
 
 
 @pytest.mark.parametrize("place", ADDED)
-def test_the_model_does_not_read_the_labels_of_its_earlier_answers(
-    services: dict[str | None, Any], place: str
-) -> None:
+def test_the_model_does_not_read_the_labels_of_its_earlier_answers(services, place):
     before, after = ADDED[place]
     prompts = []
     for answer in ("Well.", f"{before}Well.{after}"):

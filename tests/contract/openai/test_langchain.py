@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI, OpenAI
 
-EXTRA = {"top_k": 4, "ignore_eos": True}
+EXTRA = {"top_k": 4, "ignore_eos": True, "seed": 5}
 
 
 def _options(service: Any, **more: Any) -> dict[str, Any]:
@@ -16,36 +16,23 @@ def _options(service: Any, **more: Any) -> dict[str, Any]:
         "api_key": "author",
         "max_retries": 0,
         "max_tokens": 12,
-        "seed": 5,
         "extra_body": EXTRA,
         **more,
     }
 
 
-@pytest.fixture
-def chat(service: Any) -> ChatOpenAI:
-    return ChatOpenAI(**_options(service))
-
-
 MESSAGES = [SystemMessage("Be brief."), HumanMessage("Hello")]
 
 
-def test_a_chat_model_answers_with_usage(chat: ChatOpenAI) -> None:
+@pytest.mark.parametrize("responses", [False, True])
+def test_a_chat_model_answers_and_streams_over_both_routes(service: Any, responses: bool) -> None:
+    chat = ChatOpenAI(**_options(service, use_responses_api=responses))
     answer = chat.invoke(MESSAGES)
-    assert answer.content
+    assert answer.text
     assert answer.usage_metadata["output_tokens"] == 12
-    assert answer.response_metadata["finish_reason"] == "length"
-
-
-def test_a_chat_model_streams_the_same_answer(chat: ChatOpenAI) -> None:
     chunks = list(chat.stream(MESSAGES))
     assert len(chunks) > 2
-    assert "".join(str(chunk.content) for chunk in chunks) == chat.invoke(MESSAGES).content
-
-
-def test_log_probabilities_reach_the_metadata(service: Any) -> None:
-    answer = ChatOpenAI(**_options(service, logprobs=True, top_logprobs=2)).invoke(MESSAGES)
-    assert len(answer.response_metadata["logprobs"]["content"]) == 12
+    assert "".join(chunk.text for chunk in chunks) == answer.text
 
 
 def test_a_completion_model_answers_and_streams(service: Any) -> None:

@@ -18,7 +18,6 @@ from ttmark.shared.manifests.wrapper import wrappers
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "generation.md"
 TOKENS = {"nothing": "author", "always": "operator", "never": "messenger"}
-REQUEST = {"messages": [{"role": "user", "content": "Hi"}], "model": "tiny", "max_tokens": 30}
 ASKING: dict[str, dict[str, Any]] = {
     "says nothing": {},
     "watermark.manifest: true": {"watermark": {"manifest": True}},
@@ -79,12 +78,9 @@ def test_the_table_is_whole() -> None:
 
 
 @pytest.mark.parametrize(("request_", "demand", "always", "outcome"), list(table()))
-def test_the_table_of_the_documentation_holds(
-    services: dict[bool, Any], request_: str, demand: str, always: bool, outcome: str
-) -> None:
+def test_the_table_of_the_documentation_holds(services, request_, demand, always, outcome):
     service = services[always]
-    client = service.http(TOKENS[demand])
-    response = client.post("/v1/chat/completions", json=REQUEST | ASKING[request_])
+    response = service.post("chat/completions", TOKENS[demand], tokens=30, **ASKING[request_])
     if outcome.isdigit():
         assert response.status_code == int(outcome)
         assert response.json()["error"]["param"] == "watermark.manifest"

@@ -1,11 +1,11 @@
 """Texts that end in a signed manifest: on request, always, in streams; and what cannot be."""
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from tests.contract.openai.composed import BODIES
 from tests.contract.openai.conftest import clean
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import Credential, credential
@@ -15,14 +15,8 @@ from ttmark.shared.manifests.report import manifest_report
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 from ttmark.shared.manifests.wrapper import without_wrappers, wrappers
 
-ASKED = {"model": "tiny", "seed": 1, "watermark": {"manifest": True}}
-BODIES: dict[str, dict[str, Any]] = {
-    "completions": ASKED | {"prompt": "Once", "max_tokens": 40},
-    "chat/completions": ASKED | {"messages": [{"role": "user", "content": "Once"}], "max_tokens": 40},
-    "responses": ASKED | {"input": "Once", "max_output_tokens": 40},
-}
+ASKED: dict[str, Any] = {"seed": 1, "tokens": 40, "watermark": {"manifest": True}}
 NOT_ASKED: dict[str, Any] = {"watermark": None}
-AS_JSON: dict[str, Any] = {"response_format": {"type": "json_object"}}
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +34,13 @@ def signing(serve: Callable[..., Any], build: Callable[..., Any], signer: Manife
     return serve(build(FakeGenerator(), manifests=ManifestRule(signer)))
 
 
-@pytest.fixture(scope="module")
-def always(serve: Callable[..., Any], build: Callable[..., Any], signer: ManifestSigner) -> Any:
-    return serve(build(FakeGenerator(), manifests=ManifestRule(signer, always=True)))
-
-
 @pytest.fixture(autouse=True)
-def _clean(signing: Any, always: Any) -> Iterator[Any]:
-    yield from clean(signing, always)
+def _clean(signing: Any) -> Iterator[Any]:
+    yield from clean(signing)
 
 
 def post(service: Any, route: str, **change: Any) -> Any:
-    return service.http().post(f"/v1/{route}", json=BODIES[route] | change)
+    return service.post(route, **ASKED | change)
 
 
 def texts(answer: dict[str, Any]) -> list[str]:
@@ -65,16 +54,13 @@ def texts(answer: dict[str, Any]) -> list[str]:
 
 def streamed(service: Any, route: str, **change: Any) -> tuple[list[str], dict[str, Any]]:
     """The pieces of text of a stream, and the last event's watermark block."""
-    lines = post(service, route, stream=True, **change).text.splitlines()
-    events = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
-    pieces = []
+    events, pieces = service.events(route, **ASKED | change), []
     for event in events:
         if event.get("type") == "response.output_text.delta":
             pieces.append(event["delta"])
         choices = event.get("choices", ())
         pieces += [each.get("text") or each.get("delta", {}).get("content") or "" for each in choices]
-    last = events[-1]
-    return pieces, last.get("response", last)["watermark"]
+    return pieces, events[-1]["watermark"]
 
 
 def assert_signed(text: str, authority: Credential) -> None:
@@ -91,9 +77,7 @@ def assert_signed(text: str, authority: Credential) -> None:
 
 
 @pytest.mark.parametrize("route", BODIES)
-def test_a_text_ends_in_a_manifest_where_one_is_asked_for(
-    signing: Any, authority: Credential, route: str
-) -> None:
+def test_a_text_ends_in_a_manifest_where_one_is_asked_for(signing, authority, route):
     answer = post(signing, route).json()
     [text] = texts(answer)
     assert_signed(text, authority)
@@ -131,21 +115,6 @@ def test_with_echo_the_completion_alone_is_signed(signing: Any, authority: Crede
     assert (span.whole, span.start) == (False, len("Once"))
 
 
-def test_the_operator_can_have_all_texts_signed(always: Any, authority: Credential) -> None:
-    answer = post(always, "chat/completions", **NOT_ASKED).json()
-    assert_signed(texts(answer)[0], authority)
-    refused = post(always, "chat/completions", watermark={"manifest": False})
-    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "watermark.manifest")
-
-
-def test_a_text_for_programs_gets_none(always: Any, signing: Any) -> None:
-    answer = post(always, "chat/completions", **NOT_ASKED, **AS_JSON).json()
-    assert not wrappers(texts(answer)[0])
-    assert answer["watermark"]["manifest"] == "structured_output"
-    refused = post(signing, "chat/completions", **AS_JSON)
-    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "watermark.manifest")
-
-
 def test_without_a_certificate_the_request_is_refused(fake: Any) -> None:
     refused = post(fake, "completions")
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "watermark.manifest")
@@ -167,9 +136,7 @@ def test_manifests_of_earlier_answers_are_no_part_of_a_prompt(signing: Any) -> N
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_text_that_cannot_be_signed_is_not_sent_without(
-    signing: Any, monkeypatch: pytest.MonkeyPatch, stream: bool
-) -> None:
+def test_a_text_that_cannot_be_signed_is_not_sent_without(signing, monkeypatch, stream):
     def expired(*_: Any, **__: Any) -> str:
         raise UnusableCredential("expired")
 

@@ -31,9 +31,7 @@ async def test_64_streams_at_once_all_end_well(service: Any) -> None:
 
 @pytest.mark.parametrize("clients", [60, pytest.param(5_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("stream", [False, True])
-async def test_clients_that_leave_at_any_moment_leave_nothing_behind(
-    service: Any, stream: bool, clients: int
-) -> None:
+async def test_clients_that_leave_at_any_moment_leave_nothing_behind(service, stream, clients):
     body = orjson.dumps(REQUEST | {"max_tokens": 60, "stream": stream, "n": 2})
     chance = random.Random(5)
     at_once = asyncio.Semaphore(60)
@@ -75,9 +73,7 @@ async def _leave(url: str, body: bytes, share: float, seconds: float) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("n", [1, 3])
-async def test_a_client_that_leaves_frees_its_places_within_two_steps(
-    engine_service: Any, monkeypatch: pytest.MonkeyPatch, stream: bool, n: int
-) -> None:
+async def test_a_client_that_leaves_frees_its_places_within_two_steps(engine_service, monkeypatch, stream, n):
     engine = engine_service.generator
     if not isinstance(engine, Engine):
         pytest.skip("of the embedded engine alone: vLLM promises no number of steps")

@@ -84,9 +84,7 @@ def test_usage_says_how_much_of_a_prompt_was_in_the_cache(service: Any) -> None:
 
 @pytest.mark.parametrize("asked", [False, True])
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
-def test_chunks_before_the_token_counts_say_that_there_are_none_yet(
-    service: Any, path: str, asked: bool
-) -> None:
+def test_chunks_before_the_token_counts_say_that_there_are_none_yet(service, path, asked):
     prompt = {"prompt": "Once"} if path == "/v1/completions" else {"messages": MESSAGES}
     body = {"model": MODEL, "max_tokens": 6, "stream": True, "stream_options": {"include_usage": asked}}
     with service.http().stream("POST", path, json=body | prompt) as response:

@@ -52,12 +52,12 @@ def test_a_chat_with_the_defaults_of_openai_s_client_is_marked_and_found(real: A
 
 
 def test_a_streamed_chat_adds_up_to_the_answer_with_the_same_seed(real: Any) -> None:
-    options: Any = {"model": "tiny", "messages": QUESTION, "max_tokens": 30, "seed": 5, "temperature": 0.7}
+    options: Any = {"model": "tiny", "messages": QUESTION, "max_tokens": 16, "seed": 5, "temperature": 0.7}
     whole = real.client().chat.completions.create(**options).choices[0].message.content
     stream = real.client().chat.completions.create(**options, stream=True)
     pieces = [chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices]
     assert "".join(pieces) == whole
-    assert len([piece for piece in pieces if piece]) >= 8
+    assert len([piece for piece in pieces if piece]) >= 4
 
 
 def test_readings_are_the_log_softmax_of_transformers(real: Any, smollm2_folder: Path) -> None:
@@ -75,15 +75,14 @@ def test_readings_are_the_log_softmax_of_transformers(real: Any, smollm2_folder:
         assert text.encode()[: reading["ends"][0]].decode() == tokenizer.decode(ids[:1])
 
 
-@pytest.mark.parametrize("temperature", [1e-308, 0.0])
-def test_a_temperature_next_to_zero_is_answered_as_zero_is(real: Any, temperature: float) -> None:
+def test_a_temperature_next_to_zero_is_answered_as_zero_is(real: Any) -> None:
     def answer(**options: Any) -> str:
         completion = real.client().chat.completions.create(
             model="own-template", messages=QUESTION, max_tokens=12, **options
         )
         return completion.choices[0].message.content
 
-    assert answer(temperature=temperature) == answer(temperature=0)
+    assert answer(temperature=1e-308) == answer(temperature=0)
 
 
 def test_the_official_client_parses_an_answer_of_the_model(real: Any) -> None:
@@ -111,6 +110,6 @@ def test_langchain_gets_structured_output_of_the_model(real: Any) -> None:
 
 def test_the_responses_api_answers(real: Any) -> None:
     response = real.client().responses.create(
-        model="own-template", input="Name a colour.", max_output_tokens=15
+        model="own-template", input="Name a colour.", max_output_tokens=5
     )
     assert response.output_text

@@ -9,26 +9,15 @@ import pytest
 from openai.types.responses import Response
 
 from tests.contract.openai.test_responses import TYPES
-from tests.contract.openai.test_tools import KNOWS_TOOLS, PARAMETERS, Scripted
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from tests.contract.openai.test_tools import PARAMETERS, scripted, tooled
+
+__all__ = ["scripted", "tooled"]
 
 WEATHER: Any = {"type": "function", "name": "weather", "parameters": PARAMETERS, "strict": True}
 NOW: Any = {"type": "function", "name": "now", "parameters": None, "strict": None, "description": "The time."}
 REQUEST: dict[str, Any] = {"model": "own-template", "input": "?", "tools": [WEATHER, NOW]}
 REQUEST["extra_body"] = {"seed": 1}
 CALLED = [("now", "{}"), ("weather", '{"city": "ab"}')]
-
-
-@pytest.fixture(scope="module")
-def tooled(serve: Any, build: Any, engine: Any) -> Any:
-    """The real engine with a template that knows tools, in few characters: the context is small."""
-    return serve(build(engine, template=ChatTemplate(KNOWS_TOOLS)))
-
-
-@pytest.fixture(scope="module")
-def scripted(serve: Any, build: Any) -> Any:
-    """Words, and then two calls."""
-    return serve(build(Scripted(), template=ChatTemplate(KNOWS_TOOLS)))
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -128,9 +117,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("change", "param", "said"), BAD, ids=range(len(BAD)))
-def test_what_cannot_be_done_is_refused_by_name(
-    scripted: Any, change: dict[str, Any], param: str, said: str
-) -> None:
+def test_what_cannot_be_done_is_refused_by_name(scripted, change, param, said):
     options = {**REQUEST, "extra_body": change}
     with pytest.raises(openai.BadRequestError, match=said) as refusal:
         scripted.client().responses.create(**options)

@@ -5,7 +5,6 @@ from typing import Any
 
 import openai
 import pytest
-from langchain_openai import ChatOpenAI
 from openai.types.responses import Response
 
 MODEL = "tiny"
@@ -186,19 +185,3 @@ def test_a_client_that_leaves_a_stream_cancels_it(fake: Any) -> None:
     stream.close()
     fake.http().post("/v1/responses", json=REQUEST)  # by then the service has seen that the client is gone
     assert (fake.generator.running, fake.generator.cancelled) == (0, 1)
-
-
-def test_langchain_speaks_to_this_route_too(service: Any) -> None:
-    chat = ChatOpenAI(
-        model=MODEL,
-        base_url=service.url + "/v1",
-        api_key="author",
-        max_retries=0,
-        max_tokens=12,
-        use_responses_api=True,
-        extra_body=NARROW | {"seed": 5},
-    )
-    answer = chat.invoke("Hello")
-    assert answer.text
-    assert answer.usage_metadata["output_tokens"] == 12
-    assert "".join(chunk.text for chunk in chat.stream("Hello")) == answer.text

@@ -4,32 +4,24 @@ from typing import Any
 
 import pytest
 
-from tests.contract.openai.composed import TEMPERED
+from tests.contract.openai.composed import BODIES, LIMITS, TEMPERED
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.shared.schemas.sampling import SamplingDefaults
 
-ROUTES: dict[str, dict[str, Any]] = {
-    "/v1/completions": {"prompt": "Once upon", "max_tokens": 12},
-    "/v1/chat/completions": {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 12},
-    "/v1/responses": {"input": "Hi", "max_output_tokens": 12},
-}
 OPENAI = SamplingDefaults()
 FIELDS = tuple(OPENAI.under(OPENAI))
 
 
 def used(fake: Any, path: str, model: str, **named: Any) -> dict[str, Any]:
     """The five values that a request reaches the engine with."""
-    answer = fake.http().post(path, json={"model": model} | ROUTES[path] | named)
-    assert answer.status_code == 200, answer.text
+    fake.answer(path, model=model, **named)
     return {name: getattr(fake.generator.requests[-1].sampling, name) for name in FIELDS}
 
 
-@pytest.mark.parametrize("path", ROUTES)
+@pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize(("model", "defaults"), [("tiny", OPENAI), ("tempered", TEMPERED)])
-def test_the_model_s_sampling_holds_field_by_field_where_a_request_names_none(
-    fake: Any, path: str, model: str, defaults: SamplingDefaults
-) -> None:
+def test_the_model_s_sampling_holds_field_by_field_where_a_request_names_none(fake, path, model, defaults):
     own = defaults.under(OPENAI.model_copy(update=dict.fromkeys(FIELDS)))
     assert used(fake, path, model) == own
     assert used(fake, path, model, **dict.fromkeys(FIELDS)) == own
@@ -40,36 +32,27 @@ def test_the_model_s_sampling_holds_field_by_field_where_a_request_names_none(
     assert used(fake, path, model, **off) == off
 
 
-@pytest.mark.parametrize(
-    ("path", "limit"), [("/v1/chat/completions", "max_tokens"), ("/v1/responses", "max_output_tokens")]
-)
-def test_an_answer_that_names_no_limit_has_the_model_s_or_what_the_context_leaves(
-    fake: Any, path: str, limit: str
-) -> None:
-    def most(model: str, **named: Any) -> int:
-        body = {"model": model} | ROUTES[path] | {limit: None} | named
-        assert fake.http().post(path, json=body).status_code == 200
+@pytest.mark.parametrize("path", ["chat/completions", "responses"])
+def test_an_answer_that_names_no_limit_has_the_model_s_or_what_the_context_leaves(fake, path):
+    def most(model: str, limit: int | None = None) -> int:
+        fake.answer(path, model=model, **{LIMITS[path]: limit})
         return int(fake.generator.requests[-1].sampling.max_tokens)
 
     assert most("tempered") == TEMPERED.max_new_tokens
-    assert most("tempered", **{limit: 12}) == 12
-    request = fake.generator.requests
-    assert most("tiny") == CONTEXT_LENGTH - len(request[-1].prompt_ids)
+    assert most("tempered", 12) == 12
+    assert most("tiny") == CONTEXT_LENGTH - len(fake.generator.requests[-1].prompt_ids)
     assert TEMPERED.answer_tokens(room=5) == 5
 
 
-@pytest.mark.parametrize("path", ROUTES)
+@pytest.mark.parametrize("path", BODIES)
 def test_text_without_named_sampling_is_marked_and_greedy_text_is_not(fake: Any, path: str) -> None:
-    def post(**named: Any) -> Any:
-        return fake.http().post(path, json={"model": "tempered"} | ROUTES[path] | named).json()
-
-    assert post()["watermark"]["watermarked_blocks"] > 0
-    assert post(temperature=0)["watermark"]["reasons"] == {"greedy": 6}
+    assert fake.block(path, model="tempered")["watermarked_blocks"] > 0
+    assert fake.block(path, model="tempered", temperature=0)["reasons"] == {"greedy": 8}
 
 
 def test_a_response_says_which_sampling_it_was_made_with(fake: Any) -> None:
-    answer = fake.http().post("/v1/responses", json={"model": "tempered", "input": "Hi", "top_p": 0.9})
-    assert (answer.json()["temperature"], answer.json()["top_p"]) == (TEMPERED.temperature, 0.9)
+    answer = fake.answer("responses", model="tempered", top_p=0.9)
+    assert (answer["temperature"], answer["top_p"]) == (TEMPERED.temperature, 0.9)
 
 
 def test_the_models_say_what_holds(fake: Any) -> None:
@@ -80,13 +63,9 @@ def test_the_models_say_what_holds(fake: Any) -> None:
 
 
 @pytest.mark.parametrize(("model", "defaults"), [("tiny", OPENAI), ("tempered", TEMPERED)])
-def test_verification_supposes_the_model_s_sampling_where_none_is_named(
-    fake: Any, model: str, defaults: SamplingDefaults
-) -> None:
+def test_verification_supposes_the_model_s_sampling_where_none_is_named(fake, model, defaults):
     def supposed(**named: Any) -> tuple[FilterParams, float]:
-        body = {"model": model, "token_ids": list(range(60))} | named
-        answer = fake.http("detector").post("/v1/watermark/verify", json=body)
-        assert answer.status_code == 200, answer.text
+        fake.answer("watermark/verify", "detector", model=model, token_ids=list(range(60)), **named)
         reading = fake.generator.readings[-1]
         return reading.filters, reading.repetition_penalty
 
@@ -98,26 +77,23 @@ def test_verification_supposes_the_model_s_sampling_where_none_is_named(
 
 
 def test_a_repetition_penalty_keeps_greedy_text_from_going_round(real: Any) -> None:
-    body = {"model": "tiny", "temperature": 0, "ignore_eos": True, "return_token_ids": True}
-    body |= ROUTES["/v1/completions"] | {"max_tokens": 60}
-
     def different(**more: Any) -> int:
-        answer = real.http().post("/v1/completions", json=body | more).json()
-        return len(set(answer["choices"][0]["token_ids"]))
+        asked = {"temperature": 0, "ignore_eos": True, "return_token_ids": True, "tokens": 60} | more
+        return len(set(real.answer("completions", **asked)["choices"][0]["token_ids"]))
 
     assert different(repetition_penalty=2) > different() + 10
 
 
 def test_texts_with_a_repetition_penalty_are_found_and_best_with_it(real: Any) -> None:
-    sampling = {"model": "tiny", "top_k": 4, "repetition_penalty": 1.8}
-    body = sampling | {"prompt": "Once", "max_tokens": 150, "ignore_eos": True, "return_token_ids": True}
-    answers = [real.http().post("/v1/completions", json=body | {"seed": seed}).json() for seed in range(4)]
+    sampling = {"top_k": 4, "repetition_penalty": 1.8}
+    writing = sampling | {"tokens": 150, "ignore_eos": True, "return_token_ids": True}
+    texts = [real.answer("completions", seed=seed, **writing)["choices"][0]["token_ids"] for seed in range(2)]
 
     def log10_p(**change: Any) -> float:
         total = 0.0
-        for answer in answers:
-            asked = sampling | {"token_ids": answer["choices"][0]["token_ids"], "prompt": "Once"} | change
-            verified = real.http("detector").post("/v1/watermark/verify", json=asked).json()
+        for text in texts:
+            asked = sampling | {"token_ids": text, "prompt": "Once"} | change
+            verified = real.answer("watermark/verify", "detector", **asked)
             assert verified["verdict"] == "watermarked"
             total += verified["log10_p"]
         return total

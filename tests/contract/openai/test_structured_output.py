@@ -130,17 +130,13 @@ def test_a_format_that_cannot_be_kept_to_is_refused_by_name(real: Any, response_
     assert response.status_code == 400
     assert response.json()["error"]["param"].startswith("response_format")
     assert "response_format" in response.json()["error"]["message"]
+    assert ("uniqueItems" in response.text) == ("uniqueItems" in str(response_format))
     if isinstance(response_format, dict):  # the other API has the schema beside the type
         form = {key: value for key, value in response_format.items() if key != "json_schema"}
         form |= response_format.get("json_schema", {})
         body = {"model": "tiny", "input": "Who?", "text": {"format": form}}
         response = real.http().post("/v1/responses", json=body)
         assert (response.status_code, response.json()["error"]["param"][:11]) == (400, "text.format")
-
-
-def test_an_unsupported_keyword_is_in_the_message(real: Any) -> None:
-    message = post(real, schema_of({"type": "array", "uniqueItems": True})).json()["error"]["message"]
-    assert "uniqueItems" in message
 
 
 def test_ignore_eos_and_a_format_contradict_each_other(real: Any) -> None:
@@ -150,9 +146,7 @@ def test_ignore_eos_and_a_format_contradict_each_other(real: Any) -> None:
         assert (response.status_code, response.json()["error"]["param"]) == (400, "ignore_eos")
 
 
-def test_other_requests_go_on_while_a_schema_is_prepared_and_it_is_given_up_in_time(
-    real: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_requests_go_on_while_a_schema_is_prepared_and_it_is_given_up_in_time(real, monkeypatch):
     monkeypatch.setattr(structured_outputs, "COMPILE_SECONDS", 0.3)
     slow = threading.Event()
     monkeypatch.setattr("ttmark.gen_service.decoding.json_grammar.check_schemas", lambda *_: slow.wait(10))

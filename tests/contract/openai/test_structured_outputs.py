@@ -95,9 +95,7 @@ ONE_OF = "structured_outputs: must have one of json, regex, choice, grammar and 
         ),
     ],
 )
-def test_what_contradicts_a_form_is_refused_in_one_line(
-    fake: Any, form: dict[str, Any], message: str
-) -> None:
+def test_what_contradicts_a_form_is_refused_in_one_line(fake, form, message):
     response = fake.http().post(CHATS, json={"model": "tiny", **CHAT, **form})
     error = response.json()["error"]
     assert (response.status_code, error["message"]) == (400, message)

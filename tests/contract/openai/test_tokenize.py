@@ -62,8 +62,6 @@ def test_they_take_the_token_of_a_chat(fake: Any, path: str) -> None:
         ("/detokenize", {"tokens": [1], "model": "none"}, 404, "model"),
     ],
 )
-def test_what_is_wrong_is_said_by_field(
-    fake: Any, path: str, body: dict[str, Any], status: int, param: str | None
-) -> None:
+def test_what_is_wrong_is_said_by_field(fake, path, body, status, param):
     answer = post(fake, path, **body)
     assert (answer.status_code, answer.json()["error"]["param"]) == (status, param)

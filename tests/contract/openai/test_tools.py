@@ -129,19 +129,24 @@ class Scripted(FakeGenerator):
         ]
 
 
-def test_words_and_the_calls_after_them_are_told_apart(serve: Any, build: Any) -> None:
-    service = serve(build(Scripted(), template=ChatTemplate(KNOWS_TOOLS)))
-    choice = call(service).choices[0]
+@pytest.fixture(scope="module")
+def scripted(serve: Any, build: Any) -> Any:
+    """Words, and then two calls."""
+    return serve(build(Scripted(), template=ChatTemplate(KNOWS_TOOLS)))
+
+
+def test_words_and_the_calls_after_them_are_told_apart(scripted: Any) -> None:
+    choice = call(scripted).choices[0]
     assert (choice.finish_reason, choice.message.content) == ("tool_calls", "I < look.")
     calls = [("now", "{}"), ("weather", '{"city": "ab"}')]
     assert checked(choice.message.tool_calls) == calls
-    with service.client().chat.completions.stream(
+    with scripted.client().chat.completions.stream(
         model="own-template", messages=ASKED, tools=[WEATHER, NOW]
     ) as stream:
         streamed = stream.get_final_completion().choices[0]
     assert (streamed.finish_reason, streamed.message.content) == ("tool_calls", "I < look.")
     assert checked(streamed.message.tool_calls) == calls
-    *_, last = call(service, stream=True)
+    *_, last = call(scripted, stream=True)
     assert last.model_extra["watermark"]["blocks"] > 0
 
 

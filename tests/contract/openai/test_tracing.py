@@ -36,9 +36,7 @@ def spans(traced: Any, exporter: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_completions_are_spans_under_their_request_in_the_callers_trace(
-    traced: Any, spans: Any, stream: bool
-) -> None:
+def test_completions_are_spans_under_their_request_in_the_callers_trace(traced, spans, stream):
     traced.http().post("/v1/completions", json=REQUEST | {"n": 2, "stream": stream}, headers=CALLER)
     by_name = spans(3)
     (request,) = by_name["POST /v1/completions"]

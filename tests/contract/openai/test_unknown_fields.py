@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.contract.openai.composed import BODIES
 from tests.contract.openai.fake_generator import FakeGenerator
 from ttmark.gen_service.api.watermark_report import described_headers
 
-COMPLETION: dict[str, Any] = {"model": "tiny", "prompt": "Once", "max_tokens": 4, "seed": 1}
+COMPLETIONS, CHATS, RESPONSES = BODIES
 MESSAGES = [{"role": "user", "content": "Hi"}]
 CHAT: dict[str, Any] = {"model": "tiny", "messages": MESSAGES, "max_tokens": 4, "seed": 1}
-RESPONSE: dict[str, Any] = {"model": "tiny", "input": "Hi", "max_output_tokens": 4}
-COMPLETIONS, CHATS, RESPONSES = "/v1/completions", "/v1/chat/completions", "/v1/responses"
-BODIES = {COMPLETIONS: COMPLETION, CHATS: CHAT, RESPONSES: RESPONSE}
 FUNCTION = {"name": "weather", "parameters": {"type": "object", "properties": {"anything": {}}}}
 SCHEMA = {"name": "a", "schema": {"type": "object", "whatever": 1}}
 
@@ -78,14 +76,13 @@ UNKNOWN: list[tuple[str, dict[str, Any], str, str | None]] = [
     (RESPONSES, {"reasoning": {"efort": "none"}}, "reasoning.efort", "reasoning.effort"),
     (RESPONSES, {"input": [{"role": "user", "content": "a", "nickname": "b"}]}, "input[0].nickname", None),
     (RESPONSES, {"watermark": {"show_block": True}}, "watermark.show_block", "watermark.show_blocks"),
-    ("/v1/watermark/verify", {"model": "tiny", "text": "a", "key": ["b"]}, "key", "keys"),
+    ("watermark/verify", {"text": "a", "key": ["b"]}, "key", "keys"),
 ]
 
 
 def test_unknown_fields_are_refused_by_name_with_the_nearest_that_there_is(fake: Any) -> None:
     for route, change, name, nearest in UNKNOWN:
-        http = fake.http("detector" if route.endswith("verify") else "author")
-        answer = http.post(route, json=BODIES.get(route, {}) | change)
+        answer = fake.post(route, "detector" if route.endswith("verify") else "author", **change)
         error = answer.json()["error"]
         assert (answer.status_code, error["code"]) == (400, "invalid_request"), (change, error)
         assert error["param"].endswith(name)
@@ -104,10 +101,9 @@ def ignoring(serve: Callable[..., Any], build: Callable[..., Any]) -> Any:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("route", BODIES)
 def test_where_they_are_ignored_a_header_lists_them(ignoring: Any, route: str, stream: bool) -> None:
-    asked = BODIES[route] | {"stream": stream, "stream_options": {}}
-    plain = ignoring.http().post(route, json=asked)
-    more = {"guessed": 1, "tempratur\n\u00e9": [1], "stream_options": {"include_usge": True}}
-    answer = ignoring.http().post(route, json=asked | more)
+    plain = ignoring.post(route, stream=stream, stream_options={})
+    more = {"stream_options": {"include_usge": True}, "guessed": 1, "tempratur\n\u00e9": [1]}
+    answer = ignoring.post(route, stream=stream, **more)
     assert answer.status_code == plain.status_code == 200
     assert "Warning" not in plain.headers
     assert answer.headers["Warning"] == '299 - "Ignored: stream_options.include_usge, guessed, tempratur??"'
@@ -115,13 +111,13 @@ def test_where_they_are_ignored_a_header_lists_them(ignoring: Any, route: str, s
 
 def test_a_header_does_not_grow_with_what_is_ignored(ignoring: Any) -> None:
     more = {f"{number:03d}" + "x" * 500: 1 for number in range(100)}
-    answer = ignoring.http().post("/v1/completions", json=COMPLETION | more)
+    answer = ignoring.post(COMPLETIONS, **more)
     assert answer.headers["Warning"].endswith(' and 80 more"')
     assert len(answer.headers["Warning"]) < 1_500
 
 
 def test_in_the_watermark_nothing_is_ignored(ignoring: Any) -> None:
-    answer = ignoring.http().post("/v1/completions", json=COMPLETION | {"watermark": {"enable": False}})
+    answer = ignoring.post(COMPLETIONS, watermark={"enable": False})
     error = answer.json()["error"]
     assert error["message"] == "Unknown field 'watermark.enable'; did you mean 'watermark.enabled'?"
     assert (answer.status_code, error["param"]) == (400, "watermark.enable")
@@ -152,6 +148,7 @@ def test_messages_of_answers_can_be_sent_again_as_clients_keep_them(fake: Any) -
     thought = {"role": "assistant", "content": "a", "reasoning_content": "b"}
     asked: Any = [{"role": "user", "content": "Hi", "name": "me"}, *kept, result, thought]
     assert client.chat.completions.create(**CHAT | {"messages": asked}).choices
-    item = client.responses.create(**RESPONSE, extra_body={"return_token_ids": True}).output[0]
+    response: Any = {"model": "tiny", "input": "Hi", "max_output_tokens": 4}
+    item = client.responses.create(**response, extra_body={"return_token_ids": True}).output[0]
     conversation: Any = [{"role": "user", "content": "Hi"}, item.model_dump(), item]
-    assert client.responses.create(**RESPONSE | {"input": conversation}).output
+    assert client.responses.create(**response | {"input": conversation}).output

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,11 @@ SAMPLING = {"model": "tiny", "top_k": 4, "temperature": 1.0}
 WRITING = {**SAMPLING, "prompt": "Once", "max_tokens": 150, "ignore_eos": True, "return_token_ids": True}
 IDS = list(range(60))
 BODY = {**SAMPLING, "token_ids": IDS}
+# The two routes that read texts: who may, a request, and how many readings run at once of it.
+READING: dict[str, tuple[str, dict[str, Any], int]] = {
+    "watermark/verify": ("detector", {"token_ids": IDS}, 1),
+    "readings": ("reader", {"texts": ["abc"] * 9}, 4),
+}
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +41,7 @@ def written(engine_service: Any) -> list[int]:
 
 
 def _post(service: Any, token: str = "detector", **change: Any) -> httpx.Response:
-    response: httpx.Response = service.http(token).post(PATH, json=BODY | change)
-    return response
+    return service.post("watermark/verify", token, **BODY | change)
 
 
 def test_a_marked_text_is_found_with_its_prompt_and_alone(real: Any, written: list[int]) -> None:
@@ -58,9 +61,7 @@ def test_a_marked_text_is_found_with_its_prompt_and_alone(real: Any, written: li
     assert 0 < answer["scored_blocks"] <= 150
 
 
-def test_the_answer_is_that_of_the_likelihood_ratio_with_what_the_model_says(
-    real: Any, written: list[int]
-) -> None:
+def test_the_answer_is_that_of_the_likelihood_ratio_with_what_the_model_says(real, written):
     """The text alone is read as one that follows nothing: its first token has no probability."""
     answer = _post(real, token_ids=written, prompt="Once").json()
     keys = [real.keys.keys[name] for name in ("acme-main", "acme-spare")]
@@ -118,10 +119,12 @@ def test_messages_may_stand_before_a_text(real: Any) -> None:
     assert answer["prompt_tokens"] > 5
 
 
+@pytest.mark.parametrize("route", READING)
 @pytest.mark.parametrize("token", ["author", "keyless"])
-def test_without_the_scope_nothing_is_said(fake: Any, token: str) -> None:
-    answer = _post(fake, token)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "insufficient_scope")
+def test_without_the_scope_nothing_is_said(fake: Any, route: str, token: str) -> None:
+    for other in {token, *(needed for needed, *_ in READING.values())} - {READING[route][0]}:
+        answer = fake.post(route, other, **READING[route][1])
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "insufficient_scope")
 
 
 @pytest.mark.parametrize(
@@ -142,9 +145,7 @@ def test_without_the_scope_nothing_is_said(fake: Any, token: str) -> None:
         ({"model": "untold", "messages": [{"role": "user", "content": "b"}]}, 400, "messages", "template"),
     ],
 )
-def test_what_cannot_be_verified_is_refused_by_name(
-    fake: Any, change: dict[str, Any], status: int, param: str | None, words: str
-) -> None:
+def test_what_cannot_be_verified_is_refused_by_name(fake, change, status, param, words):
     answer = _post(fake, **change)
     error = answer.json()["error"]
     assert answer.status_code == status, answer.text
@@ -153,32 +154,35 @@ def test_what_cannot_be_verified_is_refused_by_name(
         assert error["param"] == param
 
 
-def test_more_hashing_than_a_request_may_ask_for_is_refused(
-    fake: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_hashing_than_a_request_may_ask_for_is_refused(fake, monkeypatch):
     monkeypatch.setattr("ttmark.gen_service.api.verifier.VerificationPlan.hashed_blocks", 10**9)
     answer = _post(fake)
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_much_work")
 
 
 @pytest.mark.parametrize(("trouble", "status", "code"), TROUBLE)
-def test_trouble_of_the_engine_is_an_http_error(
-    fake: Any, trouble: Exception, status: int, code: str
-) -> None:
+@pytest.mark.parametrize("route", READING)
+def test_trouble_of_the_engine_is_an_http_error(fake, route, trouble, status, code):
+    token, body, _ = READING[route]
     fake.generator.refusal = trouble
-    answer = _post(fake)
+    answer = fake.post(route, token, **body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
     assert fake.audit == []
+    if route == "readings":
+        outcome = {"outcome": "failed" if status >= 500 else "rejected"}
+        assert fake.registry.get_sample_value("ttmark_gen_readings_total", outcome) >= 9
 
 
-def test_a_client_that_leaves_ends_the_reading(fake: Any) -> None:
+@pytest.mark.parametrize("route", READING)
+def test_a_client_that_leaves_ends_the_readings(fake: Any, route: str) -> None:
+    token, body, at_once = READING[route]
     fake.generator.pause = 60.0
     with pytest.raises(httpx.ReadTimeout):
-        fake.http("detector").post(PATH, json=BODY, timeout=0.5)
+        fake.http(token).post(f"/v1/{route}", json={"model": "tiny"} | body, timeout=0.5)
     deadline = time.monotonic() + 10
-    while not fake.generator.cancelled and time.monotonic() < deadline:
+    while (fake.generator.running or not fake.generator.cancelled) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert (fake.generator.cancelled, fake.generator.running) == (1, 0)
+    assert (fake.generator.cancelled, fake.generator.running) == (at_once, 0)
 
 
 def test_the_audit_trail_says_which_keys_were_tried_on_how_much(fake: Any) -> None:
@@ -190,9 +194,7 @@ def test_the_audit_trail_says_which_keys_were_tried_on_how_much(fake: Any) -> No
     assert event.request_id == answer["request_id"]
 
 
-async def test_an_allowance_is_asked_for_prompt_and_text_and_no_question_is_counted(
-    build: Callable[..., Any], fake: Any
-) -> None:
+async def test_an_allowance_is_asked_for_prompt_and_text_and_no_question_is_counted(build, fake):
     taken: list[int] = []
 
     class Allowance:

@@ -8,19 +8,24 @@ from ttmark.shared.keys.records import ForeignKey, ForeignVersion, KeyState
 from ttmark.shared.schemas.profile import ForeignProfile
 from ttmark.shared.watermark.foreign import VllmGumbel
 
-REQUEST = {"model": "tiny", "prompt": "Once", "max_tokens": 16, "top_k": 4, "ignore_eos": True}
+REQUEST: dict[str, Any] = {"top_k": 4, "ignore_eos": True}
 
 
 def _post(service: Any, token: str = "author", **change: Any) -> Any:
-    return service.http(token).post("/v1/completions", json=REQUEST | change)
+    return service.post("completions", token, **REQUEST | change)
+
+
+def _block(service: Any, token: str = "author", **change: Any) -> dict[str, Any]:
+    block: dict[str, Any] = service.block("completions", token, **REQUEST | change)
+    return block
 
 
 def test_the_service_default_key_marks_what_names_no_key(service: Any) -> None:
-    assert _post(service).json()["watermark"]["key_id"] == "acme-main"
+    assert _block(service)["key_id"] == "acme-main"
 
 
 def test_a_named_key_marks_instead(service: Any) -> None:
-    assert _post(service, watermark={"key_id": "acme-spare"}).json()["watermark"]["key_id"] == "acme-spare"
+    assert _block(service, watermark={"key_id": "acme-spare"})["key_id"] == "acme-spare"
 
 
 def test_an_unknown_key_and_another_tenants_key_are_the_same_404(fake: Any) -> None:
@@ -48,7 +53,7 @@ def test_a_key_of_another_system_makes_no_text(fake: Any, monkeypatch: pytest.Mo
         assert response.status_code == 400
         assert "another system's (vllm-gumbel)" in response.json()["error"]["message"]
         assert response.json()["error"]["param"] == "watermark.key_id"
-    assert _post(fake).json()["watermark"]["key_id"] == "acme-main"
+    assert _block(fake)["key_id"] == "acme-main"
     assert _post(fake, "keyless").json()["error"]["code"] == "no_usable_key"
 
 
@@ -62,9 +67,7 @@ def test_a_tenant_with_several_keys_and_no_default_has_to_name_one(fake: Any) ->
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("temperature", [0, 1])
 @pytest.mark.parametrize(("token", "watermark"), [("keyless", None), ("author", {"key_id": "acme-disabled"})])
-def test_without_a_usable_key_there_is_no_text(
-    fake: Any, token: str, watermark: Any, temperature: int, stream: bool
-) -> None:
+def test_without_a_usable_key_there_is_no_text(fake, token, watermark, temperature, stream):
     response = _post(fake, token, watermark=watermark, temperature=temperature, stream=stream)
     assert response.status_code == 503
     assert response.json()["error"]["code"] == "no_usable_key"
@@ -82,7 +85,7 @@ def test_keys_that_are_too_old_are_no_keys(fake: Any) -> None:
 
 def test_switching_the_watermark_off_takes_a_scope(service: Any) -> None:
     assert _post(service, watermark={"enabled": False}).status_code == 403
-    block = _post(service, "operator", watermark={"enabled": False}).json()["watermark"]
+    block = _block(service, "operator", watermark={"enabled": False})
     assert block["status"] == "unwatermarked"
     assert block["reasons"] == {"disabled": block["blocks"]}
     assert block["watermarked_blocks"] == 0
@@ -90,25 +93,25 @@ def test_switching_the_watermark_off_takes_a_scope(service: Any) -> None:
 
 
 def test_the_scope_alone_switches_nothing_off(service: Any) -> None:
-    block = _post(service, "operator", seed=1).json()["watermark"]
+    block = _block(service, "operator", seed=1)
     assert block["key_id"] == "acme-main"
     assert block["watermarked_blocks"] > 0
 
 
 def test_greedy_decoding_is_reported_as_unwatermarked(service: Any) -> None:
-    block = _post(service, temperature=0).json()["watermark"]
+    block = _block(service, temperature=0)
     assert block["status"] == "unwatermarked"
-    assert block["blocks"] == REQUEST["max_tokens"] / 2  # of the key's block size, as with a watermark
+    assert block["blocks"] == 8  # of the key's block size, as with a watermark
     assert block["reasons"] == {"greedy": block["blocks"]}
 
 
 def test_a_short_last_block_of_greedy_text_counts_as_one(service: Any) -> None:
-    block = _post(service, temperature=0, max_tokens=5).json()["watermark"]
+    block = _block(service, temperature=0, max_tokens=5)
     assert (block["blocks"], block["reasons"]) == (3, {"greedy": 3})
 
 
 def test_a_text_too_short_to_mark_says_so(service: Any) -> None:
-    block = _post(service, max_tokens=1).json()["watermark"]
+    block = _block(service, max_tokens=1)
     assert block["status"] == "unwatermarked"
     assert block["watermarked_blocks"] == 0
     assert sum(block["reasons"].values()) == block["blocks"] == 1
@@ -121,20 +124,15 @@ def test_every_engine_request_of_a_marked_response_carries_the_key(fake: Any) ->
 
 
 def test_each_use_of_a_key_is_audited_and_so_is_text_without_one(fake: Any) -> None:
-    headers = {"X-Request-ID": "r-7"}
-    fake.http("operator").post("/v1/completions", json=REQUEST, headers=headers)
-    fake.http("operator").post(
-        "/v1/completions", json=REQUEST | {"watermark": {"enabled": False}}, headers=headers
-    )
+    http = fake.http("operator")
+    for watermark in (None, {"enabled": False}):
+        body = {"model": "tiny", "prompt": "Once", "max_tokens": 16, "watermark": watermark}
+        http.post("/v1/completions", json=body, headers={"X-Request-ID": "r-7"})
     used, written, unused, _ = fake.audit
     assert (used.action, used.key_id, used.version) == ("key.generate", "acme-main", 3)
     assert (used.token_id, used.tenant, used.request_id) == ("tok-operator", "acme", "r-7")
-    assert (used.route, used.tokens) == ("/v1/completions", len(REQUEST["prompt"]))
-    assert (written.action, written.tokens, written.request_id) == (
-        "key.generated",
-        REQUEST["max_tokens"],
-        "r-7",
-    )
+    assert (used.route, used.tokens) == ("/v1/completions", 4)
+    assert (written.action, written.tokens, written.request_id) == ("key.generated", 16, "r-7")
     assert (unused.key_id, unused.reason) == (None, "disabled")
 
 

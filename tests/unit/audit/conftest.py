@@ -1,17 +1,30 @@
 """A working directory, a store for heads, and a clock."""
 
+import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ttmark.shared.audit.segments import segments
 from ttmark.shared.audit.trail import Heads
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
 
 KEK = bytes(range(32))
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    """All records of all chains in a folder."""
+    lines = [line for parts in segments(folder).values() for part in parts for line in part.lines()]
+    return [json.loads(line) for line in lines]
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    return [record["event"] for record in records(folder)]
 
 
 class Calendar:

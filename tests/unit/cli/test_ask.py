@@ -6,17 +6,14 @@ from pathlib import Path
 
 import httpx
 import pytest
-from typer.testing import CliRunner, Result
 
+from tests.unit.cli.conftest import Run
 from ttmark.detect_service.public import DOCUMENT_PATH, PublicTier
 from ttmark.services.cli import ask as command
-from ttmark.services.cli.main import app
-from ttmark.shared.client import Client
 from ttmark.shared.schemas.detection import Message
 from ttmark.shared.schemas.public import PublicAnswer
 
 HOME, OTHER, GONE = "https://home.example", "https://other.example", "https://gone.example"
-Run = Callable[..., Result]
 asked: list[httpx.Request] = []
 
 
@@ -39,18 +36,13 @@ def answer(request: httpx.Request) -> httpx.Response:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+def run(run_against: Callable[..., Run]) -> Run:
     asked.clear()
-
-    def client(address: str, token: str | None, **options: float) -> Client:
-        return Client(address, token, transport=httpx.MockTransport(answer), **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(command, "Client", client)
-    monkeypatch.chdir(tmp_path)
+    run = run_against(command, answer, "ask")
     Path("text.txt").write_text("a marked text")
     Path("plain.txt").write_text("a text")
     Path("token").write_text("secret\n")
-    return lambda *arguments: CliRunner().invoke(app, ["ask", *arguments])
+    return run
 
 
 def test_each_says_what_it_found_and_what_it_promises(run: Run) -> None:

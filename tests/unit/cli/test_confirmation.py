@@ -34,9 +34,7 @@ def test_a_program_has_to_say_yes(command: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("answer", "agreed"), [("y\n", True), ("n\n", False), ("\n", False)])
-def test_somebody_at_a_terminal_is_asked(
-    command: list[str], monkeypatch: pytest.MonkeyPatch, answer: str, agreed: bool
-) -> None:
+def test_somebody_at_a_terminal_is_asked(command, monkeypatch, answer, agreed):
     monkeypatch.setattr(terminal, "is_terminal", lambda: True)
     result = invoke(command, answer)
     assert "Go on?" in result.stderr

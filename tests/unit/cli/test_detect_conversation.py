@@ -7,13 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
-from typer.testing import CliRunner, Result
 
+from tests.unit.cli.conftest import Run
 from ttmark.services.cli import detect as command
-from ttmark.services.cli.main import app
-from ttmark.shared.client import Client
 
-Run = Callable[..., Result]
 WHY = {"code": "evidence_spent", "message": "Ask later."}
 KEY = {"key_id": "k", "version": 2, "profile": "p", "pool_key": 7}
 
@@ -46,12 +43,8 @@ def service() -> Played:
 
 
 @pytest.fixture
-def run(service: Played, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    def client(url: str, token: str) -> Client:
-        return Client(url, token, transport=httpx.MockTransport(service.answer))
-
-    monkeypatch.setattr(command, "Client", client)
-    monkeypatch.chdir(tmp_path)
+def run(service: Played, run_against: Callable[..., Run]) -> Run:
+    run = run_against(command, service.answer, "detect", "--token", "t", "--conversation")
     for name, text in (("b.txt", "first"), ("a.txt", "second")):
         Path(name).write_text(text)
     chat = [
@@ -63,9 +56,7 @@ def run(service: Played, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run
     ]
     Path("chat.json").write_text(json.dumps({"model": "m", "messages": chat}))
     Path("bad.json").write_text('{"messages": ["hello"]}')
-    return lambda *arguments: CliRunner().invoke(
-        app, ["detect", "--token", "t", "--conversation", *arguments]
-    )
+    return run
 
 
 def test_files_in_order_and_what_a_model_wrote_in_a_chat_are_one_question(run: Run, service: Played) -> None:
@@ -74,14 +65,8 @@ def test_files_in_order_and_what_a_model_wrote_in_a_chat_are_one_question(run: R
     (asked,) = service.asked
     assert asked["conversation"] is True
     assert [one["text"] for one in asked["inputs"]] == ["first", "Hello.", "Hello!", "", "", "second"]
-    assert [one["id"] for one in asked["inputs"]] == [
-        "b.txt",
-        "chat.json #1",
-        "chat.json #2",
-        "chat.json #3",
-        "chat.json #4",
-        "a.txt",
-    ]
+    of_chat = [f"chat.json #{number}" for number in range(1, 5)]
+    assert [one["id"] for one in asked["inputs"]] == ["b.txt", *of_chat, "a.txt"]
 
 
 def test_the_evidence_is_shown_as_it_grew(run: Run) -> None:
@@ -100,9 +85,7 @@ def test_a_conversation_without_a_verdict_has_failed(run: Run, service: Played) 
 
 
 @pytest.mark.parametrize("arguments", [["b.txt", "missing.txt"], ["bad.json"]])
-def test_a_message_that_is_not_read_ends_the_question(
-    run: Run, service: Played, arguments: list[str]
-) -> None:
+def test_a_message_that_is_not_read_ends_the_question(run, service, arguments):
     result = run(*arguments)
     assert result.exit_code == 1
     assert result.output.count("\n") == 1

@@ -3,21 +3,17 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from typer.testing import CliRunner, Result
 
+from tests.unit.cli.conftest import Run
 from ttmark.services.cli import detect as command
-from ttmark.services.cli.main import app
-from ttmark.shared.client import Client
 
 MARKED = "marked"
 TOO_LONG = "too long"
 FAILING = "failing"
 WHY = {"code": "internal_error", "message": "An error on our side."}
-Run = Callable[..., Result]
 
 
 class Played:
@@ -44,15 +40,9 @@ class Played:
             index = texts.index(TOO_LONG)
             problem = {"title": "x", "detail": f"Document {index} is long.", "param": f"inputs[{index}]"}
             return httpx.Response(413, json=problem)
+        of_text = {MARKED: {"verdict": "watermarked"}, FAILING: {"verdict": "not_examined", "error": WHY}}
         results = [
-            {"id": name, "verdict": "not_examined", "error": WHY, "tokens": 0, "hypotheses": 0}
-            if text == FAILING
-            else {
-                "id": name,
-                "verdict": "watermarked" if text == MARKED else "not_detected",
-                "tokens": 1,
-                "hypotheses": 1,
-            }
+            {"id": name, "verdict": "not_detected", "tokens": 1, "hypotheses": 1, **of_text.get(text, {})}
             for name, text in zip(ids, texts, strict=True)
         ]
         return httpx.Response(200, json={"results": results, "request_id": "r"})
@@ -64,15 +54,8 @@ def service() -> Played:
 
 
 @pytest.fixture
-def run(service: Played, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    def client(url: str, token: str, **options: Any) -> Client:
-        return Client(url, token, transport=httpx.MockTransport(service.answer), **options)
-
-    monkeypatch.setattr(command, "Client", client)
-    monkeypatch.chdir(tmp_path)
-    return lambda *arguments, **options: CliRunner().invoke(
-        app, ["detect", "--token", "t", *arguments], **options
-    )
+def run(service: Played, run_against: Callable[..., Run]) -> Run:
+    return run_against(command, service.answer, "detect", "--token", "t")
 
 
 def write(**texts: str) -> None:
@@ -107,24 +90,16 @@ def test_a_program_gets_the_whole_of_a_long_name(run: Run) -> None:
 
 
 def test_a_bad_file_is_named_and_the_others_are_answered(run: Run, service: Played) -> None:
-    write(a=TOO_LONG, b="1", c=TOO_LONG, d=MARKED)
-    result = run("--json", "a.txt", "b.txt", "none.txt", "c.txt", "d.txt")
+    write(a=TOO_LONG, b="1", c=TOO_LONG, d=MARKED, e=FAILING)
+    result = run("--json", "a.txt", "b.txt", "none.txt", "c.txt", "d.txt", "e.txt")
     assert result.exit_code == 1
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["id"] for line in lines if "verdict" in line] == ["b.txt", "d.txt"]
-    assert [line["id"] for line in lines if "error" in line] == ["a.txt", "none.txt", "c.txt"]
+    assert [line["id"] for line in lines if "error" in line] == ["a.txt", "none.txt", "c.txt", "e.txt"]
     assert "ttmark: none.txt: No such file or directory" in result.stderr
     assert "ttmark: c.txt: Document 1 is long." in result.stderr
-    assert "5 files: 3 not examined, 1 not detected, 1 watermarked" in result.stderr
-
-
-def test_a_file_that_failed_in_the_service_was_not_examined(run: Run) -> None:
-    write(a=MARKED, b=FAILING)
-    result = run("--json", "a.txt", "b.txt")
-    assert result.exit_code == 1
-    assert [json.loads(line).get("verdict") for line in result.stdout.splitlines()] == ["watermarked", None]
-    assert "ttmark: b.txt: An error on our side." in result.stderr
-    assert "2 files: 1 not examined, 1 watermarked" in result.stderr
+    assert "ttmark: e.txt: An error on our side." in result.stderr
+    assert "6 files: 4 not examined, 1 not detected, 1 watermarked" in result.stderr
 
 
 def test_a_request_that_is_too_large_is_sent_in_parts(run: Run, service: Played) -> None:

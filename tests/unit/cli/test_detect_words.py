@@ -22,25 +22,19 @@ def output(verdict: Verdict, capsys: pytest.CaptureFixture[str], *, as_json: boo
     return capsys.readouterr().out
 
 
-def test_a_finding_is_of_passages_that_may_have_been_changed_since(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_finding_is_of_passages_that_may_have_been_changed_since(capsys):
     found = output("watermarked", capsys)
     assert "carries our watermark, of one of our keys" in found
     assert "numbers, names and negations may have been changed since." in found
 
 
 @pytest.mark.parametrize("verdict", ["not_detected", "too_short"])
-def test_nothing_is_said_of_passages_where_none_were_found(
-    verdict: Verdict, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_said_of_passages_where_none_were_found(verdict, capsys):
     assert "passages made" not in output(verdict, capsys)
 
 
 @pytest.mark.parametrize(("pool_key", "found", "words"), [(None, None, "k v2"), (5, 1, "k v2 #5")])
-def test_a_finding_names_the_key_of_a_pool(
-    capsys: pytest.CaptureFixture[str], pool_key: int | None, found: int | None, words: str
-) -> None:
+def test_a_finding_names_the_key_of_a_pool(capsys, pool_key, found, words):
     show([_made_with(pool_key, found)], as_json=False)
     shown = capsys.readouterr().out
     assert words in shown
@@ -48,9 +42,7 @@ def test_a_finding_names_the_key_of_a_pool(
     assert ("#" in shown) == (pool_key is not None)
 
 
-def test_several_keys_of_a_pool_are_explained_and_a_payload_is_named_as_one(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_several_keys_of_a_pool_are_explained_and_a_payload_is_named_as_one(capsys):
     show([_made_with(5, 3)], as_json=False)
     shown = capsys.readouterr().out
     assert "#5 and 2 more" in shown
@@ -84,9 +76,7 @@ def results(*names: str) -> list[DetectionResult]:
 
 
 @pytest.mark.parametrize("name", [LONG, WIDE])
-def test_a_terminal_shows_the_ends_of_names(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_terminal_shows_the_ends_of_names(capsys, monkeypatch, name):
     terminal = partial(Console, force_terminal=True, width=80, color_system=None)
     monkeypatch.setattr(terminal_module, "Console", terminal)
     show(results(name, "a.txt"), as_json=False)
@@ -111,11 +101,6 @@ def test_what_is_said_of_several_files_is_said_once(capsys: pytest.CaptureFixtur
     assert said.count("This proves nothing.") == 1
     assert "3 files: No watermark found. " in said
     assert "a: Watermark found. " in said
-
-
-def test_programs_read_json_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    (line,) = output("watermarked", capsys, as_json=True).splitlines()
-    assert DetectionResult.model_validate_json(line).verdict == "watermarked"
 
 
 @pytest.mark.parametrize("mode", ["combined", "direct", "aligned", "localized"])

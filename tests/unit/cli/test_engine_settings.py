@@ -30,9 +30,7 @@ def test_a_missing_vllm_is_named_with_what_installs_it() -> None:
     assert "vLLM is not installed: pip install vllm==0.32.0" in said
 
 
-def test_the_embedded_engine_has_no_file_of_arguments_and_a_missing_library_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_embedded_engine_has_no_file_of_arguments_and_a_missing_library_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(MODULES, "vllm", ("no_such_module",))
     assert "no_such_module not installed: pip install 'ttmark[vllm]'" in refusal(settings(engine="vllm"))
     (tmp_path / "a.yaml").touch()
@@ -49,9 +47,7 @@ def test_the_embedded_engine_has_no_file_of_arguments_and_a_missing_library_is_n
         ({"model": ("owner/one", "owner/two")}, "TTMARK_ENGINE=vllm serves one model"),
     ],
 )
-def test_what_vllm_has_not_is_refused(
-    monkeypatch: pytest.MonkeyPatch, chosen: dict[str, object], said: str
-) -> None:
+def test_what_vllm_has_not_is_refused(monkeypatch, chosen, said):
     monkeypatch.setattr("ttmark.services.served_models.find_spec", lambda _: object())
     assert said in refusal(settings(engine="vllm").model_copy(update=chosen))
 
@@ -64,9 +60,7 @@ def test_what_vllm_has_not_is_refused(
         (b"- a\n", "must hold names and values"),
     ],
 )
-def test_a_file_that_is_none_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes, said: str
-) -> None:
+def test_a_file_that_is_none_is_refused(monkeypatch, tmp_path, content, said):
     monkeypatch.setattr("ttmark.services.served_models.find_spec", lambda _: object())
     file = tmp_path / "vllm.yaml"
     file.write_bytes(content)

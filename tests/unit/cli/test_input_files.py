@@ -40,9 +40,7 @@ def test_files_of_all_formats_are_read_in_order(tmp_path: Path) -> None:
         ("none.txt", None, "No such file or directory"),
     ],
 )
-def test_a_file_that_gives_no_text_is_named_and_costs_no_other_its_text(
-    tmp_path: Path, name: str, content: bytes | None, reason: str
-) -> None:
+def test_a_file_that_gives_no_text_is_named_and_costs_no_other_its_text(tmp_path, name, content, reason):
     if content is not None:
         (tmp_path / name).write_bytes(content)
     (tmp_path / "good.txt").write_text("good")
@@ -54,9 +52,7 @@ def test_a_file_that_gives_no_text_is_named_and_costs_no_other_its_text(
     assert reason in failed.reason
 
 
-def test_limits_are_settings_and_the_usual_ones_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_limits_are_settings_and_the_usual_ones_without(tmp_path, monkeypatch):
     assert ExtractionSettings().extraction_limits() == ExtractionLimits()
     monkeypatch.setenv("TTMARK_EXTRACT_TEXT_BYTES", "3")
     (tmp_path / "a.html").write_bytes(b"<p>four")

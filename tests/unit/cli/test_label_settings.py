@@ -20,13 +20,7 @@ from ttmark.shared.labels import TEMPLATES, Label
         (" Written by a machine. ", "end", Label("Written by a machine.", "end")),
     ],
 )
-def test_a_template_or_own_words(
-    service: type[GenerationSettings | DetectionSettings],
-    given: str | None,
-    place: str | None,
-    label: Label | None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_template_or_own_words(service, given, place, label, monkeypatch):
     for name, value in (("TTMARK_LABEL", given), ("TTMARK_LABEL_PLACE", place)):
         if value is not None:
             monkeypatch.setenv(name, value)

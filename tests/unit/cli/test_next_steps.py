@@ -26,9 +26,7 @@ def steps(setup: LocalSetup = SETUP, gen_port: int = 8000, *, chat: bool = True)
     return next_steps.next_steps(LocalServices(setup, gen_port, 8001), chat=chat)
 
 
-def test_commands_are_as_short_as_they_can_be_and_quoted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_commands_are_as_short_as_they_can_be_and_quoted(monkeypatch, tmp_path):
     assert "generate --chat 'What makes a good breakfast?' > text.txt" in steps()
     assert "generate 'The old lighthouse stood' > text.txt" in steps(chat=False)
     assert "--url" not in steps()
@@ -40,9 +38,7 @@ def test_commands_are_as_short_as_they_can_be_and_quoted(
 
 
 @pytest.mark.parametrize("found", [True, False])
-def test_the_program_is_named_as_it_can_be_typed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: bool
-) -> None:
+def test_the_program_is_named_as_it_can_be_typed(monkeypatch, tmp_path, found):
     script = tmp_path / "bin/ttmark"
     script.parent.mkdir()
     script.write_text("")

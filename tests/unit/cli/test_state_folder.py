@@ -7,7 +7,7 @@ from tokenizers import Tokenizer, models
 
 from ttmark.evaluation.options import chosen_model, model_path, run_folder
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.services.model_folder import default_model
+from ttmark.services.model_folder import default_model, model_id
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.state_folder import known_tokenizers, remember_tokenizer
@@ -35,9 +35,7 @@ def test_named_tokenizers_are_the_only_ones(tmp_path: Path) -> None:
     assert settings.tokenizer_folders() == [named]
 
 
-def test_the_demo_model_is_the_default_where_smollm2_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_demo_model_is_the_default_where_smollm2_is_not(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TTMARK_MODEL", raising=False)
     assert GenerationSettings().model == ()
@@ -48,9 +46,7 @@ def test_the_demo_model_is_the_default_where_smollm2_is_not(
         model_path("smollm2")
 
 
-def test_smollm2_is_the_default_where_it_is(
-    smollm2_state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_smollm2_is_the_default_where_it_is(smollm2_state, tmp_path, monkeypatch):
     (tmp_path / ".ttmark").symlink_to(smollm2_state)
     monkeypatch.chdir(tmp_path)
     assert default_model(Path(".ttmark")) == "smollm2"
@@ -66,3 +62,11 @@ def test_smollm2_is_the_default_where_it_is(
 def test_the_runs_of_different_models_lie_in_different_folders(model: str, folder: str) -> None:
     assert run_folder(None, model) == Path(".ttmark/evaluation") / folder
     assert run_folder(Path("here"), model) == Path("here")
+
+
+def test_every_service_gives_a_model_the_same_name_whether_it_sees_the_folder_or_not(tmp_path, monkeypatch):
+    (tmp_path / "my-model").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert model_id(str(tmp_path / "my-model")) == model_id("my-model") == "my-model"
+    assert model_id("/nowhere/here/my-model") == "my-model"
+    assert model_id("owner/my-model") == "owner/my-model"

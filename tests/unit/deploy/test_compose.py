@@ -81,9 +81,7 @@ def test_services_wait_until_what_they_need_is_healthy(compose: dict[str, Any]) 
     assert {condition for *_, condition in conditions} == {"service_healthy"}
 
 
-def test_ports_are_published_on_loopback_and_only_those_who_need_keys_reach_redis(
-    compose: dict[str, Any],
-) -> None:
+def test_ports_are_published_on_loopback_and_only_those_who_need_keys_reach_redis(compose):
     ports = [port for service in services(compose).values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
@@ -113,9 +111,7 @@ def test_secrets_are_files_outside_the_repository_and_not_in_the_environment(com
         assert named <= secret_names(service), name
 
 
-def test_one_script_makes_every_secret_and_never_replaces_one(
-    compose: dict[str, Any], root: Path, tmp_path: Path
-) -> None:
+def test_one_script_makes_every_secret_and_never_replaces_one(compose, root, tmp_path):
     folder = tmp_path / "compose"
     command = [root / "deploy/make_secrets.sh", folder]
     subprocess.run(command, check=True, capture_output=True)
@@ -165,9 +161,7 @@ def test_the_example_environment_explains_every_variable_with_its_default(
     assert example_environment.keys() - compose_variables.keys() <= known_names()
 
 
-def test_vllm_runs_with_the_file_that_its_image_names_and_a_cache_that_programs_run_from(
-    compose: dict[str, Any], root: Path
-) -> None:
+def test_vllm_runs_with_the_file_that_its_image_names_and_a_cache_that_programs_run_from(compose, root):
     service = services(compose)["gen-vllm"]
     mounts = dict(volume.split(":")[:2] for volume in service["volumes"])
     environment = (root / "deploy/docker/vllm.Dockerfile").read_text()
@@ -178,9 +172,7 @@ def test_vllm_runs_with_the_file_that_its_image_names_and_a_cache_that_programs_
     assert arguments["tensor_parallel_size"] == int(gpus["count"])
 
 
-def test_a_folder_of_secrets_from_before_lets_redis_play_its_transactions_back(
-    root: Path, tmp_path: Path
-) -> None:
+def test_a_folder_of_secrets_from_before_lets_redis_play_its_transactions_back(root, tmp_path):
     """Redis leaves out what its default user may not write, and so lost each transaction at a restart."""
     users = tmp_path / "server/users.acl"
     users.parent.mkdir()

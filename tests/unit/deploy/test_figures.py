@@ -10,7 +10,7 @@ import yaml
 
 from tests.harness.figures.__main__ import check
 from tests.harness.figures.result_pages import stale_pictures
-from tests.harness.figures.unsourced import uncovered
+from tests.harness.figures.values import BadFigure, Measured, derived, value_at
 from tests.harness.reference.result_plots import pictures
 from ttmark.evaluation.report.pages import write_pages
 from ttmark.evaluation.report.result import Result, Table
@@ -100,9 +100,7 @@ def test_the_numbers_of_this_repository_are_those_of_its_results(root: Path) -> 
         ("95.1", "95.0", "'95.0'", "'95.1'"),
     ],
 )
-def test_a_number_that_is_changed_in_a_page_fails(
-    changed: Change, before: str, after: str, says: str, due: str
-) -> None:
+def test_a_number_that_is_changed_in_a_page_fails(changed, before, after, says, due):
     (line,) = changed("README.md", before, after)
     assert line.startswith("README.md:")
     assert f"says {says}, should say {due}" in line
@@ -125,11 +123,6 @@ def test_new_numbers_that_look_measured_fail_one_by_one(checkout: Path) -> None:
         ]
     (checkout / "README.md").write_text(PAGE + "| blocks | 17, 18 |\n")
     assert len(check(checkout)) == 1
-
-
-@pytest.mark.parametrize("text", ["200 tokens", "`0.5`", "[page](a/b-0.5.md)", "1 in 100,000", "x264", "v1"])
-def test_settings_code_and_links_do_not_look_measured(text: str) -> None:
-    assert uncovered(f"It has {text} more.", []) == []
 
 
 def test_a_number_in_the_words_of_a_setting_is_no_figure_but_alone_it_is(checkout: Path) -> None:
@@ -208,3 +201,33 @@ def test_a_drawing_that_is_not_what_the_results_give_fails(tmp_path: Path) -> No
     other.write_text("b")
     lines = stale_pictures(dict.fromkeys((same, other, none), "a"))
     assert [line.partition(":")[0] for line in lines] == ["other.svg", "none.svg"]
+
+
+@pytest.mark.parametrize(
+    ("value", "spec", "text"),
+    [
+        (Measured(0.0183, 0.0102, 0.0333), "%1i", "1.8 % [1.0, 3.3]"),
+        (Measured(9.54e-6), "p", "9.5e-6"),
+        (Measured(-60.46), "L", "3.5e-61"),
+        (Measured(1.292, 1.195, 1.396), ".2fi", "1.29 [1.20, 1.40]"),
+        (Measured(200.0), "", "200"),
+    ],
+)
+def test_values_are_written_as_documents_write_them(value: Measured, spec: str, text: str) -> None:
+    assert format(value, spec) == text
+
+
+@pytest.mark.parametrize(
+    "path", [["none"], ["data", 3], ["data", {"z": 1}], ["data", {"none": 1}], ["data", {}], ["data"]]
+)
+def test_a_path_to_nothing_or_to_more_than_one_entry_is_refused(path: list[Any]) -> None:
+    with pytest.raises(BadFigure):
+        value_at({"data": [{"z": 2}, {"z": 2}]}, path)
+
+
+@pytest.mark.parametrize("how", [{"ratio": ["a"]}, {"sum": ["a", "a"]}, {"most": ["text"]}, {"most": []}])
+def test_what_cannot_be_derived_or_has_no_interval_is_refused(how: dict[str, list[str]]) -> None:
+    with pytest.raises(BadFigure):
+        derived(how, {"a": Measured(1.0), "text": "ttmark"})
+    with pytest.raises(BadFigure, match="no interval"):
+        format(Measured(0.5), "%i")

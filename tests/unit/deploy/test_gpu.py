@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness.gpu.__main__ import main
 from tests.harness.gpu.card import MemoryWatch, card_name
-from tests.harness.gpu.parts import SEQUENCES, Part, arguments, parts
+from tests.harness.gpu.parts import Part
 from tests.harness.gpu.run import kept, run_part
 from tests.harness.gpu.table import page, share_of_floor
 
@@ -38,9 +38,7 @@ def test_what_is_not_installed_is_left_out_and_said(tmp_path: Path) -> None:
     assert run_part(WELL, tmp_path / "no-python", tmp_path, on_gpu=False).status == "left out"
 
 
-def test_a_second_run_goes_on_where_the_first_ended(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_run_goes_on_where_the_first_ended(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))  # without nvidia-smi
     command = ["--out", str(tmp_path), "bandwidth"]
     assert main(command) == 0
@@ -51,9 +49,7 @@ def test_a_second_run_goes_on_where_the_first_ended(
     assert "| bandwidth | ok |" in (folder / "README.md").read_text()
 
 
-def test_the_card_names_the_folder_and_its_memory_is_watched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_card_names_the_folder_and_its_memory_is_watched(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert card_name() is None
     tool = tmp_path / "nvidia-smi"
@@ -63,16 +59,6 @@ def test_the_card_names_the_folder_and_its_memory_is_watched(
     with MemoryWatch(0.01) as memory:
         pass
     assert memory.most_mib == 1234
-
-
-def test_every_part_fits_its_place_and_speed_is_measured_at_every_number_of_sequences() -> None:
-    names = [part.name for part in parts("m")]
-    assert len(names) == len(set(names))
-    for kind in ("embedded", "vllm"):
-        assert {f"{kind}-{number}" for number in SEQUENCES} <= set(names)
-    for part in parts("m"):
-        assert part.cpu, part.name
-        assert "{json}" not in " ".join(arguments(part, on_gpu=True, json=Path("a.json")))
 
 
 def test_the_share_of_the_floor_is_readings_of_the_weights_against_the_memorys_speed(tmp_path: Path) -> None:

@@ -38,9 +38,7 @@ def test_there_is_a_dashboard_for_each_subject_whose_panels_have_a_description_a
                 assert panel["targets"], panel["title"]
 
 
-def test_grafana_is_provisioned_with_the_prometheus_and_the_folder_of_compose(
-    root: Path, compose: dict[str, Any], dashboards: dict[str, dict[str, Any]]
-) -> None:
+def test_grafana_is_provisioned_with_the_prometheus_and_the_folder_of_compose(root, compose, dashboards):
     provisioning = root / "deploy/grafana/provisioning"
     source = yaml.safe_load((provisioning / "datasources/prometheus.yml").read_text())["datasources"][0]
     provider = yaml.safe_load((provisioning / "dashboards/ttmark.yml").read_text())["providers"][0]

@@ -15,9 +15,6 @@ VERSIONS = ("1.28", "1.32", "1.37")
 WORKLOADS = ("generation", "detection", "canary")
 OVERLAYS = ("gpu", "vllm", "vllm-multi-node")
 
-# What KEDA's reference says of a ScaledObject with Prometheus triggers; Kubernetes' schemas do not have it.
-TEXT, COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
-
 
 def closed(*required: str, **properties: Any) -> dict[str, Any]:
     """The schema of an object with these properties and no others."""
@@ -162,9 +159,7 @@ def overlays(root: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
-def test_the_patched_overlays_follow_the_schema_too(
-    overlays: dict[str, list[dict[str, Any]]], name: str
-) -> None:
+def test_the_patched_overlays_follow_the_schema_too(overlays, name):
     for document in overlays[name]:
         validate(document, VERSIONS[-1])
 
@@ -172,9 +167,7 @@ def test_the_patched_overlays_follow_the_schema_too(
 @pytest.mark.parametrize(
     ("name", "image", "gpus"), [("gpu", "ttmark-gen-gpu", 1), ("vllm", "ttmark-gen-vllm", 4)]
 )
-def test_an_overlay_brings_its_image_and_its_gpus(
-    overlays: dict[str, list[dict[str, Any]]], name: str, image: str, gpus: int
-) -> None:
+def test_an_overlay_brings_its_image_and_its_gpus(overlays, name, image, gpus):
     generation = container(overlays[name], "generation")
     assert generation["image"] == f"{image}:0.1.0"
     assert generation["resources"]["limits"]["nvidia.com/gpu"] == str(gpus)
@@ -217,9 +210,7 @@ def test_a_group_of_pods_takes_the_place_of_the_deployment(overlays: dict[str, l
         assert {"name": "models", "persistentVolumeClaim": {"claimName": "ttmark-models"}} in pod["volumes"]
 
 
-def test_only_the_leader_of_a_group_is_asked_and_has_the_secrets_of_the_service(
-    overlays: dict[str, list[dict[str, Any]]],
-) -> None:
+def test_only_the_leader_of_a_group_is_asked_and_has_the_secrets_of_the_service(overlays):
     documents = overlays["vllm-multi-node"]
     group = templates(named(documents, "LeaderWorkerSet", "generation"))
     selector = named(documents, "Service", "generation")["spec"]["selector"]
@@ -316,9 +307,7 @@ def _selected(selector: dict[str, Any]) -> list[str]:
     return names + list(selector.get("matchLabels", {}).values())
 
 
-def test_secrets_come_from_files_and_each_pod_sees_its_own_alone(
-    objects: list[dict[str, Any]], operator: list[dict[str, Any]]
-) -> None:
+def test_secrets_come_from_files_and_each_pod_sees_its_own_alone(objects, operator):
     assert not [o for o in objects + operator if o["kind"] == "Secret"]
     seen = {}
     for kind, name in (*(("Deployment", name) for name in WORKLOADS), ("Job", "operator")):
@@ -344,9 +333,7 @@ def test_both_services_see_the_files_that_their_settings_name(objects: list[dict
         assert "/files" in mounts(pod)
 
 
-def test_an_operator_reaches_the_key_store_alone_and_is_gone_after_an_hour(
-    operator: list[dict[str, Any]],
-) -> None:
+def test_an_operator_reaches_the_key_store_alone_and_is_gone_after_an_hour(operator):
     job = named(operator, "Job", "operator")["spec"]
     assert restricted(job["template"]["spec"])
     assert (job["backoffLimit"], job["activeDeadlineSeconds"]) == (0, 3600)

@@ -10,7 +10,6 @@ import pytest
 from tests.harness.release import files, images
 from tests.harness.release.__main__ import command_line, main
 from tests.harness.release.files import checksums, sign
-from tests.harness.release.installed import Wish
 from tests.harness.release.notes import release_notes
 from tests.harness.release.source import NoRelease, description, export, with_urls
 
@@ -33,9 +32,7 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_release_is_of_the_commit_and_its_description_has_no_broken_links(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_a_release_is_of_the_commit_and_its_description_has_no_broken_links(repository, tmp_path):
     source = export(repository, tmp_path / "out", None)
     assert source.version == "0.2.0"
     assert len(source.commit) == 40
@@ -63,9 +60,7 @@ def test_the_notes_are_the_versions_section_or_what_is_unreleased() -> None:
     assert release_notes(CHANGELOG, "0.3.0") == ("# TTMark 0.3.0\n\n- new\n", False)
 
 
-def test_a_published_release_needs_a_section_of_its_own(
-    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_published_release_needs_a_section_of_its_own(repository, tmp_path, capsys):
     (repository / "pyproject.toml").write_text(PROJECT.replace("0.2.0", "0.3.0"))
     commit = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qam", "b"]
     subprocess.run(commit, cwd=repository, check=True)
@@ -98,9 +93,7 @@ def test_the_sums_are_signed_with_the_key_that_is_named(tmp_path: Path) -> None:
     assert subprocess.run(verify, check=False).returncode != 0
 
 
-def test_a_key_that_is_not_there_is_named_with_the_command_that_makes_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_is_not_there_is_named_with_the_command_that_makes_one(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/minisign")
     with pytest.raises(NoRelease, match=r"minisign -G -s \S*none\.key"):
         sign(tmp_path / files.SUMS, tmp_path / "none.key", "")
@@ -114,12 +107,6 @@ def test_an_engine_that_does_not_answer_is_none(tmp_path: Path, monkeypatch: pyt
     assert images.container_engine() is None
     (tmp_path / "podman").write_text("#!/bin/sh\nexit 0\n")
     assert images.container_engine() == "podman"
-
-
-def test_a_python_without_torch_is_asked_for_by_its_extras() -> None:
-    assert Wish.parse("python3.11").writes
-    assert Wish.parse("python3.13=detect") == Wish("python3.13", "detect")
-    assert not Wish.parse("python3.13=detect").writes
 
 
 def test_the_workflow_that_would_publish_is_one(root: Path) -> None:

@@ -48,9 +48,7 @@ def test_every_alert_is_shown_to_fire_at_its_stated_time(root: Path, alerts: lis
     assert {alert["alert"] for alert in alerts} == fired
 
 
-def test_every_alert_has_a_severity_a_time_and_a_runbook_and_no_runbook_outlives_its_alert(
-    root: Path, alerts: list[dict[str, Any]]
-) -> None:
+def test_every_alert_has_a_severity_a_time_and_a_runbook_and_no_runbook_outlives_its_alert(root, alerts):
     for alert in alerts:
         assert alert["labels"]["severity"] in SEVERITIES, alert["alert"]
         assert re.fullmatch(r"\d+[mh]", alert["annotations"]["within"]), alert["alert"]

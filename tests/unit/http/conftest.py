@@ -114,9 +114,7 @@ def style(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def client(
-    style: str, settable: Settable, registry: CollectorRegistry, cors_origins: tuple[str, ...]
-) -> AsyncIterator[httpx.AsyncClient]:
+async def client(style, settable, registry, cors_origins) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app=build_app(style, settable, registry, cors_origins))
     async with httpx.AsyncClient(
         transport=transport, base_url="http://test", headers={"Authorization": "Bearer generator"}

@@ -23,9 +23,7 @@ CHALLENGE = 'Bearer error="insufficient_scope", scope="generate"'
         ("Bearer store-down", (503, "store_unavailable", "retry-after", "1")),
     ],
 )
-async def test_who_may_not_get_in_hears_why(
-    client: httpx.AsyncClient, code_of: Code, authorization: str | None, expected: tuple[int, str, str, str]
-) -> None:
+async def test_who_may_not_get_in_hears_why(client, code_of, authorization, expected):
     del client.headers["Authorization"]
     headers = {} if authorization is None else {"Authorization": authorization.encode()}
     response = await client.post("/v1/greet", json={"name": "a"}, headers=headers)
@@ -35,9 +33,7 @@ async def test_who_may_not_get_in_hears_why(
     assert ("is empty" in response.text) == (authorization in ("Bearer", "Bearer "))
 
 
-async def test_a_token_is_asked_for_before_the_body_is_read_and_on_every_path(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_a_token_is_asked_for_before_the_body_is_read_and_on_every_path(client):
     response = await client.post("/v1/greet", content=b"{" * 9000, headers={"Authorization": "Bearer wrong"})
     assert response.status_code == 401
     assert (await client.get("/v1/nowhere", headers={"Authorization": ""})).status_code == 401
@@ -48,9 +44,7 @@ async def test_a_good_token_gives_the_principal_to_the_route(client: httpx.Async
     assert response.json() == {"hello": "a", "tenant": "acme", "numbers": []}
 
 
-async def test_a_token_over_its_limit_is_a_429_before_the_body_is_read(
-    client: httpx.AsyncClient, settable: Any, code_of: Code
-) -> None:
+async def test_a_token_over_its_limit_is_a_429_before_the_body_is_read(client, settable, code_of):
     settable.wait = 1.2
     response = await client.post("/v1/greet", content=b"{")
     assert response.status_code == 429

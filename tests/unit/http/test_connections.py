@@ -108,9 +108,7 @@ def test_who_is_late_with_the_headers_is_told(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("path", [b"/", b"/unread"])
-def test_a_body_that_does_not_end_ends_the_connection(
-    serve: Serve, path: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_body_that_does_not_end_ends_the_connection(serve, path, monkeypatch):
     monkeypatch.setattr("ttmark.shared.http.connections._GRACE_SECONDS", 0.1)
     port = serve(header_seconds=60.0, body_seconds=1.0)
     seconds, _ = seconds_until_closed(
@@ -151,6 +149,12 @@ def test_connections_between_two_requests_lock_nobody_out(serve: Serve) -> None:
         connection.close()
 
 
+def test_an_idle_connection_is_kept_for_the_time_that_is_set(serve: Serve) -> None:
+    seconds, said = seconds_until_closed(connect(serve(keep_alive=2, header_seconds=0.5), HEAD + b"\r\n"))
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert 1.9 < seconds < 30
+
+
 def test_a_request_under_way_is_never_closed_for_a_new_connection(serve: Serve) -> None:
     port = serve(header_seconds=60.0, max_connections=2)
     under_way = [
@@ -165,9 +169,7 @@ def test_a_request_under_way_is_never_closed_for_a_new_connection(serve: Serve) 
         connection.close()
 
 
-def test_the_limit_of_open_files_is_raised_or_the_connections_are_fewer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_limit_of_open_files_is_raised_or_the_connections_are_fewer(monkeypatch):
     limit = [1024, 4000]
     monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limit))
     monkeypatch.setattr(resource, "setrlimit", lambda _, both: limit.__setitem__(slice(None), both))

@@ -71,9 +71,7 @@ async def test_whatever_goes_wrong_has_its_status_code_and_headers_and_shows_not
     assert "Traceback" not in response.text
 
 
-async def test_a_field_that_breaks_the_schema_is_named(
-    client: httpx.AsyncClient, style: str, code_of: Code
-) -> None:
+async def test_a_field_that_breaks_the_schema_is_named(client, style, code_of):
     response = await client.post("/v1/greet", json={"name": "a", "numbers": [1, "x"]})
     assert response.status_code == (400 if style == "openai" else 422)
     assert code_of(response) == ("invalid_request" if style == "openai" else "invalid_field")
@@ -81,9 +79,7 @@ async def test_a_field_that_breaks_the_schema_is_named(
     assert (document["error"] if style == "openai" else document)["param"] == "numbers[1]"
 
 
-async def test_every_field_at_fault_is_listed_in_a_problem_document(
-    client: httpx.AsyncClient, style: str
-) -> None:
+async def test_every_field_at_fault_is_listed_in_a_problem_document(client, style):
     response = await client.post("/v1/greet", json={"name": "", "surprise": 1})
     if style == "problem":
         assert {item["field"] for item in response.json()["errors"]} == {"name", "surprise"}

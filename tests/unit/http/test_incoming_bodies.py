@@ -10,7 +10,12 @@ from starlette.types import Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.http.request_body import LONG_BODY_BYTES, HttpLimits, JsonBodyMiddleware
+from ttmark.shared.http.request_body import (
+    _LONG_BODIES_AT_ONCE,
+    LONG_BODY_BYTES,
+    HttpLimits,
+    JsonBodyMiddleware,
+)
 from ttmark.shared.http.service_errors import error_renderer
 
 LONG = b"[" + b"1," * LONG_BODY_BYTES + b"1]"
@@ -20,15 +25,23 @@ LIMITS = HttpLimits(body_seconds=30.0)
 class Sender:
     """A request whose body comes in pieces, each after so many seconds; the last wait may be endless."""
 
-    def __init__(self, pieces: list[tuple[float, bytes]], *, scopes: frozenset[Scope] = frozenset()) -> None:
+    def __init__(
+        self,
+        pieces: list[tuple[float, bytes]],
+        *,
+        scopes: frozenset[Scope] = frozenset(),
+        tenant: str = "tenant",
+        declared: bool = True,
+    ) -> None:
         self.pieces = pieces
         self.status = 0
+        length = [(b"content-length", str(len(LONG)).encode())] if declared else []
         self.scope: dict[str, Any] = {
             "type": "http",
             "method": "POST",
             "path": "/v1/detect",
-            "headers": [(b"content-type", b"application/json"), (b"content-length", str(len(LONG)).encode())],
-            "state": {"principal": Principal("token", "tenant", scopes), "request_id": "r"},
+            "headers": [(b"content-type", b"application/json"), *length],
+            "state": {"principal": Principal(f"token of {tenant}", tenant, scopes), "request_id": "r"},
         }
 
     async def receive(self) -> Message:
@@ -116,3 +129,52 @@ async def test_a_body_whose_sender_lacks_the_scope_is_not_read() -> None:
     with_scope = Sender([(0, LONG)], scopes=frozenset({Scope.DETECT}))
     await with_scope.sent_to(to)
     assert with_scope.status == 200
+
+
+class Upload(Sender):
+    """A request of a tenant whose body arrives when the test says so."""
+
+    def __init__(self, tenant: str, *, declared: bool = True) -> None:
+        super().__init__([], tenant=tenant, declared=declared)
+        self.begun, self.asked, self.arrived = False, asyncio.Event(), asyncio.Event()
+
+    async def receive(self) -> Message:
+        if not self.begun:  # what a sender without a turn is heard for
+            self.begun = True
+            return {"type": "http.request", "body": LONG[: LONG_BODY_BYTES + 1], "more_body": True}
+        self.asked.set()
+        await self.arrived.wait()
+        return {"type": "http.request", "body": LONG[LONG_BODY_BYTES + 1 :], "more_body": False}
+
+
+async def settled() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_a_tenant_s_long_bodies_are_read_a_few_at_a_time_and_others_do_not_wait(stuck: Any) -> None:
+    to = middleware()
+    greedy = [Upload("greedy", declared=index % 2 == 0) for index in range(5)]
+    stuck(greedy, to)
+    await settled()
+    assert sum(upload.asked.is_set() for upload in greedy) == _LONG_BODIES_AT_ONCE
+    other = Upload("other")
+    other.arrived.set()
+    await asyncio.wait_for(other.sent_to(to), 5)
+    for upload in greedy:
+        upload.arrived.set()
+    async with asyncio.timeout(5):
+        while not all(upload.status == 200 for upload in (*greedy, other)):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_a_sender_who_leaves_gives_its_turn_up() -> None:
+    to = middleware()
+    leaving = [asyncio.create_task(Upload("a").sent_to(to)) for _ in range(_LONG_BODIES_AT_ONCE)]
+    await settled()
+    for task in leaving:
+        task.cancel()
+    await asyncio.gather(*leaving, return_exceptions=True)
+    next_one = Upload("a")
+    next_one.arrived.set()
+    await asyncio.wait_for(next_one.sent_to(to), 5)

@@ -31,9 +31,7 @@ async def client_seen(proxies: tuple[str, ...], peer: str, *headers: tuple[str, 
 
 
 @pytest.mark.parametrize("peer", [PROXY, STRANGER, "127.0.0.1", "::1"])
-async def test_nobody_is_believed_unless_the_operator_says_so(
-    peer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nobody_is_believed_unless_the_operator_says_so(peer, monkeypatch):
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
     assert await client_seen((), peer, ("X-Forwarded-For", CLIENT)) == peer
 
@@ -51,9 +49,7 @@ async def test_nobody_is_believed_unless_the_operator_says_so(
         ([], PROXY),
     ],
 )
-async def test_a_proxy_is_believed_about_the_last_address_that_it_did_not_get_from_one(
-    headers: list[str], seen: str
-) -> None:
+async def test_a_proxy_is_believed_about_the_last_address_that_it_did_not_get_from_one(headers, seen):
     sent = [("X-Forwarded-For", value) for value in headers]
     assert await client_seen(("10.0.0.0/8",), PROXY, *sent) == seen
     assert await client_seen(("10.0.0.0/8",), STRANGER, *sent) == STRANGER

@@ -1,12 +1,13 @@
 """The process of a service, from outside."""
 
-import socket
 import subprocess
 import sys
 
 import httpx
 
 from tests.harness.served_and_stopped import serve_and_stop
+from ttmark.services.server import server_config
+from ttmark.shared.http.connections import ConnectionLimits, bounded_protocol
 
 CYCLE = """
 class Cycle:
@@ -33,7 +34,7 @@ listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
 options = AppOptions(authenticate=None)
 app = create_app(options, title="t", error_style="problem", readiness=lambda: Readiness({"keys": True}))
-serve(app, listener, StopTimes(delay_seconds=3, drain_seconds=1))
+serve(app, listener, StopTimes(delay_seconds=2, drain_seconds=1))
 """
 
 
@@ -57,27 +58,14 @@ def test_a_service_that_is_to_end_says_so_while_it_takes_requests_on_for_the_del
     assert process.returncode == 0
 
 
-def said_and_kept(connection: socket.socket) -> tuple[bytes, bool]:
-    """What the server says, and whether it still keeps the connection after 7 seconds of silence."""
-    said = b""
-    connection.settimeout(7)
-    try:
-        while part := connection.recv(65_536):
-            said += part
-    except TimeoutError:
-        return said, True
-    return said, False
+async def nothing(*_: object) -> None:
+    """An application that answers nothing."""
 
 
 def test_an_idle_connection_outlives_the_patience_of_a_proxy() -> None:
-    """HAProxy keeps one for 5 seconds, as uvicorn does by itself: whatever came just then was lost."""
-    program = SERVED.replace("delay_seconds=3", "delay_seconds=0")
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    with process, socket.create_connection(("127.0.0.1", int(process.stdout.readline()))) as connection:
-        try:
-            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-            said, kept = said_and_kept(connection)
-        finally:
-            process.terminate()
-    assert said.startswith(b"HTTP/1.1 200 ")
-    assert kept
+    """HAProxy keeps one for 5 seconds, as uvicorn does by itself: whatever came just then was lost.
+
+    `test_connections.py` says that the protocol keeps to the time.
+    """
+    config = server_config(nothing, bounded_protocol(ConnectionLimits()), (), 1)
+    assert config.timeout_keep_alive > 7

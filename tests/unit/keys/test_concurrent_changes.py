@@ -9,7 +9,6 @@ from typing import TypeVar
 import pytest
 
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import RecordRolledBack
 from ttmark.shared.vault.ledger import Ledger
@@ -41,9 +40,7 @@ async def slow() -> SlowKek:
     return SlowKek()
 
 
-async def test_a_read_that_a_change_overtakes_is_no_rollback(
-    store: RecordStore, slow: SlowKek, profile: Profile
-) -> None:
+async def test_a_read_that_a_change_overtakes_is_no_rollback(store, slow, profile):
     ledger = Ledger()
     writer = KeyRing(store, slow, ledger=ledger)
     await writer.create("k", tenant="t", profile=profile)
@@ -99,9 +96,7 @@ def rings(late: Meanwhile, store: RecordStore, kek: KeyEncryptionKey) -> Rings:
     return KeyRing(late, kek, ledger=ledger), KeyRing(store, kek, ledger=ledger)
 
 
-async def test_an_answer_that_a_change_overtakes_is_no_rollback(
-    late: Meanwhile, rings: Rings, profile: Profile
-) -> None:
+async def test_an_answer_that_a_change_overtakes_is_no_rollback(late, rings, profile):
     reader, writer = rings
     await writer.create("k", tenant="t", profile=profile)
     late.happens = "get", partial(writer.rotate, "k")
@@ -109,18 +104,14 @@ async def test_an_answer_that_a_change_overtakes_is_no_rollback(
     assert len((await reader.info("k")).versions) == 2
 
 
-async def test_a_change_that_the_next_one_overtakes_is_done(
-    late: Meanwhile, rings: Rings, profile: Profile
-) -> None:
+async def test_a_change_that_the_next_one_overtakes_is_done(late, rings, profile):
     first, second = rings
     late.happens = "put", partial(second.rotate, "k")
     await first.create("k", tenant="t", profile=profile)
     assert len((await first.info("k")).versions) == 2
 
 
-async def test_a_record_that_is_made_while_others_are_listed_is_not_gone(
-    late: Meanwhile, rings: Rings, profile: Profile
-) -> None:
+async def test_a_record_that_is_made_while_others_are_listed_is_not_gone(late, rings, profile):
     reader, writer = rings
     await writer.create("a", tenant="t", profile=profile)
     late.happens = "scan", partial(writer.create, "b", tenant="t", profile=profile)
@@ -128,9 +119,7 @@ async def test_a_record_that_is_made_while_others_are_listed_is_not_gone(
     assert (list(keys), problems) == (["a"], {})
 
 
-async def test_an_answer_from_before_what_was_seen_before_is_a_rollback(
-    late: Meanwhile, rings: Rings, store: RecordStore, profile: Profile
-) -> None:
+async def test_an_answer_from_before_what_was_seen_before_is_a_rollback(late, rings, store, profile):
     """Also while somebody changes the record: that others write excuses only what was the latest then."""
     reader, writer = rings
     await writer.create("k", tenant="t", profile=profile)

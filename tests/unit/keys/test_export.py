@@ -76,9 +76,7 @@ def test_the_command_writes_a_closed_file_and_says_so_on_record(key_k: KeyRing, 
     assert [one["exported_at"] is None for one in listed] == [True, False, False]
 
 
-def test_nothing_but_the_file_has_a_prf_key_and_the_file_has_no_secret(
-    key_k: KeyRing, folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_nothing_but_the_file_has_a_prf_key_and_the_file_has_no_secret(key_k, folder, caplog):
     with caplog.at_level(logging.DEBUG):
         result = invoke("export k out.json --i-understand k")
     written = (folder / "out.json").read_text()
@@ -98,9 +96,7 @@ def test_nothing_but_the_file_has_a_prf_key_and_the_file_has_no_secret(
         ("export k nowhere/out.json --i-understand k", "No such file"),
     ],
 )
-async def test_nothing_leaves_unless_it_is_confirmed_and_can_be_written(
-    key_k: KeyRing, folder: Path, arguments: str, message: str
-) -> None:
+async def test_nothing_leaves_unless_it_is_confirmed_and_can_be_written(key_k, folder, arguments, message):
     (folder / "there.json").write_text("mine")
     result = await asyncio.to_thread(invoke, arguments)
     assert result.exit_code == 2
@@ -110,9 +106,7 @@ async def test_nothing_leaves_unless_it_is_confirmed_and_can_be_written(
     assert all(version.exported_at is None for version in (await key_k.info("k")).versions)
 
 
-def test_without_an_audit_trail_nothing_leaves(
-    key_k: KeyRing, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_an_audit_trail_nothing_leaves(key_k, folder, monkeypatch):
     monkeypatch.delenv("TTMARK_AUDIT_FOLDER")
     result = invoke("export k out.json --i-understand k")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
@@ -124,9 +118,7 @@ def test_without_an_audit_trail_nothing_leaves(
     assert (result.exit_code, (folder / "out.json").exists()) == (1, False)
 
 
-def test_a_terminal_gets_keys_only_when_asked(
-    key_k: KeyRing, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_gets_keys_only_when_asked(key_k, folder, monkeypatch):
     monkeypatch.setattr("ttmark.services.cli.key_export.is_terminal", lambda: True)
     refused = invoke("export k - --i-understand k")
     assert refused.exit_code == 2
@@ -168,9 +160,7 @@ async def test_the_record_says_which_versions_left_and_others_are_written_as_bef
     assert (await verify_store(store, kek)).problems == {}
 
 
-async def test_a_key_without_detected_versions_and_a_missing_one_are_not_exported(
-    ring: KeyRing, profile: Profile
-) -> None:
+async def test_a_key_without_detected_versions_and_a_missing_one_are_not_exported(ring, profile):
     with pytest.raises(KeyNotFound):
         await ring.export("k")
     await ring.create("k", tenant="t", profile=profile)
@@ -179,13 +169,7 @@ async def test_a_key_without_detected_versions_and_a_missing_one_are_not_exporte
         await ring.export("k")
 
 
-async def test_what_the_store_does_not_let_write_exports_nothing(
-    ring: KeyRing,
-    store: RecordStore,
-    kek: KeyEncryptionKey,
-    profile: Profile,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_the_store_does_not_let_write_exports_nothing(ring, store, kek, profile, monkeypatch):
     await ring.create("k", tenant="t", profile=profile)
 
     async def refuse(*_: object, **__: object) -> None:

@@ -58,9 +58,7 @@ def test_every_scheme_is_imported_and_its_secrets_stay_in_the_store(folder: Path
     assert json.loads(invoke("keys verify --json").stdout)["keys"] == 1
 
 
-def test_a_foreign_key_can_be_retired_and_disabled_and_nothing_else(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_foreign_key_can_be_retired_and_disabled_and_nothing_else(folder, monkeypatch):
     (folder / "audit").mkdir()
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", "audit")
     imported("vllm-gumbel")
@@ -112,9 +110,7 @@ def test_a_foreign_key_can_be_retired_and_disabled_and_nothing_else(
         ("markmywords", "{}", "", "synthid-text"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named_and_no_secret_is(
-    folder: Path, scheme: str, content: str, options: str, words: str
-) -> None:
+def test_what_is_wrong_is_named_and_no_secret_is(folder, scheme, content, options, words):
     Path("given.json").write_text(content)
     refused = invoke(f"keys import k given.json --scheme {scheme} --tokenizer model {options}")
     assert refused.exit_code == 2

@@ -37,9 +37,7 @@ def empty(path: Path) -> None:
     connection.close()
 
 
-async def test_a_cold_start_notices_a_store_that_was_emptied(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, tmp_path: Path
-) -> None:
+async def test_a_cold_start_notices_a_store_that_was_emptied(store, kek, profile, tmp_path):
     ledger = tmp_path / "ledger"
     await ring_with_memory(store, kek, ledger).create("k", tenant="t", profile=profile)
     empty(tmp_path / "keys.db")
@@ -49,9 +47,7 @@ async def test_a_cold_start_notices_a_store_that_was_emptied(
         await ring_with_memory(store, kek, ledger).create("k", tenant="t", profile=profile)
 
 
-async def test_a_cold_start_notices_a_replayed_record(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, tmp_path: Path
-) -> None:
+async def test_a_cold_start_notices_a_replayed_record(store, kek, profile, tmp_path):
     ledger = tmp_path / "ledger"
     ring = ring_with_memory(store, kek, ledger)
     await ring.create("k", tenant="t", profile=profile)
@@ -63,9 +59,7 @@ async def test_a_cold_start_notices_a_replayed_record(
         await ring_with_memory(store, kek, ledger).open("k")
 
 
-async def test_processes_that_share_a_ledger_keep_the_latest_of_each(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, tmp_path: Path
-) -> None:
+async def test_processes_that_share_a_ledger_keep_the_latest_of_each(store, kek, profile, tmp_path):
     ledger = tmp_path / "ledger"
     first, second = (ring_with_memory(store, kek, ledger) for _ in range(2))
     await first.create("a", tenant="t", profile=profile)
@@ -77,9 +71,7 @@ async def test_processes_that_share_a_ledger_keep_the_latest_of_each(
     assert "epoch 2" in str(problems["a"])
 
 
-async def test_the_file_is_its_owner_s_alone_and_is_not_written_without_need(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, tmp_path: Path
-) -> None:
+async def test_the_file_is_its_owner_s_alone_and_is_not_written_without_need(store, kek, profile, tmp_path):
     (tmp_path / "state").mkdir()
     ledger = tmp_path / "state" / "ledger"
     ring = ring_with_memory(store, kek, ledger)
@@ -190,9 +182,7 @@ def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Mon
         yield fault
 
 
-async def test_while_the_ledger_cannot_be_written_no_token_is_locked_out(
-    store: RecordStore, kek: KeyEncryptionKey, tmp_path: Path, away: pytest.MonkeyPatch
-) -> None:
+async def test_while_the_ledger_cannot_be_written_no_token_is_locked_out(store, kek, tmp_path, away):
     told: list[str] = []
     ledger = LedgerFile(tmp_path / "ledger", told.append)
     clock = [0.0]
@@ -247,9 +237,7 @@ async def test_a_ledger_that_is_damaged_while_it_is_in_use_stays_and_stops_nothi
     assert "restore or remove it" in told[0]
 
 
-def test_a_command_says_that_the_ledger_cannot_be_written(
-    state: Path, capsys: pytest.CaptureFixture[str], away: pytest.MonkeyPatch
-) -> None:
+def test_a_command_says_that_the_ledger_cannot_be_written(state, capsys, away):
     async def create(store: KeyStore) -> None:
         await store.registry.create(tenant="a", scopes=frozenset({Scope.DETECT}))
 

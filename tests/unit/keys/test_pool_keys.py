@@ -11,11 +11,8 @@ from pydantic import ValidationError
 
 from tests.harness.golden import GOLDEN, key_vectors
 from ttmark.shared.keys.key_codec import KIND, derive_prf_keys
-from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.envelope import open_envelope
-from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import RecordStore
 
 FILE = json.loads((Path(GOLDEN) / "keys.json").read_text())
 
@@ -78,28 +75,15 @@ def test_keys_that_take_payloads_are_others_than_those_that_are_drawn() -> None:
     assert set(derive_prf_keys(bytes(32), drawn)).isdisjoint(derive_prf_keys(bytes(32), taken))
 
 
-async def test_a_record_keeps_whether_its_key_takes_payloads(
-    store: RecordStore, ring: KeyRing, kek: KeyEncryptionKey
-) -> None:
-    for key_id, profile in (("drawn", with_pool(16)), ("taken", with_payloads(16))):
+async def test_a_record_keeps_pool_and_payloads_and_is_written_as_before_without(store, ring, kek):
+    for key_id, profile in (("one", with_pool(1)), ("many", with_pool(16)), ("taken", with_payloads(16))):
         await ring.create(key_id, tenant="t", profile=profile)
         await ring.rotate(key_id)
-        assert (await ring.open(key_id)).profile == (await ring.info(key_id)).profile == profile
+        opened = await ring.open(key_id)
+        assert opened.profile == (await ring.info(key_id)).profile == profile
+        assert [len(version.prf_keys) for version in opened.versions] == [profile.pool] * 2
         stored = await store.get(KIND, key_id)
         assert stored is not None
-        body = (await open_envelope(kek, KIND, key_id, stored.payload, stored.revision)).body
-        assert body["profile"].get("payloads") == (True if key_id == "taken" else None)
-
-
-async def test_a_record_without_a_pool_is_written_as_before_and_one_with_it_keeps_it(
-    store: RecordStore, ring: KeyRing, kek: KeyEncryptionKey
-) -> None:
-    for key_id, pool in (("one", 1), ("many", 16)):
-        await ring.create(key_id, tenant="t", profile=with_pool(pool))
-        await ring.rotate(key_id)
-        stored = await store.get(KIND, key_id)
-        assert stored is not None
-        body = (await open_envelope(kek, KIND, key_id, stored.payload, stored.revision)).body
-        assert body["profile"].get("pool", 1) == pool
-        assert ("pool" in body["profile"]) == (pool > 1)
-        assert [len(version.prf_keys) for version in (await ring.open(key_id)).versions] == [pool, pool]
+        body = (await open_envelope(kek, KIND, key_id, stored.payload, stored.revision)).body["profile"]
+        said = {"one": {}, "many": {"pool": 16}, "taken": {"pool": 16, "payloads": True}}[key_id]
+        assert {name: body[name] for name in ("pool", "payloads") if name in body} == said

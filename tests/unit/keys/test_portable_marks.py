@@ -133,9 +133,7 @@ def detect(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["detect", *arguments, "--mark", "mark.json"])
 
 
-def test_a_mark_is_described_and_found_elsewhere_without_a_store(
-    partner: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mark_is_described_and_found_elsewhere_without_a_store(partner, monkeypatch):
     result = invoke(f"keys describe partner --model words --out mark.json {SECRET_OUT}")
     assert result.exit_code == 0, result.output
     assert str(KEY) not in result.output + Path("mark.json").read_text()
@@ -194,9 +192,7 @@ def test_another_tokenizer_a_changed_mark_and_another_secret_are_refused_in_one_
     refused("its scheme is vllm-gumble, and known are vllm-gumbel")
 
 
-def test_a_description_is_always_the_same_and_the_key_leaves_only_on_record(
-    partner: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_description_is_always_the_same_and_the_key_leaves_only_on_record(partner, monkeypatch):
     first = invoke("keys describe partner")
     assert first.stdout == invoke("keys describe partner").stdout
     assert json.loads(first.stdout)["scheme"] == "vllm-gumbel"

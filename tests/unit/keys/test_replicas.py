@@ -16,8 +16,11 @@ from ttmark.shared.vault.store import RecordStore, Stored
 
 
 @pytest.fixture
-def ring(store: RecordStore, kek: KeyEncryptionKey, clock: Any) -> KeyRing:
-    return KeyRing(store, kek, now=clock.now)
+async def ring(store: RecordStore, kek: KeyEncryptionKey, clock: Any, profile: Profile) -> KeyRing:
+    """With the key `k`."""
+    ring = KeyRing(store, kek, now=clock.now)
+    await ring.create("k", tenant="t", profile=profile)
+    return ring
 
 
 def replica(store: RecordStore, ring: KeyRing, clock: Any, name: str, max_age: float = 900) -> KeyCache:
@@ -25,10 +28,7 @@ def replica(store: RecordStore, ring: KeyRing, clock: Any, name: str, max_age: f
     return KeyCache(ring, refresh_seconds=3600, max_age_seconds=max_age, reporter=reporter)
 
 
-async def test_promotion_waits_for_every_replica_and_names_those_behind(
-    store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
-) -> None:
-    await ring.create("k", tenant="t", profile=profile)
+async def test_promotion_waits_for_every_replica_and_names_those_behind(store, ring, clock):
     replicas = [replica(store, ring, clock, name) for name in ("gen-1", "detect-1")]
     for cache in replicas:
         await cache.refresh()
@@ -42,10 +42,7 @@ async def test_promotion_waits_for_every_replica_and_names_those_behind(
     assert (await ring.promote("k", 2)).versions[1].state == "primary"
 
 
-async def test_a_replica_that_stopped_in_order_does_not_count(
-    store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
-) -> None:
-    await ring.create("k", tenant="t", profile=profile)
+async def test_a_replica_that_stopped_in_order_does_not_count(store, ring, clock):
     cache = replica(store, ring, clock, "gen-1")
     await cache.start()
     await ring.rotate("k")
@@ -53,10 +50,7 @@ async def test_a_replica_that_stopped_in_order_does_not_count(
     await ring.promote("k", 2)
 
 
-async def test_a_silent_replica_counts_until_its_keys_are_too_old_to_be_served(
-    store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
-) -> None:
-    await ring.create("k", tenant="t", profile=profile)
+async def test_a_silent_replica_counts_until_its_keys_are_too_old_to_be_served(store, ring, clock):
     await replica(store, ring, clock, "gen-1", max_age=900).refresh()
     await ring.rotate("k")
     clock.seconds += 59
@@ -71,38 +65,20 @@ async def test_a_silent_replica_counts_until_its_keys_are_too_old_to_be_served(
     await ring.promote("k", 2)
 
 
-async def test_the_operator_can_force_a_promotion(
-    store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
-) -> None:
-    await ring.create("k", tenant="t", profile=profile)
-    await replica(store, ring, clock, "gen-1").refresh()
-    await ring.rotate("k")
-    assert (await ring.promote("k", 2, force=True)).versions[1].state == "primary"
-
-
-async def test_a_promotion_that_took_effect_is_repeated_without_asking_the_replicas(
-    store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
-) -> None:
-    await ring.create("k", tenant="t", profile=profile)
+async def test_a_promotion_that_took_effect_is_repeated_without_asking_the_replicas(store, ring, clock):
     await ring.rotate("k")
     await ring.promote("k", 2)
     await ReplicaReporter(store, "late", max_age_seconds=900, now=clock.now).report({})
     await ring.promote("k", 2)
 
 
-async def test_a_replica_that_starts_again_under_its_name_replaces_its_report(
-    store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
-) -> None:
-    await ring.create("k", tenant="t", profile=profile)
+async def test_a_replica_that_starts_again_under_its_name_replaces_its_report(store, ring, clock):
     for _ in range(3):
         await replica(store, ring, clock, "gen-1").refresh()
     assert len(await store.scan("replica")) == 1
 
 
-async def test_a_report_that_cannot_be_read_blocks_a_promotion(
-    store: RecordStore, ring: KeyRing, profile: Profile
-) -> None:
-    await ring.create("k", tenant="t", profile=profile)
+async def test_a_report_that_cannot_be_read_blocks_a_promotion(store: RecordStore, ring: KeyRing) -> None:
     await ring.rotate("k")
     await store.put("replica", "odd", b"nonsense", expected_revision=0)
     with pytest.raises(ReplicasBehind, match="odd"):

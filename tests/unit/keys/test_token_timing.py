@@ -84,9 +84,7 @@ async def steps_by_right_digits(registry: TokenRegistry) -> list[Counter[str]]:
     return [await steps(registry, guess) for guess in guesses]
 
 
-async def test_a_refusal_takes_the_same_steps_however_much_was_right(
-    store: RecordStore, kek: KeyEncryptionKey, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_refusal_takes_the_same_steps_however_much_was_right(store, kek, monkeypatch):
     first, *others = await steps_by_right_digits(TokenRegistry(store, kek, fresh_seconds=3600))
     assert others == [first] * 3
     assert first["compare_digest"] == first["hash_secret"] == 1

@@ -1,7 +1,6 @@
 """Access tokens: who gets in, who does not, and how soon a revocation counts."""
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,9 +84,7 @@ async def test_what_is_not_exactly_the_token_is_refused(registry: TokenRegistry)
         assert secret not in str(caught.value)
 
 
-async def test_an_expired_token_is_refused_from_the_moment_it_expires(
-    registry: TokenRegistry, clock: Any
-) -> None:
+async def test_an_expired_token_is_refused_from_the_moment_it_expires(registry, clock):
     plain, _ = await registry.create(
         tenant="acme", scopes=[Scope.DETECT], expires_at=clock.now() + timedelta(seconds=1)
     )
@@ -97,9 +94,7 @@ async def test_an_expired_token_is_refused_from_the_moment_it_expires(
         await registry.authenticate(plain)
 
 
-async def test_a_revocation_elsewhere_counts_after_the_fresh_time_at_the_latest(
-    registry: TokenRegistry, store: RecordStore, kek: KeyEncryptionKey, clock: Any
-) -> None:
+async def test_a_revocation_elsewhere_counts_after_the_fresh_time_at_the_latest(registry, store, kek, clock):
     plain, info = await registry.create(tenant="acme", scopes=[Scope.DETECT])
     await registry.authenticate(plain)
     await TokenRegistry(store, kek).revoke(info.token_id)
@@ -118,9 +113,7 @@ async def test_a_revocation_here_counts_at_once_and_repeats_harmlessly(registry:
         await registry.authenticate(plain)
 
 
-async def test_a_request_costs_no_store_round_trip_while_the_token_is_fresh(
-    registry: TokenRegistry, switchable: SwitchableStore
-) -> None:
+async def test_a_request_costs_no_store_round_trip_while_the_token_is_fresh(registry, switchable):
     plain, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
     await registry.authenticate(plain)
     reads = switchable.reads
@@ -152,9 +145,7 @@ async def test_known_tokens_go_on_working_while_the_store_is_away_and_new_ones_d
     await registry.authenticate(known)
 
 
-async def test_a_store_that_lost_its_records_makes_no_token_invalid(
-    registry: TokenRegistry, switchable: SwitchableStore, kek: KeyEncryptionKey, tmp_path: Path
-) -> None:
+async def test_a_store_that_lost_its_records_makes_no_token_invalid(registry, switchable, kek, tmp_path):
     """Who was given an unseen token must hear that the service has a problem, not that the token is wrong."""
     known, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
     unseen, _ = await TokenRegistry(switchable, kek).create(tenant="acme", scopes=[Scope.DETECT])
@@ -189,9 +180,7 @@ async def test_a_token_needs_a_scope_a_tenant_and_a_time_zone(registry: TokenReg
         await registry.revoke("0" * 16)
 
 
-async def test_whatever_the_token_two_hashes_are_compared_once_in_constant_time(
-    registry: TokenRegistry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_whatever_the_token_two_hashes_are_compared_once_in_constant_time(registry, monkeypatch):
     plain, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
     compared: list[tuple[int, int]] = []
 

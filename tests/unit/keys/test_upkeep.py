@@ -41,9 +41,7 @@ async def empty_store(tmp_path: Any) -> Any:
     await store.close()
 
 
-async def test_after_a_rewrap_the_new_key_alone_opens_everything_and_nothing_else_changed(
-    store: RecordStore, kek: KeyEncryptionKey, filled: str
-) -> None:
+async def test_after_a_rewrap_the_new_key_alone_opens_everything_and_nothing_else_changed(store, kek, filled):
     before = [version.prf_key for version in (await KeyRing(store, kek).open("a")).versions]
     both = KeyEncryptionKey(NEW, OLD)
     reader = KeyRing(store, both)  # a service that has both keys goes on
@@ -60,11 +58,7 @@ async def test_after_a_rewrap_the_new_key_alone_opens_everything_and_nothing_els
     assert await KeyRing(store, both).rewrap() == 0
 
 
-async def test_a_rewrap_opens_no_secret(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await fill(store, kek, profile)
-
+async def test_a_rewrap_opens_no_secret(store, kek, filled, monkeypatch):
     def refuse(*_: object) -> bytes:
         raise AssertionError("a secret was opened")
 
@@ -93,9 +87,7 @@ class CountingKms:
         return await self._local.unwrap(self._local.kek_id, wrapped, associated)
 
 
-async def test_a_kms_is_asked_once_per_change_and_not_at_every_refresh(
-    store: RecordStore, profile: Profile
-) -> None:
+async def test_a_kms_is_asked_once_per_change_and_not_at_every_refresh(store, profile):
     kms = CountingKms()
     await fill(store, kms, profile)
     ring = KeyRing(store, kms)
@@ -106,24 +98,20 @@ async def test_a_kms_is_asked_once_per_change_and_not_at_every_refresh(
     assert kms.calls == calls
 
 
-async def test_a_backup_brings_back_what_an_empty_store_lost(
-    store: RecordStore, empty_store: RecordStore, kek: KeyEncryptionKey, profile: Profile
-) -> None:
-    plain = await fill(store, kek, profile)
+async def test_a_backup_brings_back_what_an_empty_store_lost(store, empty_store, kek, filled):
     backup = await create_backup(store, kek)
     result = await restore_backup(empty_store, kek, backup)
     assert (result.restored, result.unchanged, result.newer) == (3, 0, 0)
     assert [key.epoch for key in await KeyRing(empty_store, kek).list()] == [2, 1]
-    assert (await TokenRegistry(empty_store, kek).authenticate(plain)).tenant == "t"
+    assert (await TokenRegistry(empty_store, kek).authenticate(filled)).tenant == "t"
     await KeyRing(empty_store, kek).promote("a", 2)
     again = await restore_backup(empty_store, kek, backup)
     assert (again.restored, again.unchanged, again.newer) == (0, 2, 1)
 
 
 async def test_a_restored_record_is_accepted_by_who_knew_it_and_refused_by_who_knew_a_later_one(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, tmp_path: Any
+    store: RecordStore, kek: KeyEncryptionKey, filled: str, tmp_path: Any
 ) -> None:
-    await fill(store, kek, profile)
     backup = await create_backup(store, kek)
     ring = KeyRing(store, kek)
     await ring.open_all()
@@ -144,10 +132,7 @@ def forget(path: Any, kind: str, record_id: str) -> None:
     connection.close()
 
 
-async def test_a_store_with_another_history_is_not_touched(
-    store: RecordStore, empty_store: RecordStore, kek: KeyEncryptionKey, profile: Profile
-) -> None:
-    await fill(store, kek, profile)
+async def test_a_store_with_another_history_is_not_touched(store, empty_store, kek, profile, filled):
     backup = await create_backup(store, kek)
     await KeyRing(empty_store, kek).create("b", tenant="t", profile=profile)
     with pytest.raises(RecordRolledBack, match="key b"):
@@ -155,9 +140,7 @@ async def test_a_store_with_another_history_is_not_touched(
     assert [key.key_id for key in await KeyRing(empty_store, kek).list()] == ["b"]
 
 
-async def test_a_backup_shows_nothing_and_any_damage_to_it_is_refused(
-    store: RecordStore, empty_store: RecordStore, kek: KeyEncryptionKey, profile: Profile
-) -> None:
+async def test_a_backup_shows_nothing_and_any_damage_to_it_is_refused(store, empty_store, kek, profile):
     await KeyRing(store, kek).create("visible-name", tenant="visible-tenant", profile=profile)
     backup = await create_backup(store, kek)
     assert b"visible" not in backup
@@ -174,19 +157,13 @@ async def test_a_backup_shows_nothing_and_any_damage_to_it_is_refused(
     assert await empty_store.scan("key") == []
 
 
-async def test_a_damaged_store_is_not_backed_up(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile
-) -> None:
-    await fill(store, kek, profile)
+async def test_a_damaged_store_is_not_backed_up(store, kek, filled):
     await store.put("key", "a", b"garbage", expected_revision=2)
     with pytest.raises(RecordTampered, match="key a"):
         await create_backup(store, kek)
 
 
-async def test_verify_counts_what_opens_and_names_what_does_not(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile
-) -> None:
-    await fill(store, kek, profile)
+async def test_verify_counts_what_opens_and_names_what_does_not(store, kek, filled):
     sound = await verify_store(store, kek)
     assert (sound.keys, sound.versions, sound.tokens, sound.problems) == (2, 3, 1, {})
     assert sound.keks == {kek.kek_id: 3}
@@ -199,10 +176,7 @@ async def test_verify_counts_what_opens_and_names_what_does_not(
 @pytest.mark.parametrize(
     "fault", ["two primaries", "gap", "other name", "secret of another version", "format"]
 )
-async def test_verify_notices_an_authentic_record_that_breaks_the_rules(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, fault: str
-) -> None:
-    await fill(store, kek, profile)
+async def test_verify_notices_an_authentic_record_that_breaks_the_rules(store, kek, filled, fault):
     vault = Vault(store, kek)
     envelope = await vault.read("key", "a")
     assert envelope is not None
@@ -221,9 +195,7 @@ async def test_verify_notices_an_authentic_record_that_breaks_the_rules(
     assert list((await verify_store(store, kek)).problems) == ["key a"]
 
 
-async def test_every_change_leaves_one_line_in_the_audit_trail(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile
-) -> None:
+async def test_every_change_leaves_one_line_in_the_audit_trail(store, kek, profile):
     trail: list[AuditEvent] = []
     ring = KeyRing(store, kek, audit=trail.append)
     registry = TokenRegistry(store, kek, audit=trail.append)

@@ -6,7 +6,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics
-from ttmark.shared.http.health import ReadinessCollector
 from ttmark.shared.keys.key_cache import watch_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
@@ -55,14 +54,6 @@ def test_keys_are_read_at_each_scrape(registry: CollectorRegistry) -> None:
     assert registry.get_sample_value("ttmark_key_store_reachable") == 1
     cache.last_error = StoreUnavailable("away")
     assert registry.get_sample_value("ttmark_key_store_reachable") == 0
-
-
-def test_every_condition_of_readiness_is_a_series(registry: CollectorRegistry) -> None:
-    checks = {"keys": True, "models": True}
-    ReadinessCollector(lambda: checks, registry)
-    checks["models"] = False
-    assert registry.get_sample_value("ttmark_ready", {"check": "keys"}) == 1
-    assert registry.get_sample_value("ttmark_ready", {"check": "models"}) == 0
 
 
 def test_only_what_was_not_detected_counts_for_the_null(registry: CollectorRegistry) -> None:

@@ -98,9 +98,7 @@ def test_every_setting_is_read_from_the_environment(folder: Path, monkeypatch: p
         assert read(cls, field, {variable(field): value}, folder, monkeypatch) != default, field
 
 
-def test_every_setting_in_dotenv_reaches_its_containers(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_setting_in_dotenv_reaches_its_containers(folder, monkeypatch):
     environments = {
         reader: [lambda given, name=name: compose_environment(name, given) for name in names]
         for reader, names in COMPOSE.items()
@@ -108,9 +106,7 @@ def test_every_setting_in_dotenv_reaches_its_containers(
     assert lost(environments, folder, monkeypatch) == COMPOSE_SETS
 
 
-def test_every_setting_in_the_config_map_reaches_its_pods(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_setting_in_the_config_map_reaches_its_pods(folder, monkeypatch):
     environments = {
         reader: [lambda given, name=name: pod_environment(name, given)] for reader, name in PODS.items()
     }

@@ -1,7 +1,6 @@
 """A file that holds something else than its setting wants is one line that names the variable."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -40,9 +39,7 @@ def test_every_setting_of_a_file_is_read_here() -> None:
 
 @pytest.mark.parametrize("content", [b"", f"{SECRET} {SECRET}".encode(), b"\xff\xfe\x00\x81"])
 @pytest.mark.parametrize("name", READERS)
-def test_other_content_is_one_line(
-    name: str, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_content_is_one_line(name, content, tmp_path, monkeypatch):
     monkeypatch.setenv("TTMARK_WEBHOOK_HOSTS", "hooks.example.org")
     monkeypatch.setenv("TTMARK_READER_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("TTMARK_READER_MODEL", "demo")

@@ -1,6 +1,5 @@
 """A variable `TTMARK_*` that nobody reads ends the start, and the nearest name is told."""
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,9 +28,7 @@ MISTYPED = {
 
 
 @pytest.mark.parametrize("name", MISTYPED)
-def test_a_mistyped_variable_stops_every_command_with_the_nearest_name(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mistyped_variable_stops_every_command_with_the_nearest_name(name, monkeypatch):
     monkeypatch.setenv(name, "hunter2")
     for command in (["serve", "detect"], ["up"], ["keys", "list"], ["generate", "a"]):
         result = CliRunner().invoke(app, command)
@@ -92,10 +89,6 @@ def test_every_variable_that_the_project_spells_is_known(root: Path) -> None:
                 re.findall(r"\bTTMARK_[A-Z0-9_]*[A-Z0-9]\b(?![*<{])", path.read_text(errors="ignore"))
             )
     assert spelt - known_names() - FORMER.keys() == set()
-
-
-def test_the_environment_of_the_tests_is_known() -> None:
-    check_names(os.environ)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Real processes keep the promise: one line that begins `ttmark:`, no traceback, no secret, before torch."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,8 @@ import pytest
 
 SECRET = "hunter2"
 # Each command, and what a process alone sees; `test_wrong_values.py` has every value of every setting.
-REFUSED: list[tuple[str, dict[str, str], str]] = [
+Case = tuple[str, dict[str, str], str]
+REFUSED: list[Case] = [
     ("serve detect", {"TTMARK_DETECT_PORT": "http"}, "TTMARK_DETECT_PORT: "),
     ("serve detect", {"TTMARK_HOST": "nan", "TTMARK_LEDGER_FILE": "none"}, "TTMARK_HOST"),
     ("serve gen", {"TTMARK_KEK": SECRET}, "TTMARK_KEK: "),
@@ -23,48 +25,81 @@ REFUSED: list[tuple[str, dict[str, str], str]] = [
     ("detect file", {"TTMARK_DETECT_URL": "localhost"}, "TTMARK_DETECT_URL"),
     ("generate a", {"TTMARK_GEN_URL": f"http://:{SECRET}@["}, "TTMARK_GEN_URL"),
     ("generate a", {"TTMARK_TOKEN": f"{SECRET}\u00e9"}, "TTMARK_TOKEN"),
-    ("eval direct --no-such", {}, "--no-such"),
 ]
+# What commands share is imported once, where importing torch is a traceback; each command is a fork of that.
+FORKS = """
+import json, os, sys
+import ttmark.services.settings.unknown_variables
+from ttmark.services.cli.main import app
+
+for folder, arguments, variables in json.load(sys.stdin):
+    if not os.fork():
+        os.chdir(folder)
+        os.environ.update(variables)
+        for number, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(f"{folder}.{name}", os.O_CREAT | os.O_WRONLY), number)
+        app(arguments, prog_name="ttmark")
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+"""
 
 
-def started(command: str, folder: Path, variables: dict[str, str]) -> "subprocess.CompletedProcess[str]":
-    """`ttmark` in a folder of its own, where importing torch would be a traceback."""
-    (folder / "file").write_text("a text")
-    if not command.startswith("eval"):
-        (folder / "torch.py").write_text("raise RuntimeError('torch is imported')")
-    ours = {
-        "TTMARK_KEK": "01" * 32,
-        "TTMARK_TOKEN": "ttm_a_b",
-        "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}",
-    }
+OURS = {"TTMARK_KEK": "01" * 32, "TTMARK_TOKEN": "ttm_a_b"}
+
+
+def python(given: str, *arguments: str, path: Path, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    others = {name: value for name, value in os.environ.items() if not name.startswith("TTMARK_")}
+    environment = others | OURS | {"PYTHONPATH": f"{path}:{os.environ.get('PYTHONPATH', '')}"}
+    command = [sys.executable, *arguments]
     return subprocess.run(
-        [sys.executable, "-m", "ttmark.services", *command.split()],
-        cwd=folder,
-        env={name: value for name, value in os.environ.items() if not name.startswith("TTMARK_")}
-        | ours
-        | variables,
+        command,
+        cwd=cwd,
+        env=environment,
+        input=given,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=200,
         check=False,
     )
 
 
-@pytest.mark.parametrize(("command", "variables", "named"), REFUSED, ids=lambda value: str(value)[:50])
-def test_a_process_ends_with_one_line_that_says_what_is_wrong(
-    command: str, variables: dict[str, str], named: str, tmp_path: Path
-) -> None:
-    done = started(command, tmp_path, variables)
-    assert (done.returncode, done.stderr.count("\n")) in ((1, 1), (2, 1)), done.stderr
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, Path]]:
+    """For each command its exit status, and the folder in which it ran."""
+    without_torch = tmp_path_factory.mktemp("path")
+    (without_torch / "torch.py").write_text("raise RuntimeError('torch is imported')")
+    folders = [tmp_path_factory.mktemp("case") for _ in REFUSED]
+    for folder in folders:
+        (folder / "file").write_text("a text")
+    asked = [
+        (str(folder), command.split(), variables)
+        for folder, (command, variables, _) in zip(folders, REFUSED, strict=True)
+    ]
+    done = python(json.dumps(asked), "-c", FORKS, path=without_torch, cwd=without_torch)
+    assert done.returncode == 0, done.stderr
+    return list(zip(map(int, done.stdout.split()), folders, strict=True))
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)), ids=lambda number: str(REFUSED[number])[:50])
+def test_a_process_ends_with_one_line_that_says_what_is_wrong(ended, number):
+    code, folder = ended[number]
+    said = folder.with_suffix(".err").read_text()
+    assert (code, said.count("\n")) in ((1, 1), (2, 1)), said
+    assert said.startswith("ttmark: ")
+    assert REFUSED[number][2] in said
+    assert SECRET not in said
+    assert [path.name for path in folder.iterdir()] == ["file"]
+
+
+def test_a_command_that_needs_torch_says_what_is_wrong_too(tmp_path: Path) -> None:
+    done = python("", "-m", "ttmark.services", "eval", "core", "--no-such", path=tmp_path, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert done.stderr.startswith("ttmark: ")
-    assert named in done.stderr
-    assert SECRET not in done.stderr
-    assert {path.name for path in tmp_path.iterdir()} <= {"file", "torch.py", "__pycache__"}
+    assert "--no-such" in done.stderr
 
 
 def test_the_default_state_folder_is_made_by_what_makes_keys(tmp_path: Path) -> None:
-    made = started("tokens create", tmp_path, {})
+    made = python("", "-m", "ttmark.services", "tokens", "create", path=tmp_path, cwd=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
-    assert {path.name for path in (tmp_path / ".ttmark").iterdir()} >= {"keys.db"}
-    assert (tmp_path / ".ttmark").stat().st_mode & 0o777 == 0o700
-    assert started("tokens list", tmp_path, {}).returncode == 0
+    state = tmp_path / ".ttmark"
+    assert {path.name for path in state.iterdir()} >= {"keys.db"}
+    assert state.stat().st_mode & 0o777 == 0o700

@@ -1,7 +1,6 @@
 """Whatever is wrong with a setting is one line that names its variable and repeats no secret."""
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -30,9 +29,7 @@ def test_the_walk_misses_no_settings() -> None:
     assert set(ALL) == set(CLASSES)
 
 
-def test_every_wrong_kind_of_every_setting_is_one_line_that_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_wrong_kind_of_every_setting_is_one_line_that_names_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     counts: Counter[str] = Counter()
     wrong = []
@@ -85,9 +82,7 @@ URLS = {
 
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("in_a_file", [False, True])
-def test_a_store_s_url_is_refused_without_being_repeated(
-    url: str, in_a_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_s_url_is_refused_without_being_repeated(url, in_a_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a file").touch()
     if in_a_file:

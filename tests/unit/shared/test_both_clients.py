@@ -20,23 +20,24 @@ from ttmark.shared.client import (
     ClientError,
     ServiceRefused,
     ServiceUnreachable,
+    UnexpectedAnswer,
 )
-from ttmark.shared.schemas.detection import DirectRequest, Document
+from ttmark.shared.schemas.completions import CompletionRequest
+from ttmark.shared.schemas.detection import (
+    AlignedRequest,
+    CombinedRequest,
+    DetectionRequest,
+    DirectRequest,
+    Document,
+    LocalizedRequest,
+)
 from ttmark.shared.schemas.jobs import JobRequest
 
 BROKEN = [httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError]
 COMPLETION = {"id": "c", "created": 1, "model": "m", "choices": []}
 DETECTION = {"results": [], "request_id": "r"}
-JOB = {
-    "id": "a" * 32,
-    "status": "queued",
-    "mode": "direct",
-    "documents": 3,
-    "answered": 0,
-    "failed": 0,
-    "created_at": 1.0,
-    "expires_at": 2.0,
-}
+JOB = {"id": "a" * 32, "status": "queued", "mode": "direct", "documents": 3, "answered": 0, "failed": 0}
+JOB |= {"created_at": 1.0, "expires_at": 2.0}
 STORED = {"id": "b" * 32, "stored_at": 1.0, "expires_at": 2.0}
 WORDS = {"headline": "h", "explanation": "e", "caution": "c"}
 REQUEST = DirectRequest(inputs=[Document(text="abc")])
@@ -73,6 +74,12 @@ class Service:
 
 def good(answer: Any) -> httpx.Response:
     return httpx.Response(204) if answer is None else httpx.Response(200, json=answer)
+
+
+ANSWER: dict[str, Any] = {
+    "results": [{"id": "0", "verdict": "not_detected", "tokens": 3, "hypotheses": 1}],
+    "request_id": "r",
+}
 
 
 def refused(status: int, retry_after: str | None = None, code: str | None = None) -> httpx.Response:
@@ -134,9 +141,7 @@ def test_both_clients_have_the_same_calls_arguments_and_errors() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("failure", BROKEN)
-def test_what_may_have_arrived_is_sent_again_only_where_it_is_done_once(
-    ask: Ask, pauses: list[float], name: str, failure: type[httpx.TransportError]
-) -> None:
+def test_what_may_have_arrived_is_sent_again_only_where_it_is_done_once(ask, pauses, name, failure):
     call, answer = ALL[name]
     service = Service(failure, failure, good(answer))
     client = ask(service)
@@ -154,9 +159,7 @@ def test_what_may_have_arrived_is_sent_again_only_where_it_is_done_once(
 
 @pytest.mark.parametrize("status", [502, 504])
 @pytest.mark.parametrize("name", ALL)
-def test_a_gateway_s_error_says_nothing_about_what_arrived(
-    ask: Ask, pauses: list[float], name: str, status: int
-) -> None:
+def test_a_gateway_s_error_says_nothing_about_what_arrived(ask, pauses, name, status):
     call, answer = ALL[name]
     service = Service(httpx.Response(status, text="<html>"), good(answer))
     if name in REPEATABLE:
@@ -178,9 +181,7 @@ def test_what_found_no_service_is_sent_again(ask: Ask, pauses: list[float], name
 
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize("name", ALL)
-def test_a_busy_service_is_asked_again_after_the_time_that_it_names(
-    ask: Ask, pauses: list[float], name: str, status: int
-) -> None:
+def test_a_busy_service_is_asked_again_after_the_time_that_it_names(ask, pauses, name, status):
     call, answer = ALL[name]
     service, heard = Service(refused(status, "40"), refused(status, "2"), good(answer)), list[Any]()
     call(ask(service, on_wait=lambda seconds, error: heard.append((seconds, str(error)))))
@@ -202,9 +203,7 @@ def test_a_call_never_waits_longer_than_its_patience_and_never_shorter_than_told
 
 
 @pytest.mark.parametrize("retry_after", [None, "Fri, 31 Dec 1999 23:59:59 GMT", "-1", "nan", ""])
-def test_without_a_time_only_what_is_done_once_is_sent_again(
-    ask: Ask, pauses: list[float], retry_after: str | None
-) -> None:
+def test_without_a_time_only_what_is_done_once_is_sent_again(ask, pauses, retry_after):
     for call, answer in REPEATABLE.values():
         service = Service(refused(503, retry_after), good(answer))
         call(ask(service))
@@ -217,9 +216,7 @@ def test_without_a_time_only_what_is_done_once_is_sent_again(
 
 
 @pytest.mark.parametrize("name", ["submit_job", "store_case"])
-def test_all_attempts_of_a_call_have_one_key_and_each_call_its_own(
-    ask: Ask, pauses: list[float], name: str
-) -> None:
+def test_all_attempts_of_a_call_have_one_key_and_each_call_its_own(ask, pauses, name):
     call, answer = ALL[name]
     in_progress = refused(409, "1", "request_in_progress")
     service = Service(httpx.ReadError, in_progress, refused(429, "1"), good(answer))
@@ -233,9 +230,7 @@ def test_all_attempts_of_a_call_have_one_key_and_each_call_its_own(
     assert len({request.content for request in service.seen}) == 1
 
 
-def test_a_caller_s_own_key_is_sent_as_it_is_and_comes_back_in_the_error(
-    ask: Ask, pauses: list[float]
-) -> None:
+def test_a_caller_s_own_key_is_sent_as_it_is_and_comes_back_in_the_error(ask, pauses):
     for key in ("order-7", "", "ü", "a b", "k" * 300):
         service = Service(httpx.ReadError)
         with pytest.raises(AnswerLost, match="send it again with the idempotency key") as error:
@@ -253,9 +248,7 @@ def test_the_error_remembers_that_an_earlier_attempt_may_have_arrived(ask: Ask, 
     assert len(service.seen) == 4
 
 
-def test_who_never_reached_the_service_is_not_told_that_something_arrived(
-    ask: Ask, pauses: list[float]
-) -> None:
+def test_who_never_reached_the_service_is_not_told_that_something_arrived(ask, pauses):
     for call, _ in ALL.values():
         for failure in (httpx.ConnectError, httpx.ConnectTimeout):
             with pytest.raises(ServiceUnreachable, match="http://service does not answer: gone") as error:
@@ -365,3 +358,112 @@ def test_every_error_is_of_one_kind(ask: Ask, pauses: list[float], name: str) ->
         with pytest.raises(ClientError):
             ALL[name][0](ask(service))
         assert len(service.seen) == 1
+
+
+def test_fields_that_a_newer_service_adds_are_left_out(ask: Ask) -> None:
+    key = {"key_id": "k", "version": 1, "profile": "p", "colour": "new"}
+    (result,) = ANSWER["results"]
+    newer = {**ANSWER, "cost": 1, "results": [{**result, "basis": "new", "key": key}]}
+    answer = ask(Service(good(newer))).detect(REQUEST)
+    assert (answer.results[0].verdict, answer.results[0].key.key_id) == ("not_detected", "k")
+
+
+@pytest.mark.parametrize(
+    ("response", "call", "reason"),
+    [
+        (httpx.Response(200, text="<html>hello</html>"), "keys", "Invalid JSON"),
+        (httpx.Response(200, text=""), "models", "Invalid JSON"),
+        (httpx.Response(200, json={"keys": []}), "keys", "scopes: Field required"),
+        (httpx.Response(200, json={"data": [{"id": 1}]}), "models", "data.0.id"),
+        (httpx.Response(200, json=[]), "models", "should be an object"),
+        *(
+            (httpx.Response(200, content=content), call, "")
+            for content in (b"<html>", b"\xff", b"[1]", b"7")
+            for call in ("complete", "chat")
+        ),
+        (httpx.Response(200, content=b"data: hello\n\n"), "stream_chat", ""),
+    ],
+)
+def test_an_answer_of_another_kind_is_an_error_that_says_what_is_wrong_with_it(ask, response, call, reason):
+    arguments = () if call in ("keys", "models") else ({},)
+    with pytest.raises(UnexpectedAnswer) as error:
+        getattr(ask(Service(response)), call)(*arguments)
+    assert error.value.status == 200
+    assert str(error.value).startswith("http://service/v1/")
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "code"),
+    [
+        (b'{"error": {"message": "no such model", "code": "model_not_found"}}', "no such model", True),
+        (b'{"title": "Bad", "detail": "no such model", "code": "model_not_found"}', "no such model", True),
+        (b'{"error": {"message": "no such model", "code": null}}', "no such model", False),
+        *(
+            (body, "http://service/v1/completions answered 400", False)
+            for body in (b"<html>", b"null", b"[]", b'{"error": "gone"}', b'{"error": null}', b"\xff")
+        ),
+    ],
+)
+def test_a_refusal_of_any_shape_has_the_services_words_status_and_code(ask, content, said, code):
+    with pytest.raises(ServiceRefused, match=said) as error:
+        ask(Service(httpx.Response(400, content=content))).complete({})
+    assert (error.value.status, error.value.code) == (400, "model_not_found" if code else None)
+
+
+def test_an_address_that_is_none_is_a_service_that_cannot_be_reached() -> None:
+    for make in (Client, AsyncClient):
+        with pytest.raises(ServiceUnreachable, match="is no address") as error:
+            make("http://[::1", "t")
+        assert error.value.status is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "path"),
+    [
+        (CombinedRequest(inputs=[Document(text="a")]), "/v1/detect"),
+        (DirectRequest(inputs=[Document(text="a")], phase="any"), "/v1/detect/direct"),
+        (AlignedRequest(inputs=[Document(token_ids=[1])], beta=2.0), "/v1/detect/aligned"),
+        (LocalizedRequest(inputs=[Document(text="a")], method="waterseeker"), "/v1/detect/localized"),
+    ],
+)
+def test_the_requests_type_chooses_the_route(ask: Ask, request_: DetectionRequest, path: str) -> None:
+    service = Service(good(ANSWER))
+    ask(service).detect(request_)
+    assert service.seen[0].url.path == path
+    assert type(request_).model_validate_json(service.seen[0].content) == request_
+
+
+def test_a_text_alone_is_one_question(ask: Ask) -> None:
+    service = Service(good(ANSWER))
+    ask(service).detect("a text")
+    assert service.seen[0].url.path == "/v1/detect"
+    assert CombinedRequest.model_validate_json(service.seen[0].content).inputs[0].text == "a text"
+
+
+def test_a_request_is_an_object_of_the_schema_or_its_fields(ask: Ask) -> None:
+    service = Service(good(COMPLETION))
+    client, fields = ask(service), {"model": "m", "prompt": "a", "max_tokens": 3}
+    client.complete(CompletionRequest(**fields))
+    client.complete(fields)
+    assert json.loads(service.seen[0].content) == json.loads(service.seen[1].content)
+
+
+def chunk(content: str) -> bytes:
+    choice = {"index": 0, "delta": {"content": content}, "a_new_field": 1}
+    return b"data: " + json.dumps({**COMPLETION, "choices": [choice]}).encode() + b"\n\n"
+
+
+def test_a_streamed_chat_is_read_event_by_event(ask: Ask) -> None:
+    body = b": keep-alive\n\n" + chunk("one ") + chunk("two") + b"data: [DONE]\n\n"
+    pieces = ask(Service(httpx.Response(200, content=body))).stream_chat({"messages": []})
+    assert [piece.choices[0].delta.content for piece in pieces] == ["one ", "two"]
+
+
+def test_a_stream_that_the_service_refuses_or_ends_is_a_refusal(ask: Ask) -> None:
+    failed = b'{"error":{"message":"out of memory","type":"t","param":null,"code":"internal_error"}}'
+    for status, body in ((500, failed), (200, chunk("one ") + b"data: " + failed + b"\n\n")):
+        with pytest.raises(ServiceRefused, match=r"^out of memory$") as error:
+            ask(Service(httpx.Response(status, content=body))).stream_chat({"messages": []})
+        assert (error.value.status, error.value.code) == (status, "internal_error")

@@ -39,9 +39,7 @@ def spans_of(ends: list[int]) -> list[tuple[int, int]]:
 
 
 @given(readings())
-def test_surprise_is_shared_over_bytes_as_byte_by_byte_arithmetic_has_it(
-    drawn: tuple[list[int], list[float], list[int]],
-) -> None:
+def test_surprise_is_shared_over_bytes_as_byte_by_byte_arithmetic_has_it(drawn):
     ends, logprobs, writers = drawn
     by_byte: list[Fraction] = []
     for (start, end), logprob in zip(spans_of(ends), logprobs, strict=True):
@@ -89,9 +87,7 @@ GOOD = {"starts": [0, 2, 5], "ends": [2, 5, 9], "logprobs": [-1.0, -2.0, -0.5], 
         ({"ends": None}, "not_numbers"),
     ],
 )
-def test_a_reading_that_cannot_be_of_the_text_is_refused_as_a_whole(
-    change: dict[str, Any], fault: str
-) -> None:
+def test_a_reading_that_cannot_be_of_the_text_is_refused_as_a_whole(change, fault):
     ByteReading.checked(**GOOD)
     with pytest.raises(InvalidReading) as refused:
         ByteReading.checked(**GOOD | change)
@@ -102,9 +98,7 @@ ANYTHING = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max
 
 
 @given(*[st.lists(ANYTHING, max_size=5)] * 3, st.integers(0, 12))
-def test_whatever_a_reader_says_is_a_reading_of_the_whole_text_or_refused(
-    starts: list[Any], ends: list[Any], logprobs: list[Any], size: int
-) -> None:
+def test_whatever_a_reader_says_is_a_reading_of_the_whole_text_or_refused(starts, ends, logprobs, size):
     try:
         reading = ByteReading.checked(starts, ends, logprobs, size)
     except InvalidReading:

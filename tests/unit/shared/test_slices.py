@@ -24,11 +24,9 @@ def tokenizer(request: pytest.FixtureRequest) -> TextTokenizer:
     return TextTokenizer(trained(split_by(request.param)))
 
 
-@settings(deadline=None)
+@settings(max_examples=50)
 @given(words=WORDS)
-def test_a_text_that_is_cut_has_the_tokens_and_places_of_the_whole(
-    tokenizer: TextTokenizer, words: list[str]
-) -> None:
+def test_a_text_that_is_cut_has_the_tokens_and_places_of_the_whole(tokenizer, words):
     text = "".join(f"{word} 漢字。x.y " for word in words)
     whole = tokenizer.backend.encode(text, add_special_tokens=False)
     with pytest.MonkeyPatch.context() as patch:
@@ -38,15 +36,13 @@ def test_a_text_that_is_cut_has_the_tokens_and_places_of_the_whole(
     assert (found.ids, found.offsets) == (whole.ids, whole.offsets)
 
 
-def test_human_texts_are_cut_without_a_trace(
-    tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_human_texts_are_cut_without_a_trace(tokenizer, monkeypatch):
     monkeypatch.setattr(tokenization, "_SLICE", 200)
-    for text in random.Random(1).sample(read_human_texts(HUMAN_TEXTS_PATH), 20):
+    for text in random.Random(1).sample(read_human_texts(HUMAN_TEXTS_PATH), 10):
         assert tokenizer.encode(text) == tokenizer.backend.encode(text, add_special_tokens=False).ids
 
 
-@settings(deadline=None)
+@settings(max_examples=50)
 @given(text=st.text(max_size=300))
 def test_slices_are_the_text_and_none_is_long(tokenizer: TextTokenizer, text: str) -> None:
     encoder = tokenizer._chunks
@@ -81,7 +77,6 @@ def test_reading_ends_soon_after_the_limit(name: str, monkeypatch: pytest.Monkey
         read += len(part)
         return encode_whole(tokenizer.backend, part)
 
-    monkeypatch.setattr(tokenization, "encode_whole", counting)
     monkeypatch.setattr(tokenization, "encode_whole", counting)
     with pytest.raises(TooManyTokens):
         tokenizer.encode(text, 1_000)

@@ -3,36 +3,27 @@
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.contract.openai.fake_generator import byte_tokenizer
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
 
-def byte_level() -> Tokenizer:
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE(vocab={symbol: i for i, symbol in enumerate(alphabet)}, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens(["<eos>"])
-    return tokenizer
-
-
 def test_text_survives_a_round_trip_without_special_tokens(tmp_path: Path) -> None:
-    byte_level().save(str(tmp_path / "tokenizer.json"))
+    byte_tokenizer().backend.save(str(tmp_path / "tokenizer.json"))
     tokenizer = TextTokenizer.load(tmp_path)
     ids = tokenizer.encode("a é\r\n😀")
     assert tokenizer.decode([*ids, tokenizer.vocab_size - 1]) == "a é\r\n😀"
 
 
 def test_offsets_are_characters_of_the_text(tmp_path: Path) -> None:
-    encoded = TextTokenizer(byte_level()).encode_with_offsets("aéb")
+    encoded = byte_tokenizer().encode_with_offsets("aéb")
     assert encoded.offsets[0] == (0, 1)
     assert encoded.offsets[-1] == (2, 3)
     assert set(encoded.offsets[1:-1]) == {(1, 2)}
 
 
 def test_the_fingerprint_ignores_truncation_and_padding_and_nothing_else() -> None:
-    plain, cut, other = byte_level(), byte_level(), byte_level()
+    plain, cut, other = (byte_tokenizer().backend for _ in range(3))
     cut.enable_truncation(5)
     cut.enable_padding(length=8)
     other.add_tokens(["more"])

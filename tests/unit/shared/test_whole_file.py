@@ -25,9 +25,7 @@ def names(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("new", [False, True])
 @pytest.mark.parametrize("call", ["open", "fsync", "replace", "link"])
-def test_what_fails_leaves_what_was_there_and_names_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, *, new: bool
-) -> None:
+def test_what_fails_leaves_what_was_there_and_names_the_file(tmp_path, monkeypatch, call, new):
     path = tmp_path / "kek"
     if not new:
         path.write_bytes(b"old")
@@ -53,9 +51,7 @@ def test_an_error_in_the_block_leaves_nothing(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_the_file_is_there_once_it_is_whole_and_on_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_is_there_once_it_is_whole_and_on_the_disk(tmp_path, monkeypatch):
     done: list[str] = []
 
     def noted(name: str, call: Callable[..., Any]) -> None:
@@ -83,9 +79,7 @@ def test_nobody_else_can_read_it_from_its_first_moment_on(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_a_new_file_replaces_nothing_even_what_came_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, links: bool
-) -> None:
+def test_a_new_file_replaces_nothing_even_what_came_meanwhile(tmp_path, monkeypatch, links):
     path = tmp_path / "kek"
     if not links:
         fail(monkeypatch, "link", errno.EPERM)

@@ -25,8 +25,10 @@ from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
@@ -179,6 +181,7 @@ class Cluster:
         }  # fmt: skip
         patch.setattr(key_access, "KeyCache", HeldCache)
         patch.setitem(RedisClient.__init__.__kwdefaults__, "budget_seconds", STORE_SECONDS)
+        patch.setitem(VolumeCounter.__init__.__kwdefaults__, "every_seconds", REFRESH_SECONDS)
 
     def start(self, name: str, settings: Mapping[str, str] | None = None) -> Replica:
         """Starts `gen-1`, `detect-2` and the like."""
@@ -244,3 +247,25 @@ def cluster(own_redis: Any, tiny_model: Path, fingerprint: str) -> Iterator[Clus
         logging.getLogger().handlers = handlers
         logging.getLogger().setLevel(level)
         structlog.reset_defaults()
+
+
+@pytest.fixture(scope="module")
+def start_kept(cluster, tmp_path_factory) -> Iterator[Callable[..., Replica]]:
+    """Starts a detection service that signs with a key and keeps cases."""
+
+    def start(key: CaseKey, **settings: str) -> Replica:
+        file = tmp_path_factory.mktemp("key") / "case.pem"
+        file.write_text(key.pem())
+        kept = {"TTMARK_CASE_KEY_FILE": str(file), "TTMARK_CASES_KEEP_DAYS": "30"}
+        return cluster.start("detect-kept", kept | settings)
+
+    yield start
+    cluster.stop("detect-kept")
+
+
+@pytest.fixture
+def inside_one_window() -> None:
+    """Counters begin anew each minute; a test that met the change would be granted a little more."""
+    left = 60 - time.time() % 60
+    if left < 20:
+        time.sleep(left)

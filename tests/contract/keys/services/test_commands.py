@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +12,19 @@ from typer.testing import CliRunner, Result
 
 from ttmark.services.cli import jobs as job_commands
 from ttmark.services.cli.main import app
-from ttmark.shared.access.scopes import Scope, TokenLimits
+from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.cases.signed_file import CaseKey
-from ttmark.shared.client import AsyncClient, Client
-from ttmark.shared.schemas.detection import CombinedRequest, Document, LocalizedRequest
-from ttmark.shared.schemas.jobs import JobRequest
+from ttmark.shared.client import Client
+from ttmark.shared.schemas.detection import CombinedRequest, Document
 
 KEY = CaseKey.generate()
 NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
-NOWHERE = "0" * 32
 Run = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
-def service(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    file = tmp_path_factory.mktemp("key") / "case.pem"
-    file.write_text(KEY.pem())
-    settings = {"TTMARK_CASE_KEY_FILE": str(file), "TTMARK_CASES_KEEP_DAYS": "30"}
-    yield cluster.start("detect-kept", settings)
-    cluster.stop("detect-kept")
+def service(start_kept: Callable[..., Any]) -> Any:
+    return start_kept(KEY)
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +47,13 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("mode", ["combined", "direct", "aligned", "localized"])
 def test_rows_are_answered_as_the_route_answers_them(run: Run, service: Any, token: str, mode: str) -> None:
-    texts = [f"the text of number {number}, which is long enough to be read" for number in range(40)]
+    texts = [f"the text of number {number}, which is long enough to be read" for number in range(12)]
     rows = [{"id": f"row {number}", "text": text} for number, text in enumerate(texts)]
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = run("jobs", "submit", "in.jsonl", "--out", "out.jsonl", "--mode", mode, "--fpr", "0.001")
     assert result.exit_code == 0, result.output
     job = result.stdout.strip()
-    assert f"{job} finished: 40 of 40 documents answered" in result.stderr
+    assert f"{job} finished: 12 of 12 documents answered" in result.stderr
     answered = lines(Path("out.jsonl").read_text())
     route = "/v1/detect" + ("" if mode == "combined" else f"/{mode}")
     body = {"inputs": rows, "fpr": 0.001}
@@ -177,9 +171,7 @@ def test_a_case_is_stored_shown_verified_and_deleted(run: Run, service: Any, tok
         assert run("case", "show", "--", odd).exit_code == 2
 
 
-def test_the_operator_deletes_what_anybody_stored(
-    run: Run, service: Any, cluster: Any, token: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_operator_deletes_what_anybody_stored(run, service, cluster, token, monkeypatch):
     with Client(service.url, token) as client:
         case_id = client.store_case(found(service, token)).id
     second = cluster.operator.token()
@@ -203,46 +195,7 @@ def test_the_operator_deletes_what_anybody_stored(
     assert event["actor"]
 
 
-def test_a_service_without_the_setting_keeps_no_case(
-    run: Run, service: Any, cluster: Any, token: str
-) -> None:
+def test_a_service_without_the_setting_keeps_no_case(run, service, cluster, token):
     Path("case.json").write_text(found(service, token))
     result = run("case", "store", "case.json", "--url", cluster.of("detect-1")[0].url)
     assert (result.exit_code, "TTMARK_CASES_KEEP_DAYS" in result.stderr) == (1, True)
-
-
-@pytest.fixture(scope="module")
-def verdicts(cluster: Any) -> str:
-    return str(cluster.operator.token(Scope.DETECT))
-
-
-async def test_both_clients_have_the_same_calls(service: Any, token: str, verdicts: str) -> None:
-    body = {"mode": "localized", "inputs": [{"text": "a b c"}], "method": "waterseeker"}
-    case = found(service, token)
-    with Client(service.url, token) as client:
-        job = client.submit_job(JobRequest.model_validate(body))
-        assert client.job(job.id).documents == 1
-        client.delete_job(job.id)
-        with pytest.raises(Client.Refused, match="no such job"):
-            client.job_results(job.id)
-        stored = client.store_case(case)
-        assert client.stored_case(stored.id).case == case
-        client.delete_case(stored.id)
-    async with AsyncClient(service.url, token) as client:
-        job = await client.submit_job(body)
-        assert (await client.job(job.id)).mode == "localized"
-        assert (await client.job_results(job.id, limit=1)).results in (
-            [],
-            (await client.job_results(job.id)).results,
-        )
-        await client.delete_job(job.id)
-        stored = await client.store_case(case)
-        assert (await client.stored_case(stored.id)).case == case
-        await client.delete_case(stored.id)
-        with pytest.raises(AsyncClient.Refused, match="no such case"):
-            await client.stored_case(stored.id)
-        answer = await client.detect(LocalizedRequest(inputs=[Document(text="a b c")]))
-        assert answer.results[0].case is None
-    with Client(service.url, verdicts) as client, pytest.raises(Client.Refused) as error:
-        client.stored_case(NOWHERE)
-    assert error.value.status == 404

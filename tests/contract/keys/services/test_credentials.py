@@ -153,9 +153,7 @@ def test_every_route_is_open_on_purpose_or_protected(replica: Any) -> None:
     }
 
 
-def test_no_wrong_credential_opens_any_route(
-    replica: Any, tokens: dict[str, str], record_result: Any
-) -> None:
+def test_no_wrong_credential_opens_any_route(replica, tokens, record_result):
     tried = 0
     for method, path in protected(replica):
         for name, headers in headers_of(tokens).items():

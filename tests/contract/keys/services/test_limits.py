@@ -11,16 +11,7 @@ from ttmark.shared.access.scopes import Scope, TokenLimits
 
 TEXT = "The command reads the file and prints each line that holds a match of the pattern. " * 4
 SERVICES = ("gen", "detect")
-WINDOW_SECONDS = 60
-LONGEST_TEST_SECONDS = 20
-
-
-@pytest.fixture(autouse=True)
-def inside_one_window() -> None:
-    """Counters begin anew each minute; a test that met the change would be granted a little more."""
-    left = WINDOW_SECONDS - time.time() % WINDOW_SECONDS
-    if left < LONGEST_TEST_SECONDS:
-        time.sleep(left)
+pytestmark = pytest.mark.usefixtures("inside_one_window")
 
 
 def code_of(response: Any) -> str:
@@ -42,9 +33,7 @@ def assert_throttled(response: Any) -> None:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_requests_over_all_replicas_keep_to_the_token_s_limit(
-    cluster: Any, service: str, record_result: Any
-) -> None:
+def test_requests_over_all_replicas_keep_to_the_token_s_limit(cluster, service, record_result):
     token = cluster.operator.token(limits=TokenLimits(requests_per_minute=10))
     other = cluster.operator.token()
     replicas = itertools.cycle(cluster.of(service))
@@ -116,9 +105,7 @@ def test_evidence_is_spent_over_all_replicas_and_other_texts_are_answered(cluste
     assert "asked_before" not in evidence.json()["results"][0]
 
 
-def test_without_the_store_each_replica_holds_the_limits_by_itself_and_says_so(
-    cluster: Any, own_redis: Any
-) -> None:
+def test_without_the_store_each_replica_holds_the_limits_by_itself_and_says_so(cluster, own_redis):
     token = cluster.operator.token(limits=TokenLimits(requests_per_minute=5))
     replica = cluster.of("detect")[0]
     assert replica.ask(token).status_code == 200

@@ -21,7 +21,7 @@ UNLIMITED = {
 NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
 
 
-@pytest.mark.parametrize(("examples", "cases"), [(20, 1), pytest.param(300, 50_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("examples", "cases"), [(10, 1), pytest.param(300, 50_000, marks=pytest.mark.slow)])
 def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
     cluster: Any, generate_cases: Any, record_result: Any, examples: int, cases: int
 ) -> None:

@@ -1,46 +1,43 @@
-"""`watermark.payload`: the number that a request chooses is that of the key that marks its completions."""
+"""Which key of a pool marks a completion: a drawn one, which nobody is told, or the payload of a request."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.contract.openai.composed import BODIES
 from ttmark.detect_service.paper_detectors import direct
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 
 SIZE = 16
-ROUTES: list[tuple[str, dict[str, Any]]] = [
-    ("/v1/completions", {"prompt": "Once", "max_tokens": 16}),
-    ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 16}),
-    ("/v1/responses", {"input": "Hi", "max_output_tokens": 16}),
-]
 
 
-def _prf_keys(name: str) -> tuple[bytes, ...]:
-    return tuple(name.encode().ljust(12) + number.to_bytes(4, "big") for number in range(SIZE))
+def _prf_keys(name: str, size: int = SIZE) -> tuple[bytes, ...]:
+    return tuple(name.encode().ljust(12) + number.to_bytes(4, "big") for number in range(size))
 
 
-def _key(service: Any, key_id: str, *names: str, tenant: str = "acme", payloads: bool = True) -> UnlockedKey:
-    """A key with a version for each name; the last is in use."""
-    fingerprint = service.generator.tokenizer.fingerprint
+def _key(service: Any, key_id: str, *names: str, tenant: str = "acme", size: int = SIZE) -> UnlockedKey:
+    """A key with a version for each name; the last is in use. Those called so take payloads."""
+    fingerprint, payloads = service.generator.tokenizer.fingerprint, key_id.endswith("payload")
     profile = Profile(
-        scheme="synthid", block_size=2, tokenizer_fingerprint=fingerprint, pool=SIZE, payloads=payloads
+        scheme="synthid", block_size=2, tokenizer_fingerprint=fingerprint, pool=size, payloads=payloads
     )
     versions = tuple(
         UnlockedVersion(
-            number, KeyState.PRIMARY if number == len(names) else KeyState.ACTIVE, *_prf_keys(name)
+            number, KeyState.PRIMARY if number == len(names) else KeyState.ACTIVE, *_prf_keys(name, size)
         )
         for number, name in enumerate(names, 1)
     )
     return UnlockedKey(key_id, tenant, profile, 1, versions)
 
 
-def _give(service: Any) -> Any:
+def _give(service: Any) -> Iterator[Any]:
     own = dict(service.keys.keys)
     service.keys.keys["acme-payload"] = _key(service, "acme-payload", "first")
-    service.keys.keys["acme-pool"] = _key(service, "acme-pool", "drawn", payloads=False)
+    service.keys.keys["acme-pool"] = _key(service, "acme-pool", "drawn")
     service.keys.keys["initech-payload"] = _key(service, "initech-payload", "other", tenant="initech")
     yield service
     service.keys.keys.clear()
@@ -59,19 +56,21 @@ def writer(real: Any) -> Any:
     yield from _give(real)
 
 
-def _post(service: Any, payload: Any, token: str = "messenger", route: int = 0, **change: Any) -> Any:
-    path, body = ROUTES[route]
+def _post(
+    service: Any, payload: Any, token: str = "messenger", route: str = "completions", **change: Any
+) -> Any:
     watermark = {"payload": payload} | change.pop("watermark", {})
-    return service.http(token).post(path, json={"model": "tiny", "watermark": watermark, **body, **change})
+    return service.post(route, token, watermark=watermark, **change)
 
 
-def _numbers(service: Any, payload: Any, name: str = "first", **change: Any) -> list[int]:
+def _numbers(service: Any, payload: Any, name: str = "first", size: int = SIZE, **change: Any) -> list[int]:
     """The pool keys of a request's completions."""
     service.generator.requests.clear()
     response = _post(service, payload, **change)
     assert response.status_code == 200, response.text
-    keys = _prf_keys(name)
-    return [keys.index(request.marking.prf_key) for request in service.generator.requests]
+    made = sorted(service.generator.requests, key=lambda request: int(request.request_id.split("-")[-1]))
+    keys = _prf_keys(name, size)
+    return [keys.index(request.marking.prf_key) for request in made]
 
 
 def _refusal(service: Any, payload: Any, **change: Any) -> dict[str, Any]:
@@ -83,12 +82,10 @@ def _refusal(service: Any, payload: Any, **change: Any) -> dict[str, Any]:
     return error
 
 
-@pytest.mark.parametrize("route", range(3))
+@pytest.mark.parametrize("route", BODIES)
 @pytest.mark.parametrize("watermark", [{}, {"key_id": "acme-payload"}, {"key_id": "no-such-key"}])
 @pytest.mark.parametrize("payload", [3, 99])
-def test_a_payload_takes_the_scope_before_anything_is_said_of_keys(
-    giver: Any, route: int, watermark: dict[str, str], payload: int
-) -> None:
+def test_a_payload_takes_the_scope_before_anything_is_said_of_keys(giver, route, watermark, payload):
     response = _post(giver, payload, "author", route, watermark=watermark)
     assert response.status_code == 403
     assert response.json()["error"]["code"] == "insufficient_scope"
@@ -96,12 +93,10 @@ def test_a_payload_takes_the_scope_before_anything_is_said_of_keys(
     assert not giver.generator.requests
 
 
-@pytest.mark.parametrize("route", range(3))
+@pytest.mark.parametrize("route", BODIES)
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("payload", [0, 7, SIZE - 1, 3.0])
-def test_the_payload_is_the_number_of_the_key_on_every_route(
-    giver: Any, route: int, stream: bool, payload: float
-) -> None:
+def test_the_payload_is_the_number_of_the_key_on_every_route(giver, route, stream, payload):
     assert _numbers(giver, payload, route=route, stream=stream) == [payload]
 
 
@@ -119,10 +114,8 @@ def test_a_request_with_a_payload_implies_a_key_that_takes_one_and_others_do_not
 @pytest.mark.parametrize(
     "payload", [-1, SIZE, 2**63, 10**40, True, False, "3", 3.5, 1e300, [3], {"number": 3}]
 )
-@pytest.mark.parametrize("route", range(3))
-def test_what_is_no_number_of_the_pool_is_refused_and_not_repeated(
-    giver: Any, payload: Any, route: int
-) -> None:
+@pytest.mark.parametrize("route", BODIES)
+def test_what_is_no_number_of_the_pool_is_refused_and_not_repeated(giver, payload, route):
     error = _refusal(giver, payload, route=route)
     assert error["param"].startswith("watermark.payload")
     assert str(10**40) not in error["message"]
@@ -158,9 +151,7 @@ def test_another_tenants_key_with_payloads_does_not_exist(giver: Any) -> None:
 @pytest.mark.parametrize(
     ("reason", "change"), [("greedy", {"temperature": 0}), ("disabled", {"watermark": {"enabled": False}})]
 )
-def test_a_text_without_a_watermark_cannot_carry_a_payload(
-    giver: Any, reason: str, change: dict[str, Any]
-) -> None:
+def test_a_text_without_a_watermark_cannot_carry_a_payload(giver, reason, change):
     error = _refusal(giver, 3, token="anything", **change)
     assert error["param"] == "watermark.payload"
     assert reason in error["message"]
@@ -191,9 +182,9 @@ def test_the_models_list_says_which_profile_takes_how_many(giver: Any) -> None:
     assert taken == {"acme-main": None, "acme-spare": None, "acme-pool": None, "acme-payload": SIZE}
 
 
-def _read(service: Any, texts: list[list[int]]) -> list[int]:
+def _read(service: Any, texts: list[list[int]], key_id: str = "acme-payload") -> list[int]:
     """The numbers that detection reads from completions, each of which one key alone explains."""
-    key = service.keys.keys["acme-payload"]
+    key = service.keys.keys[key_id]
     tried = [direct(0, -5.0)(key, [key.primary], np.array(text), None)[0] for text in texts]
     assert all(len(one.fired) == 1 for one in tried)
     return [one.pool_key for one in tried]
@@ -209,17 +200,73 @@ def test_detection_reads_the_payload_of_whole_and_streamed_completions(writer: A
     assert _read(writer, [[token for piece in pieces for token in piece]]) == [4]
 
 
-def test_detection_reads_the_payload_of_an_answer_held_to_a_schema(
-    writer: Any, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
-) -> None:
+def test_detection_reads_the_payload_of_an_answer_held_to_a_schema(writer, monkeypatch, pytestconfig):
     if pytestconfig.getoption("--engine") == "vllm":
         pytest.skip("vLLM decides in a process of its own, where the rule cannot be set aside")
     monkeypatch.setattr("ttmark.gen_service.decoding.block.LEAST_SHARE", 0.0)  # a random model wants none
     schema = {"type": "string", "minLength": 150, "maxLength": 180, "pattern": "^[a-z]*$"}
     form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
     answer = _post(
-        writer, 9, route=1, response_format=form, max_tokens=200, return_token_ids=True, seed=2
+        writer,
+        9,
+        route="chat/completions",
+        response_format=form,
+        max_tokens=200,
+        return_token_ids=True,
+        seed=2,
     ).json()
     (choice,) = answer["choices"]
     assert len(json.loads(choice["message"]["content"])) >= 150
     assert _read(writer, [choice["token_ids"]]) == [9]
+
+
+# Numbers that the service draws.
+
+
+def _drawn(service: Any, size: int, **change: Any) -> list[int]:
+    """The pool keys of a request's completions from a pool of so many."""
+    service.keys.keys["acme-pool"] = _key(service, "acme-pool", "drawn", size=size)
+    watermark = {"key_id": "acme-pool"}
+    return _numbers(service, None, "drawn", size, token="author", watermark=watermark, **change)
+
+
+def test_the_choices_of_a_prompt_have_different_keys_as_long_as_there_are_so_many(giver: Any) -> None:
+    assert sorted(_drawn(giver, 8, n=8)) == list(range(8))
+    assert len(set(_drawn(giver, 8, n=5, seed=3))) == 5
+    assert sorted(_drawn(giver, 4, n=8)) == sorted(2 * list(range(4)))
+
+
+def test_completions_draw_their_keys_uniformly(giver: Any) -> None:
+    drawn = [_drawn(giver, 4)[0] for _ in range(100)]
+    # Each of the four is drawn less than eight times once in 10**5 runs.
+    assert min(np.bincount(drawn, minlength=4)) >= 8
+
+
+def test_a_seed_repeats_the_keys_of_the_same_prompt_and_no_others(giver: Any) -> None:
+    first = _drawn(giver, 4096, seed=7, n=3)
+    assert _drawn(giver, 4096, seed=7, n=3) == first
+    assert _drawn(giver, 4096, seed=7, n=1) == first[:1]
+    assert _drawn(giver, 4096, seed=8, n=1) != first[:1]
+    # Who sends one seed with every prompt does not get one key with all of them.
+    assert _drawn(giver, 4096, seed=7, prompt="Twice", n=1) != first[:1]
+    giver.keys.keys["acme-pool"] = _key(giver, "acme-pool", "drawn", "other", size=4096)
+    named = {"token": "author", "watermark": {"key_id": "acme-pool"}}
+    assert _numbers(giver, None, "other", 4096, seed=7, n=1, **named) != first[:1]
+
+
+def test_the_answer_and_the_audit_trail_do_not_say_which_key(giver: Any) -> None:
+    said, block = set(), dict[str, Any]()
+    for _ in range(8):
+        giver.audit.clear()
+        block = _post(giver, None, "author", watermark={"key_id": "acme-pool"}).json()["watermark"]
+        said.add(f"{block} {[(one.action, one.key_id, one.version, one.tokens) for one in giver.audit]}")
+    assert len(said) == 1
+    assert block.keys() == _post(giver, None, "author").json()["watermark"].keys()
+
+
+def test_what_the_engine_writes_is_found_with_one_key_of_the_pool(writer: Any) -> None:
+    long = {"tokens": 160, "top_k": 8, "return_token_ids": True, "ignore_eos": True}
+    named = {"token": "author", "watermark": {"key_id": "acme-pool"}}
+    answer = _post(writer, None, n=4, seed=1, **named, **long).json()
+    texts = [choice["token_ids"] for choice in answer["choices"]]
+    assert len(set(_read(writer, texts, "acme-pool"))) == 4
