@@ -12,7 +12,7 @@ from ttmark.gen_service.decoding.logprobs import ROWS
 from ttmark.gen_service.decoding.request import SequenceFailed
 from ttmark.gen_service.vllm_engine.completion import Reading
 from ttmark.gen_service.vllm_engine.probe_reuse import KeptRows
-from ttmark.gen_service.vllm_engine.worker_requests import Desk
+from ttmark.gen_service.vllm_engine.worker_requests import WorkerRequests
 
 if TYPE_CHECKING:
     Runner = Any
@@ -32,16 +32,16 @@ class TandemRunner(Runner):  # type: ignore[misc]
     a probe has computed are left out of the next step's forward.
 
     Attributes:
-        desk: the requests in hand, and their decisions.
+        in_hand: the requests in hand, and their decisions.
         kept: rows of chosen branches.
     """
 
-    desk: Desk
+    in_hand: WorkerRequests
     kept: KeptRows
     _skipped: Mapping[str, list[int]] = {}
 
     def execute_model(self, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
-        self.desk.step_begins()
+        self.in_hand.step_begins()
         own = replace(  # the scheduler goes on with its own
             scheduler_output,
             num_scheduled_tokens=dict(scheduler_output.num_scheduled_tokens),
@@ -51,18 +51,18 @@ class TandemRunner(Runner):  # type: ignore[misc]
 
     def sample_tokens(self, grammar_output: Any) -> Any:
         output = super().sample_tokens(grammar_output)
-        self.desk.step_ends()
+        self.in_hand.step_ends()
         return output
 
     def _update_states(self, scheduler_output: Any) -> Any:
         for request_id in scheduler_output.finished_req_ids:
-            self.desk.leave(request_id)
+            self.in_hand.leave(request_id)
         for new in scheduler_output.scheduled_new_reqs:
-            self.desk.begin(new.req_id, new.sampling_params.extra_args, new.num_computed_tokens)
+            self.in_hand.begin(new.req_id, new.sampling_params.extra_args, new.num_computed_tokens)
         result = super()._update_states(scheduler_output)
         self._skipped = self.kept.skip(scheduler_output, self.input_batch, self.requests)
         scheduled: Mapping[str, int] = scheduler_output.num_scheduled_tokens
-        self.desk.count_rows({name: (count, self._in_prompt(name)) for name, count in scheduled.items()})
+        self.in_hand.count_rows({name: (count, self._in_prompt(name)) for name, count in scheduled.items()})
         return result
 
     def _in_prompt(self, name: str) -> bool:
@@ -85,9 +85,9 @@ class TandemRunner(Runner):  # type: ignore[misc]
             logits = logits[torch.tensor(last, device=logits.device)]
         inside_prompt = self.discard_request_mask.np[: len(names)].tolist()
         drafted = [self._skipped.get(name, each) for name, each in zip(names, own, strict=True)]
-        told = self.desk.decide(names, drafted, inside_prompt, logits)
+        told = self.in_hand.decide(names, drafted, inside_prompt, logits)
         for row, name in enumerate(names):
-            if told[row] and (drafts := self.desk.drafts(name)):
+            if told[row] and (drafts := self.in_hand.drafts(name)):
                 self.kept.keep(name, row, told[row][-1], drafts)
         width = max(map(len, told))
         padded = [tokens + [_NO_TOKEN] * (width - len(tokens)) for tokens in told]
@@ -96,11 +96,11 @@ class TandemRunner(Runner):  # type: ignore[misc]
 
     def propose_drafts(self) -> list[list[int]]:
         """Drafts of each request of the batch."""
-        return [self.desk.drafts(name) for name in self.input_batch.req_ids]
+        return [self.in_hand.drafts(name) for name in self.input_batch.req_ids]
 
     @torch.inference_mode()
     def _get_prompt_logprobs_dict(self, hidden_states: torch.Tensor, num_scheduled_tokens: Any) -> Any:
-        for name, reading in self.desk.readings():
+        for name, reading in self.in_hand.readings():
             count = num_scheduled_tokens.get(name)
             if count is not None and not reading.failed:
                 self._read(name, reading, hidden_states, count)
@@ -115,7 +115,7 @@ class TandemRunner(Runner):  # type: ignore[misc]
                 rows = hidden_states[offset + first : offset + min(first + ROWS, wanted.stop)]
                 reading.take(start + first, self.model.compute_logits(rows).float())
         except Exception as error:
-            self.desk.fail(reading, SequenceFailed.because(error))
+            self.in_hand.fail(reading, SequenceFailed.because(error))
             return
         if reading.ends_at(start + count - 1):
-            self.desk.finish(reading)
+            self.in_hand.finish(reading)

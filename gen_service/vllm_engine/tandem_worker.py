@@ -16,7 +16,7 @@ from ttmark.gen_service.vllm_engine.probe import Probe
 from ttmark.gen_service.vllm_engine.probe_reuse import KeptRows
 from ttmark.gen_service.vllm_engine.tandem_runner import TandemRunner
 from ttmark.gen_service.vllm_engine.worker_messages import Opening, StepReport, open_ticket
-from ttmark.gen_service.vllm_engine.worker_requests import Desk
+from ttmark.gen_service.vllm_engine.worker_requests import WorkerRequests
 from ttmark.shared.tokenization import TextTokenizer
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class TandemWorker(Worker):  # type: ignore[misc]
         runner = self.model_runner
         probe = Probe(runner, self._scratch_blocks)
         runner.kept = KeptRows(probe)
-        runner.desk = Desk(
+        runner.in_hand = WorkerRequests(
             tokenizer,
             told.eos_token_ids,
             told.max_branches,
@@ -79,15 +79,15 @@ class TandemWorker(Worker):  # type: ignore[misc]
 
     def ttmark_take(self, sealed: bytes) -> None:
         """A ticket, before its request."""
-        self.model_runner.desk.take(open_ticket(sealed, self._compile))
+        self.model_runner.in_hand.take(open_ticket(sealed, self._compile))
 
     def ttmark_forget(self, name: str) -> None:
         """The request of a ticket will not come."""
-        self.model_runner.desk.forget(name)
+        self.model_runner.in_hand.forget(name)
 
     def ttmark_size(self) -> int:
         """Requests and tickets in hand."""
-        return int(self.model_runner.desk.size)
+        return int(self.model_runner.in_hand.size)
 
     @property
     def _scratch_blocks(self) -> int:

@@ -20,7 +20,7 @@ TICKET = "ttmark"
 """What a ticket's name is called among the arguments of a vLLM request."""
 
 
-class Desk:
+class WorkerRequests:
     """Takes tickets, decides, and reports.
 
     Args:

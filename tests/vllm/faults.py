@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ttmark.gen_service.vllm_engine.completion import Completion
-from ttmark.gen_service.vllm_engine.worker_requests import Desk
+from ttmark.gen_service.vllm_engine.worker_requests import WorkerRequests
 from ttmark.shared.watermark import Watermark
 
 
@@ -79,7 +79,7 @@ def install(worker: Any) -> None:
 
     for kind, (name, strike) in METHODS.items():
         before(kind, name, strike)
-    desk: Desk = worker.model_runner.desk
+    desk: WorkerRequests = worker.model_runner.in_hand
     runner, probe = worker.model_runner, desk._probe
 
     def probed(branches: Any) -> Any:
@@ -97,7 +97,7 @@ def held(worker: Any) -> dict[str, int]:
     runner = worker.model_runner
     core = next((each for each in gc.get_objects() if type(each).__name__ == "EngineCoreProc"), None)
     found = {
-        "in hand": runner.desk.size,
+        "in hand": runner.in_hand.size,
         "of the runner": len(runner.requests),
         "in the batch": runner.input_batch.num_reqs,
     }

@@ -14,7 +14,7 @@ import torch
 from tests.harness.random_model import save_random_model
 from tests.vllm.conftest import DEEPSEEK, ask, complete_all, nothing_left
 from tests.vllm.every_kind import KEY, Maker
-from ttmark.gen_service.vllm_engine.worker_requests import Desk
+from ttmark.gen_service.vllm_engine.worker_requests import WorkerRequests
 from ttmark.shared.watermark import detect_direct
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
@@ -28,13 +28,13 @@ BLOCKS = {"num_gpu_blocks_override": 96}
 
 def watch_decisions(worker: Any) -> None:
     """In the worker: keeps the device of the logits that decisions are made of."""
-    decide = Desk.decide
+    decide = WorkerRequests.decide
 
-    def watched(desk: Desk, names: Any, drafted: Any, inside: Any, logits: torch.Tensor) -> Any:
+    def watched(desk: WorkerRequests, names: Any, drafted: Any, inside: Any, logits: torch.Tensor) -> Any:
         worker.ttmark_seen = logits.device.type
         return decide(desk, names, drafted, inside, logits)
 
-    Desk.decide = watched  # type: ignore[method-assign]
+    WorkerRequests.decide = watched  # type: ignore[method-assign]
 
 
 def seen_device(worker: Any) -> str:

@@ -1,4 +1,4 @@
-"""The worker's desk, driven by a scheduler that drops drafts as vLLM's does."""
+"""The worker's requests in hand, driven by a scheduler that drops drafts as vLLM's does."""
 
 import pickle
 import random
@@ -24,7 +24,7 @@ from ttmark.gen_service.decoding.sequence import Sequence as Reference
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.vllm_engine.completion import FILLER, Completion
 from ttmark.gen_service.vllm_engine.worker_messages import Failure, StepReport, Ticket, open_ticket
-from ttmark.gen_service.vllm_engine.worker_requests import TICKET, Desk
+from ttmark.gen_service.vllm_engine.worker_requests import TICKET, WorkerRequests
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 
@@ -69,7 +69,9 @@ class Scheduler:
 
     def __init__(self, *asked: GenerationRequest, chance_of_drop: float = 0.0) -> None:
         self.reports: list[StepReport] = []
-        self.desk = Desk(TOKENIZER, ENDS, BRANCHES, self.probe, lambda own: own, self.reports.append)
+        self.in_hand = WorkerRequests(
+            TOKENIZER, ENDS, BRANCHES, self.probe, lambda own: own, self.reports.append
+        )
         self.lists: dict[str, list[int]] = {}
         self.broken: str | None = None
         self._random = random.Random(0)
@@ -78,8 +80,8 @@ class Scheduler:
             self.add(each)
 
     def add(self, asked: GenerationRequest) -> None:
-        self.desk.take(Ticket(f"ticket-{asked.request_id}", asked))
-        self.desk.begin(asked.request_id, {TICKET: f"ticket-{asked.request_id}"}, 3)
+        self.in_hand.take(Ticket(f"ticket-{asked.request_id}", asked))
+        self.in_hand.begin(asked.request_id, {TICKET: f"ticket-{asked.request_id}"}, 3)
         self.lists[asked.request_id] = list(asked.prompt_ids)
 
     def probe(self, branches: Sequence[tuple[int, int, tuple[int, ...]]]) -> torch.Tensor:
@@ -92,13 +94,13 @@ class Scheduler:
 
     def step(self) -> None:
         names = list(self.lists)
-        drafted = [self.desk.drafts(name) for name in names]
+        drafted = [self.in_hand.drafts(name) for name in names]
         drafted = [each[: self._random.choice([0, 1])] if self._dropped() else each for each in drafted]
         rows = [model([*self.lists[name], *own]) for name, own in zip(names, drafted, strict=True)]
         self._computed = [[*self.lists[name], *own] for name, own in zip(names, drafted, strict=True)]
-        self.desk.step_begins()
-        told = self.desk.decide(names, drafted, [False] * len(names), torch.stack(rows))
-        self.desk.step_ends()
+        self.in_hand.step_begins()
+        told = self.in_hand.decide(names, drafted, [False] * len(names), torch.stack(rows))
+        self.in_hand.step_ends()
         for name, tokens, own in zip(names, told, drafted, strict=True):
             assert 1 <= len(tokens) <= len(own) + 1
             self.lists[name] += tokens
@@ -154,12 +156,12 @@ def test_drafts_that_were_not_decided_end_the_completion() -> None:
     scheduler = Scheduler(request(0, 2))
     for _ in range(6):
         scheduler.step()
-    assert scheduler.desk.drafts("r0")
-    scheduler.desk.decide(["r0"], [[VOCAB + 1]], [False], torch.zeros(1, VOCAB))
-    scheduler.desk.step_ends()
+    assert scheduler.in_hand.drafts("r0")
+    scheduler.in_hand.decide(["r0"], [[VOCAB + 1]], [False], torch.zeros(1, VOCAB))
+    scheduler.in_hand.step_ends()
     assert isinstance(scheduler.reports[-1].outcomes["ticket-r0"], Failure)
-    assert scheduler.desk.drafts("r0") == []
-    assert scheduler.desk.decide(["r0"], [[]], [False], torch.zeros(1, VOCAB)) == [[FILLER]]
+    assert scheduler.in_hand.drafts("r0") == []
+    assert scheduler.in_hand.decide(["r0"], [[]], [False], torch.zeros(1, VOCAB)) == [[FILLER]]
 
 
 @pytest.mark.parametrize("place", ["__init__", "accept"])
@@ -185,20 +187,20 @@ def test_a_fault_outside_of_the_decisions_ends_the_request_alone(
 
 def test_a_request_without_a_ticket_gets_fillers_and_nothing_is_kept_of_those_that_left() -> None:
     scheduler = Scheduler()
-    scheduler.desk.begin("stranger", {TICKET: "unknown"}, 0)
-    assert scheduler.desk.decide(["stranger"], [[]], [False], torch.zeros(1, VOCAB)) == [[FILLER]]
+    scheduler.in_hand.begin("stranger", {TICKET: "unknown"}, 0)
+    assert scheduler.in_hand.decide(["stranger"], [[]], [False], torch.zeros(1, VOCAB)) == [[FILLER]]
     scheduler.add(request(0, 2))
-    scheduler.desk.take(Ticket("never", request(1, 2)))
-    assert scheduler.desk.size == 2
-    scheduler.desk.forget("never")
-    scheduler.desk.leave("r0")
-    assert scheduler.desk.size == 0
+    scheduler.in_hand.take(Ticket("never", request(1, 2)))
+    assert scheduler.in_hand.size == 2
+    scheduler.in_hand.forget("never")
+    scheduler.in_hand.leave("r0")
+    assert scheduler.in_hand.size == 0
 
 
 def test_a_part_of_a_prompt_is_not_sampled_from() -> None:
     scheduler = Scheduler(request(0, 2))
-    assert scheduler.desk.decide(["r0"], [[]], [True], torch.zeros(1, VOCAB)) == [[]]
-    scheduler.desk.step_ends()
+    assert scheduler.in_hand.decide(["r0"], [[]], [True], torch.zeros(1, VOCAB)) == [[]]
+    scheduler.in_hand.step_ends()
     assert scheduler.reports[-1].outcomes == {}
 
 
@@ -210,7 +212,9 @@ def test_one_rank_whose_grammar_fails_ends_the_completion_on_all() -> None:
     def of_all(own: dict[str, str]) -> dict[str, str]:
         return own | {"ticket-r0": said}
 
-    scheduler.desk = Desk(TOKENIZER, ENDS, BRANCHES, scheduler.probe, of_all, scheduler.reports.append)
+    scheduler.in_hand = WorkerRequests(
+        TOKENIZER, ENDS, BRANCHES, scheduler.probe, of_all, scheduler.reports.append
+    )
     scheduler.add(held)
     scheduler.step()
     assert scheduler.reports[-1].outcomes["ticket-r0"] == Failure(said, "SequenceFailed")
@@ -250,8 +254,8 @@ def test_a_ticket_carries_a_request_to_another_process_and_shows_nobody_its_key(
 def test_a_failure_keeps_its_message_for_the_caller_and_its_origin_for_the_log() -> None:
     scheduler = Scheduler(request(0, 2))
     logits = torch.full((1, VOCAB), float("nan"))
-    assert scheduler.desk.decide(["r0"], [[]], [False], logits) == [[FILLER]]
-    scheduler.desk.step_ends()
+    assert scheduler.in_hand.decide(["r0"], [[]], [False], logits) == [[FILLER]]
+    scheduler.in_hand.step_ends()
     failure = scheduler.reports[-1].outcomes["ticket-r0"]
     assert isinstance(failure, Failure)
     assert failure.message == str(SequenceFailed("the model gave logits that are not finite"))
@@ -259,10 +263,12 @@ def test_a_failure_keeps_its_message_for_the_caller_and_its_origin_for_the_log()
 
 def test_rows_of_texts_that_are_read_are_counted_apart() -> None:
     reports: list[StepReport] = []
-    desk = Desk(TOKENIZER, ENDS, BRANCHES, lambda _: torch.zeros(0), lambda failed: failed, reports.append)
-    desk.take(Ticket("text", ReadingRequest("id", (), (1, 2, 3), FilterParams())))
-    desk.begin("read", {TICKET: "text"}, 0)
-    desk.step_begins()
-    desk.count_rows({"read": (2, True), "prompt": (5, True), "token": (1, False)})
-    desk.step_ends()
+    in_hand = WorkerRequests(
+        TOKENIZER, ENDS, BRANCHES, lambda _: torch.zeros(0), lambda failed: failed, reports.append
+    )
+    in_hand.take(Ticket("text", ReadingRequest("id", (), (1, 2, 3), FilterParams())))
+    in_hand.begin("read", {TICKET: "text"}, 0)
+    in_hand.step_begins()
+    in_hand.count_rows({"read": (2, True), "prompt": (5, True), "token": (1, False)})
+    in_hand.step_ends()
     assert reports[0].rows == {"prefill": 5, "probe": 0, "commit": 1, "reading": 2}
