@@ -1,7 +1,4 @@
-"""Composition root of attack reports: texts, a detector, and what attacks and measures of quality need.
-
-Also here, in which ways the detection service reads a text, for code that must not import the service.
-"""
+"""Composition root of attack reports: texts, a detector, and what attacks and measures of quality need."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ttmark.detect_service.extraction.readers_by_format import extract_text
 from ttmark.detect_service.normalization import TextNormalizer
-from ttmark.evaluation.adversaries.asking import Verdict
 from ttmark.evaluation.adversaries.catalogue import attacks
+from ttmark.evaluation.adversaries.removal_and_forgery import Verdict
 from ttmark.evaluation.command_line import command_line
 from ttmark.evaluation.conformance.attacks import AttackRun, collected, shipped_prompts
 from ttmark.evaluation.conformance.attacks_page import attacks_page

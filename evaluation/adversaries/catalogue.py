@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ttmark.evaluation.adversaries.asking import Verdict, removed_by_questions, stitched
 from ttmark.evaluation.adversaries.characters import INVISIBLE, VISIBLE, in_words
 from ttmark.evaluation.adversaries.copying import (
     Read,
@@ -18,6 +17,7 @@ from ttmark.evaluation.adversaries.copying import (
     through_pdf,
     without_markup,
 )
+from ttmark.evaluation.adversaries.removal_and_forgery import Verdict, removed_by_questions, stitched
 from ttmark.evaluation.endpoint import EndpointClient
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import EDITS, PROMPTS, Edit, EndpointEdit, Material, sentences_of, words_of

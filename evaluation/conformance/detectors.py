@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 
-from ttmark.evaluation.adversaries.asking import Verdict
+from ttmark.evaluation.adversaries.removal_and_forgery import Verdict
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, Document
 

@@ -16,8 +16,8 @@ import pytest
 from rich.progress import Progress
 
 from ttmark.detect_service.extraction.readers_by_format import extract_text
-from ttmark.evaluation.adversaries.asking import Verdict, removed_by_questions, stitched
 from ttmark.evaluation.adversaries.catalogue import COPIES, DEAR, MODELS, Attack, attacks
+from ttmark.evaluation.adversaries.removal_and_forgery import Verdict, removed_by_questions, stitched
 from ttmark.evaluation.conformance.attacks import AttackRun, Row, collected
 from ttmark.evaluation.conformance.attacks_page import FAILS, HOLDS, WEAKENED, attacks_page
 from ttmark.evaluation.conformance.attacks_report import Attacked, attacks_report
