@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -84,9 +83,8 @@ def likelihood(
         reach = Reach(watermark, -(-found.positions // watermark.block_size), pool)
         first = detect_direct(watermark, version.prf_keys[0], tokens).log10_p
         findings = []
-        for number, (key, version) in enumerate(versions):
-            own = slice(number * pool, (number + 1) * pool)
-            evidence = replace(found, of_keys=found.of_keys[own], p_of_keys=found.p_of_keys[own])
+        each = zip(versions, tuple(found.of_each(pool)), strict=True)
+        for (key, version), (evidence, best, smallest, log10_e) in each:
             log10_p = np.minimum(0.0, evidence.p_of_keys + step)
             near = np.flatnonzero(log10_p <= log10_limit)
             fired = sorted(zip(log10_p[near].tolist(), near.tolist(), strict=True))
@@ -94,14 +92,14 @@ def likelihood(
                 Finding(
                     key,
                     version,
-                    pool_key=evidence.best,
+                    pool_key=best,
                     fired=tuple(Fired(p_of_key, key, version, one) for p_of_key, one in fired),
                     evidence=evidence,
-                    log10_p=evidence.log10_p,
+                    log10_p=smallest,
                     hypotheses=pool,
                     reach=(reach,),
                     null_log10_p=first,
-                    log10_e=evidence.log10_e,
+                    log10_e=log10_e,
                 )
             )
         return findings

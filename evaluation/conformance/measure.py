@@ -28,7 +28,7 @@ from ttmark.evaluation.conformance.unmarked_texts import TextSet, human_document
 from ttmark.evaluation.experiment_cells import sampling_seed
 from ttmark.evaluation.run_folder import Run
 from ttmark.evaluation.text_edits import EDITS, Edit, Material
-from ttmark.shared.keys.key_codec import derive_prf_keys
+from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.tokenization import TextTokenizer
 

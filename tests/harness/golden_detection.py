@@ -15,8 +15,8 @@ from ttmark.detect_service.backend import DetectionBackend, FixedKeys, Tokenizer
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.key_files import export_file
+from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import KeyInfo, KeyState, UnlockedKey, UnlockedVersion, VersionInfo
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.profile import Profile

@@ -20,7 +20,7 @@ from ttmark.detect_service.detection import Detection
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.shared.byte_reading import ByteReading
-from ttmark.shared.keys.key_codec import derive_prf_keys
+from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.schemas.profile import Profile

@@ -15,7 +15,7 @@ from ttmark.evaluation.language_model import write_text
 from ttmark.evaluation.run_folder import Completion, OnText, Run
 from ttmark.evaluation.simulated import VOCABULARY, SimulatedModel, SimulatedSource
 from ttmark.services.conformance_run import detection
-from ttmark.shared.keys.key_codec import derive_prf_keys
+from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer

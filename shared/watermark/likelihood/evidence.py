@@ -4,7 +4,7 @@ Of a conversation E multiplies, message by message, and one may stop at any time
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -61,6 +61,16 @@ class LikelihoodEvidence:
         multiplied with that of other texts.
         """
         return float(log10_mean(self.of_keys))
+
+    def of_each(self, size: int) -> "Iterator[tuple[LikelihoodEvidence, int, float, float]]":
+        """The same of every `size` keys by themselves, with `best`, `log10_p` and `log10_e`."""
+        of_keys, p_of_keys = self.of_keys.reshape(-1, size), self.p_of_keys.reshape(-1, size)
+        log10_e = log10_mean(of_keys, axis=1).tolist()
+        log10_p = np.minimum(0.0, p_of_keys.min(axis=1) + math.log10(size)).tolist()
+        best = np.lexsort((-of_keys, p_of_keys))[:, 0].tolist()
+        for at, values in enumerate(zip(best, log10_p, log10_e, strict=True)):
+            own = LikelihoodEvidence(of_keys[at], p_of_keys[at], self.positions, self.scored, self.draws)
+            yield own, *values
 
 
 def ratios_of(watermark: Watermark) -> Ratios:

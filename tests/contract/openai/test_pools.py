@@ -185,7 +185,7 @@ def test_the_models_list_says_which_profile_takes_how_many(giver: Any) -> None:
 def _read(service: Any, texts: list[list[int]], key_id: str = "acme-payload") -> list[int]:
     """The numbers that detection reads from completions, each of which one key alone explains."""
     key = service.keys.keys[key_id]
-    tried = [direct(0, -5.0)(key, [key.primary], np.array(text), None)[0] for text in texts]
+    tried = [direct(0, -5.0)([(key, key.primary)], np.array(text))[0] for text in texts]
     assert all(len(one.fired) == 1 for one in tried)
     return [one.pool_key for one in tried]
 

@@ -72,7 +72,7 @@ def test_a_text_goes_round_and_ctrl_c_stops_both_services(run_up, tmp_path: Path
     queue = httpx.get(
         f"http://127.0.0.1:{up.detect_port}/v1/queue", headers={"Authorization": f"Bearer {token}"}
     )
-    assert queue.json() == {"items": []}, queue.text
+    assert queue.json()["items"] == [], queue.text
 
     assert up.interrupt() == 0
     assert up.text().rstrip().endswith("stopped")

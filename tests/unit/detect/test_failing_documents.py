@@ -54,7 +54,7 @@ class PanicException(BaseException):
 
 def _is_about_it(argument: Any) -> bool:
     document = getattr(argument, "document", argument)
-    text = getattr(document, "text", document)
+    text = getattr(document, "examined", getattr(document, "text", document))
     return SECRET in (text if isinstance(text, str) else getattr(argument, "id", ""))
 
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import KeyInfo
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.key_store_errors import (

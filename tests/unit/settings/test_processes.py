@@ -91,7 +91,7 @@ def test_a_process_ends_with_one_line_that_says_what_is_wrong(ended, number):
 
 
 def test_a_command_that_needs_torch_says_what_is_wrong_too(tmp_path: Path) -> None:
-    done = python("", "-m", "ttmark.services", "eval", "core", "--no-such", path=tmp_path, cwd=tmp_path)
+    done = python("", "-m", "ttmark.services", "eval", "direct", "--no-such", path=tmp_path, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert done.stderr.startswith("ttmark: ")
     assert "--no-such" in done.stderr
