@@ -9,7 +9,12 @@ import pytest
 from tests.unit.watermark.likelihood.conftest import compiled
 from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.detectors.block_scores import position_scores
-from ttmark.shared.watermark.likelihood.evidence import detect_likelihood, log10_of_evidence, ratios_of
+from ttmark.shared.watermark.likelihood.evidence import (
+    LikelihoodEvidence,
+    detect_likelihood,
+    log10_of_evidence,
+    ratios_of,
+)
 from ttmark.shared.watermark.likelihood.forward_backward import find_passes
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
 from ttmark.shared.watermark.likelihood.hidden_markov_model import Mixtures, Ratios, Rows, load_mixtures
@@ -205,3 +210,17 @@ def test_what_cannot_be_asked_is_refused(change: dict[str, object], message: str
     question: dict[str, object] = {"prf_keys": [KEY], "tokens": list(range(60)), **change}
     with pytest.raises(ValueError, match=message):
         detect_likelihood(Watermark("gumbel", 2, 2), **question)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_the_keys_of_each_version_say_what_they_say_by_themselves(size: int) -> None:
+    of_keys = np.array([0.5, 7.0, -1.0, 7.0, 2.0, 3.5, 0.0, -4.0, 1.0, 9.0, 9.4, -2.0])
+    p_of_keys = np.minimum(0.0, np.round(-of_keys))  # some are equal
+    every = LikelihoodEvidence(of_keys, p_of_keys, 100, 90, 7)
+    for at, (own, best, log10_p, log10_e) in enumerate(every.of_each(size)):
+        mine = slice(at * size, (at + 1) * size)
+        alone = LikelihoodEvidence(of_keys[mine], p_of_keys[mine], 100, 90, 7)
+        assert (own.positions, own.scored, own.draws) == (100, 90, 7)
+        assert own.of_keys.tolist() == alone.of_keys.tolist()
+        assert own.p_of_keys.tolist() == alone.p_of_keys.tolist()
+        assert (best, log10_p, log10_e) == (alone.best, alone.log10_p, alone.log10_e)
