@@ -21,7 +21,7 @@ from tests.harness.mutation.tree import ROOT
 
 FOLDERS = ("gen_service/engine", "gen_service/decoding", "shared/watermark", "shared/vault", "detect_service")
 _UNIT = (
-    "api_gen", "audit", "cli", "decoding", "detect", "engine", "http", "keys", "limits", "public",
+    "api_gen", "audit", "cli", "decoding", "detect", "engine", "http", "keys", "public",
     "shared",
 )  # fmt: skip
 TESTS = (*(f"tests/unit/{name}/" for name in (*_UNIT, "watermark")), "tests/property/", "tests/contract/")
