@@ -31,7 +31,7 @@ class Client:
         """A completion as a stream, which has to come to its end."""
         body = {"model": self.model, "prompt": PROMPT, "max_tokens": tokens, "top_k": 50, "stream": True}
         answer = self._http.post(f"{self.gen}/v1/completions", json=body)
-        answer.raise_for_status()
+        _check(answer)
         if '"error":{' in answer.text or not answer.text.rstrip().endswith("[DONE]"):
             raise StackFailed(f"a stream did not come to its end: {answer.text[-200:]}")
 
@@ -44,7 +44,7 @@ class Client:
 
     def _marked(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         answer = self._http.post(f"{self.gen}/v1/{path}", json=body)
-        answer.raise_for_status()
+        _check(answer)
         document: dict[str, Any] = answer.json()
         if document["watermark"]["status"] == "unwatermarked":
             raise StackFailed(f"unmarked: {document['watermark']}")
@@ -54,14 +54,14 @@ class Client:
         """What detection says of a text."""
         body = {"fpr": 1e-3, "inputs": [{"text": text}]}
         answer = self._http.post(f"{self.detect()}/v1/detect", json=body)
-        answer.raise_for_status()
+        _check(answer)
         return str(answer.json()["results"][0]["verdict"])
 
     def submit(self, texts: list[str]) -> str:
         """The id of a job about texts."""
         inputs = [{"id": str(number), "text": text} for number, text in enumerate(texts)]
         answer = self._http.post(f"{self.detect()}/v1/detect/jobs", json={"fpr": 1e-3, "inputs": inputs})
-        answer.raise_for_status()
+        _check(answer)
         return str(answer.json()["id"])
 
     def finished(self, job: str, seconds: float = 120) -> int:
@@ -76,6 +76,12 @@ class Client:
                 return int(status["answered"])
             time.sleep(1)
         raise StackFailed(f"a job of {seconds} s did not end")
+
+
+def _check(answer: httpx.Response) -> None:
+    """Raises StackFailed with the words of a refusal, which say more than its status."""
+    if answer.is_error:
+        raise StackFailed(f"{answer.status_code} of {answer.url.path}: {answer.text[:300]}")
 
 
 def text_of(document: dict[str, Any]) -> str:

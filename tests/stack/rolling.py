@@ -96,6 +96,7 @@ class Load:
     def __init__(self, client: Client, known: str) -> None:
         self._client, self._known = client, known
         self._stop = threading.Event()
+        self._began = time.monotonic()
         self.answered: dict[str, int] = {"gen": 0, "detect": 0}
         self.failed: list[str] = []
         self.unsent = 0
@@ -122,7 +123,8 @@ class Load:
             ask()
             self.answered[name] += 1
         except (httpx.HTTPError, StackFailed, KeyError) as error:
-            self.failed.append(f"{name} after {time.monotonic() - began:.1f} s: {error}")
+            now = time.monotonic()
+            self.failed.append(f"{name} at {now - self._began:.0f} s after {now - began:.1f} s: {error!r}")
 
     def _detect(self) -> None:
         due = time.monotonic()
