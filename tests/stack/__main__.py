@@ -45,7 +45,7 @@ def main() -> int:
     """Runs or cleans the stack; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.stack")
     parser.add_argument("--clean", action="store_true", help="remove all that a run has made")
-    parser.add_argument("--keep", action="store_true", help="leave the stack running")
+    parser.add_argument("--keep", action="store_true", help="leave the stack running, and the manifests out")
     parser.add_argument("--model", type=Path, help="folder of a model; default: the demo model")
     parser.add_argument("--override", type=Path, help="a Compose file of your own in place of the test's")
     parser.add_argument(
@@ -107,8 +107,9 @@ def run(podman: Podman, model: Path | None, override: str, *, keep: bool) -> Non
             if not keep:
                 checkout.type("docker compose --profile '*' down --volumes --timeout 5")
                 disks.unmount()
-    with parts.part("the manifests"):
-        print(f"  {kube.run(podman, checkout)}")
+    if not keep:  # which have the same ports
+        with parts.part("the manifests"):
+            print(f"  {kube.run(podman, checkout)}")
     print(f"{LEFT_OUT}\nall: {parts.total():.1f} min")
 
 
@@ -124,6 +125,10 @@ def build(podman: Podman) -> None:
                 *options,
             ]  # fmt: skip
             podman(*command, "-t", tag, "-f", dockerfile, ROOT, timeout=3600)
+    asked = "import importlib.util as i; print([n for n in ('torch', 'transformers') if i.find_spec(n)])"
+    found = podman("run", "--rm", "docker.io/library/ttmark-detect:0.1.0", "python", "-c", asked).strip()
+    if found != "[]":
+        raise StackFailed(f"the detection image holds {found}")
 
 
 def compose_command(podman: Podman) -> Path:

@@ -1,8 +1,10 @@
 """The Dockerfiles, linted; `make stack-test` builds them."""
 
 import re
+import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -41,3 +43,43 @@ def test_vllms_image_keeps_what_it_has_and_takes_the_rest_as_locked(root: Path, 
     )
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["pyyaml==6.0.1", "typing-extensions==4.1", "ray==2.60.0"]
+
+
+_LOOK_UP = """\
+import socket, time
+began = time.monotonic()
+print(socket.getaddrinfo("redis.ttmark.test", 6379, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
+print(time.monotonic() - began)
+"""
+
+
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode != 0,
+    reason="only root can give a process a name server of its own",
+)
+@pytest.mark.parametrize("name", DOCKERFILES)
+def test_a_lost_question_for_a_name_is_asked_again_before_redis_is_given_up(
+    root: Path, tmp_path: Path, name: str
+) -> None:
+    options = re.search(r'RES_OPTIONS="(.*?)"', (root / "deploy/docker" / name).read_text())
+    assert options
+    (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.77\n")
+    look_up = f"mount --bind {tmp_path}/resolv.conf /etc/resolv.conf && exec {sys.executable} -c '{_LOOK_UP}'"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.77", 53))
+        threading.Thread(target=_answer_the_second_question, args=(server,)).start()
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", look_up],
+            env={"RES_OPTIONS": options[1]}, capture_output=True, text=True, timeout=20, check=True,
+        )  # fmt: skip
+    address, seconds = done.stdout.split()
+    assert address == "10.1.2.3"
+    assert 1 <= float(seconds) < 3
+
+
+def _answer_the_second_question(server: socket.socket) -> None:
+    server.recvfrom(512)
+    question, client = server.recvfrom(512)
+    header = question[:2] + b"\x81\x80\x00\x01\x00\x01\x00\x00\x00\x00"
+    record = b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04" + socket.inet_aton("10.1.2.3")
+    server.sendto(header + question[12:] + record, client)
