@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ttmark.detect_service.document_reader import DocumentReader
-from ttmark.detect_service.results import is_weak
+from ttmark.detect_service.results import is_weak, shown_segment
 from ttmark.detect_service.spent_document import SpentDocument
 from ttmark.detect_service.verdict import Decision
 from ttmark.shared.keys.records import ForeignKey, ForeignVersion
@@ -229,20 +229,8 @@ def _stand_out(finding: ForeignFinding) -> bool:
 
 
 def _segments(finding: ForeignFinding) -> list[Segment]:
-    segments = []
-    for one in finding.passages:
-        first, last = finding.reader.characters(finding.key, one.start, one.end) or (None, None)
-        segments.append(
-            Segment(
-                start_token=one.start,
-                end_token=one.end,
-                start_char=first,
-                end_char=last,
-                log10_e_value=one.log10_e,
-                key=_shown_key(finding),
-            )
-        )
-    return segments
+    key = _shown_key(finding)
+    return [shown_segment(one, finding.reader, finding.key, key) for one in finding.passages]
 
 
 def _shown(finding: ForeignFinding) -> ForeignMarkFound:
