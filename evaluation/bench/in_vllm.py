@@ -59,7 +59,7 @@ class InVllm:
             for chosen in (self.sequences, self.block_sizes, self.prompts)
         )
         workloads = [
-            Workload(count, self.tokens, length, dict(_FILTERS[name]))
+            Workload(count, self.tokens, length, _FILTERS[name])
             for count, name, length in product(counts, self.filters.split(","), lengths)
         ]
         settings = VllmSettings(

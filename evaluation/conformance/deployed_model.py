@@ -1,22 +1,21 @@
 """Answers of the deployed model: by its engine as the service runs it, with the deployed key or without."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 
 from ttmark.evaluation.conformance.plan import prompt_of
+from ttmark.evaluation.engine_source import complete, completion_request
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
-from ttmark.evaluation.run_folder import Completion, OnText
+from ttmark.evaluation.run_folder import OnText
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.key_selection import markings
 from ttmark.gen_service.api.marking_policy import MarkingChoice
 from ttmark.gen_service.api.prompts import chat_prompt, plain_prompt
-from ttmark.gen_service.engine import GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.engine import GenerationRequest, Marking
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.chat import ChatMessage
 
 AT_ONCE = 32
-_UNMARKED = "conformance"
 
 
 class DeployedSource:
@@ -35,39 +34,14 @@ class DeployedSource:
         asyncio.run(self._generate(cell, indices, seed, on_text))
 
     async def _generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
-        slots, last = asyncio.Semaphore(AT_ONCE), time.perf_counter()
+        async def request(index: int) -> GenerationRequest:
+            prompt_ids = await self._prompt(prompt_of(index).prompt)
+            text_seed = sampling_seed(seed, cell.name, index)
+            marking = self._marking(text_seed, prompt_ids) if cell.scheme else None
+            return completion_request(cell, index, prompt_ids, text_seed, marking, ignore_eos=False)
 
-        async def complete(index: int) -> None:
-            nonlocal last
-            tokens: list[int] = []
-            marked = 0
-            async with slots:
-                async for delta in self._model.generator.generate(await self._request(cell, index, seed)):
-                    tokens += delta.token_ids
-                    marked = delta.report.watermarked_blocks if delta.report else marked
-            now = time.perf_counter()
-            on_text(Completion(index, tuple(tokens), marked, now - last, rows=0))
-            last = now
-
-        await asyncio.gather(*(complete(index) for index in indices))
-
-    async def _request(self, cell: Cell, index: int, seed: int) -> GenerationRequest:
-        prompt_ids = await self._prompt(prompt_of(index).prompt)
-        text_seed = sampling_seed(seed, cell.name, index)
-        marking = self._marking(text_seed, prompt_ids) if cell.scheme else None
-        return GenerationRequest(
-            request_id=f"{cell.name}-{index}",
-            prompt_ids=prompt_ids,
-            sampling=SamplingParams(
-                max_tokens=cell.tokens,
-                temperature=cell.setting.temperature,
-                top_k=cell.setting.top_k,
-                top_p=cell.setting.top_p,
-                seed=text_seed,
-            ),
-            marking=marking,
-            unmarked_reason=None if marking else _UNMARKED,
-        )
+        slots = asyncio.Semaphore(AT_ONCE)
+        await complete(self._model.generator.generate, request, indices, slots, on_text, lambda: 0)
 
     async def _prompt(self, message: str) -> tuple[int, ...]:
         if self._model.conversations is None:

@@ -7,7 +7,7 @@ import pytest
 
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.evaluation.adversaries.characters import INVISIBLE, VISIBLE
-from ttmark.evaluation.adversaries.meaning import words_kept
+from ttmark.evaluation.conformance.quality_after_attacks import words_kept
 from ttmark.evaluation.text_edits import Edit, Material
 
 TEXT = (

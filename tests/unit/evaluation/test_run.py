@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
-from ttmark.evaluation.run_folder import Completion, CompletionFile, Run
+from ttmark.evaluation.run_folder import Completion, Run
 from ttmark.evaluation.run_manifest import ManifestMismatch, describe
 
 SETTING = SamplingSetting(50, 0.95, 1.0)
@@ -51,12 +51,8 @@ def test_cells_that_differ_have_names_that_differ() -> None:
     assert len({cell.name for cell in cells}) == len(cells)
 
 
-def test_a_text_survives_the_file(tmp_path: Path) -> None:
-    file = CompletionFile(tmp_path / "cell.jsonl")
-    text = Completion(7, (1, 2, 3), 1, 0.25, 12)
-    file.append(text)
-    assert file.read() == {7: text}
-    assert text.tokens(2).tolist() == [1, 2]
+def test_a_text_has_the_tokens_that_are_asked_for() -> None:
+    assert Completion(7, (1, 2, 3), 1, 0.25, 12).tokens(2).tolist() == [1, 2]
 
 
 def test_a_folder_of_another_seed_is_refused(tmp_path: Path) -> None:
