@@ -122,7 +122,7 @@ class Admission:
             TooMuchWork: it would be more than one request may ask for.
             TooManyRequests: the tenant's budget is used up.
         """
-        lengths = self.tokens_of(body)
+        lengths = [estimated_tokens(document, self._backend.max_document_tokens) for document in body.inputs]
         fingerprints = {key.profile.tokenizer_fingerprint for key in selection.keys}
         blocks = request_cost(body, body.inputs, selection, dict.fromkeys(fingerprints, lengths))
         try:
@@ -147,10 +147,6 @@ class Admission:
         except TooMuchWork:
             self._metrics.refused("cost")
             raise
-
-    def tokens_of(self, body: DetectionRequest) -> list[int]:
-        """About how many each document has."""
-        return [estimated_tokens(document, self._backend.max_document_tokens) for document in body.inputs]
 
     async def run_long(self, request: Request, size: int, work: Callable[[], T]) -> T:
         """The result of `work`, which takes time in proportion to a long body of `size` bytes.

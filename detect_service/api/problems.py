@@ -1,13 +1,17 @@
-"""The errors of the detection routes, for the API's description."""
+"""What the detection routes share: who asks, ids in paths, and errors for the API's description."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI, Path
 
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.auth import require
 from ttmark.shared.http.service_errors import PROBLEM_MEDIA_TYPE
 from ttmark.shared.schemas.fields import ProblemDocument
 
+Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
+Identifier = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 _DESCRIPTIONS = {
     400: "The body is not strict JSON",
     401: "No valid access token",
@@ -22,6 +26,8 @@ _DESCRIPTIONS = {
     429: "A limit of the token is reached; Retry-After says when to try again",
     503: "Not ready",
 }
+KEPT_PROBLEMS = (401, 403, 404, 422, 429, 503)
+"""Of a route without a body about something that is kept."""
 BODY_PROBLEMS = (400, 401, 403, 408, 413, 415, 422, 429, 503)
 
 

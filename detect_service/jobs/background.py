@@ -116,21 +116,10 @@ class JobWorker:
 
     async def run(self) -> None:
         """Works until it is cancelled; parts that it had are then free at once, and as new."""
-        await TenantTurns("job_work", self._claimed, self._hold, of_each=self._jobs.limits.workers).run()
+        await TenantTurns("job_work", self.claimed, self.hold, of_each=self._jobs.limits.workers).run()
 
-    async def work_once(self) -> bool:
-        """Works on one part, if there is one.
-
-        Raises:
-            KeyStoreError: a store is away, or the part does not open; another worker gets it later.
-        """
-        claim = await self._claimed()
-        if claim is None:
-            return False
-        await self._hold(claim)
-        return True
-
-    async def _claimed(self, besides: Collection[str] = ()) -> Claim | None:
+    async def claimed(self, besides: Collection[str] = ()) -> Claim | None:
+        """A part to work on, of any tenant but these."""
         if not self._ready():
             return None
         claiming = asyncio.ensure_future(self._jobs.store.claim(self._name, besides))
@@ -146,7 +135,12 @@ class JobWorker:
             self._metrics.repeated_parts.inc()
         return claim
 
-    async def _hold(self, claim: Claim) -> None:
+    async def hold(self, claim: Claim) -> None:
+        """Works on a part as long as it is this worker's.
+
+        Raises:
+            KeyStoreError: a store is away, or the part does not open; another worker gets it later.
+        """
         working = asyncio.create_task(self._work.do(claim))
         try:
             while True:
@@ -180,30 +174,22 @@ class JobCalls:
     now: Callable[[], float] = time.time
 
     async def run(self) -> None:
-        await TenantTurns("job_call", self._due, self._call).run()
+        await TenantTurns("job_call", self.due, self.call).run()
 
-    async def call_once(self) -> bool:
-        """Tells of one finished job, if one is due.
+    async def due(self, besides: Collection[str] = ()) -> DueCall | None:
+        """A finished job to tell of, of any tenant but these."""
+        return await self.jobs.store.next_call(self.now(), pause_seconds=_PAUSE_SECONDS, besides=besides)
+
+    async def call(self, due: DueCall) -> None:
+        """Tells of it.
 
         Raises:
             KeyStoreError: the store is away, or the job does not open.
         """
-        due = await self._due()
-        if due is None:
-            return False
-        await self._call(due)
-        return True
-
-    async def _due(self, besides: Collection[str] = ()) -> DueCall | None:
-        return await self.jobs.store.next_call(self.now(), pause_seconds=_PAUSE_SECONDS, besides=besides)
-
-    async def _call(self, due: DueCall) -> None:
         job_id = due.job.job_id
-        opened = await open_head(self.jobs.kek, job_id, due.job.head)
-        address, webhooks = opened.head.options.webhook, self.jobs.webhooks
-        body = (
-            b'{"type":"job.finished","data":%b}' % status_of(due.job, opened.head).model_dump_json().encode()
-        )
+        head, _ = await open_head(self.jobs.kek, job_id, due.job.head)
+        address, webhooks = head.options.webhook, self.jobs.webhooks
+        body = b'{"type":"job.finished","data":%b}' % status_of(due.job, head).model_dump_json().encode()
         taken = webhooks is not None and address is not None and await webhooks.call(address, job_id, body)
         outcome = "taken" if taken else "given_up" if due.attempt >= MOST_CALLS else "failed"
         self.metrics.calls.labels(outcome).inc()

@@ -16,7 +16,6 @@ from ttmark.detect_service.jobs.sealed_jobs import (
     JobHead,
     Jobs,
     JobSeal,
-    OpenJob,
     open_head,
     seal_head,
     status_of,
@@ -68,15 +67,6 @@ class JobService:
             ServiceError: what the mode's route would answer; or a limit on jobs is reached, the webhook is
                 not allowed, or the store is away; and what `Once` says.
         """
-        try:
-            return await self._create(body, caller, request_id, run, key)
-        except (TooLarge, TooManyRequests, Unprocessable):
-            self._metrics.jobs.labels("refused").inc()
-            raise
-
-    async def _create(
-        self, body: JobRequest, caller: Principal, request_id: str, run: Run, key: str | None
-    ) -> JobStatus:
         now = time.time()
         fresh = JobStatus(
             id=uuid.uuid4().hex,
@@ -101,13 +91,18 @@ class JobService:
         async def is_there(job_id: str) -> bool:
             return await self._jobs.store.get(caller.tenant, job_id) is not None
 
-        if key is None:
-            await charge()
-            await make(fresh)
-            return fresh
-        fingerprint = await run(lambda: _fingerprint(body))
-        with store_of("Jobs"):
-            return await self._once.answer(key, caller, Asked(fingerprint, fresh, charge, make, is_there))
+        try:
+            if key is None:
+                await charge()
+                await make(fresh)
+                return fresh
+            fingerprint = await run(lambda: _fingerprint(body))
+            with store_of("Jobs"):
+                asked = Asked(fingerprint, fresh, charge, make, is_there)
+                return await self._once.answer(key, caller, asked)
+        except (TooLarge, TooManyRequests, Unprocessable):
+            self._metrics.jobs.labels("refused").inc()
+            raise
 
     async def _charge(self, body: JobRequest, caller: Principal) -> None:
         limits = self._jobs.limits
@@ -116,7 +111,14 @@ class JobService:
                 f"The job has {len(body.inputs)} documents; the limit is {limits.documents}.",
                 param="inputs",
             )
-        self._check_webhook(body.webhook)
+        webhooks = self._jobs.webhooks
+        if body.webhook is not None and webhooks is None:
+            raise Unprocessable("This service calls no webhooks.", param="webhook")
+        if body.webhook is not None and webhooks is not None and not webhooks.allows(body.webhook):
+            raise Unprocessable(
+                "The webhook is no http or https address of a host that this service may call.",
+                param="webhook",
+            )
         check_askable(permitted(body.request(body.inputs), caller), caller, self._backend)
         if self._allowance is not None:
             await self._allowance.take(caller, len(body.inputs))
@@ -160,7 +162,7 @@ class JobService:
                 "There is no room for this job at the moment.", retry_after=_RETRY_SECONDS
             ) from None
 
-    async def get(self, job_id: str, caller: Principal) -> tuple[JobRecord, OpenJob]:
+    async def get(self, job_id: str, caller: Principal) -> tuple[JobRecord, JobHead, JobSeal]:
         """A job that the caller may see: its own, and with `detect:evidence` those of its tenant.
 
         Raises:
@@ -169,15 +171,18 @@ class JobService:
         """
         with store_of("Jobs"):
             job = await self._jobs.store.get(caller.tenant, job_id)
-            opened = None if job is None else await open_head(self._jobs.kek, job_id, job.head)
-        if job is None or opened is None or not _may_see(caller, opened.head):
+            if job is None:
+                raise NotFound("There is no such job.")
+            head, seal = await open_head(self._jobs.kek, job_id, job.head)
+        # Results hold what their maker may see: another token of the tenant must not learn more by them.
+        if caller.token_id != head.token_id and not caller.sees_evidence:
             raise NotFound("There is no such job.")
-        return job, opened
+        return job, head, seal
 
     async def status(self, job_id: str, caller: Principal) -> JobStatus:
         """Where a job is. Raises as `get`."""
-        job, opened = await self.get(job_id, caller)
-        return status_of(job, opened.head)
+        job, head, _ = await self.get(job_id, caller)
+        return status_of(job, head)
 
     async def results(
         self, job_id: str, caller: Principal, offset: int, limit: int
@@ -186,8 +191,8 @@ class JobService:
 
         They end before the first document without an answer. Raises as `get`.
         """
-        job, opened = await self.get(job_id, caller)
-        size = opened.head.part_documents
+        job, head, seal = await self.get(job_id, caller)
+        size = head.part_documents
         first, end = offset // size, min(job.parts, -(-(offset + limit) // size))
         lines: list[bytes] = []
         with store_of("Jobs"):
@@ -196,10 +201,10 @@ class JobService:
             ):
                 if sealed is None:
                     break
-                lines += opened.seal.open_results(part, sealed)
+                lines += seal.open_results(part, sealed)
         lines = lines[offset - first * size :][:limit]
         after = offset + len(lines)
-        return lines, after if after < job.documents else None, status_of(job, opened.head)
+        return lines, after if after < job.documents else None, status_of(job, head)
 
     async def delete(self, job_id: str, caller: Principal, request_id: str) -> None:
         """Ends a job and forgets all of it. Raises as `get`."""
@@ -209,17 +214,6 @@ class JobService:
         if deleted:
             self._metrics.jobs.labels("deleted").inc()
             self._audit(event_of(caller, request_id, "job.delete", job_id=job_id))
-
-    def _check_webhook(self, address: str | None) -> None:
-        if address is None:
-            return
-        if self._jobs.webhooks is None:
-            raise Unprocessable("This service calls no webhooks.", param="webhook")
-        if not self._jobs.webhooks.allows(address):
-            raise Unprocessable(
-                "The webhook is no http or https address of a host that this service may call.",
-                param="webhook",
-            )
 
 
 def _fingerprint(body: JobRequest) -> str:
@@ -241,8 +235,3 @@ def _sealed_parts(seal: JobSeal, inputs: list[Document], size: int) -> list[byte
         pause()
         parts.append(seal.documents(number, documents[start : start + size]))
     return parts
-
-
-def _may_see(caller: Principal, head: JobHead) -> bool:
-    # Results hold what their maker may see: another token of the tenant must not learn more by them.
-    return caller.token_id == head.token_id or caller.sees_evidence

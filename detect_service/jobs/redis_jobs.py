@@ -191,7 +191,7 @@ _REFUSALS = {b"jobs": TooManyJobs, b"tenant": TenantFull, b"bytes": JobStoreFull
 
 
 class RedisJobs:
-    """JobStore in Redis."""
+    """The same as `SqliteJobs`, in Redis."""
 
     def __init__(
         self, client: RedisClient, *, lease_seconds: float, now: Callable[[], float] = time.time
