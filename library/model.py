@@ -142,13 +142,6 @@ class Model:
             texts[number] += text
         return texts[0] if _is_one(prompt) else texts
 
-    def generate_ids(self, requests: Sequence[GenerationRequest]) -> list[list[int]]:
-        """Token ids of completions that were described in full."""
-        found: list[list[int]] = [[] for _ in requests]
-        for number, delta in self._writer.generate(requests):
-            found[number] += delta.token_ids
-        return found
-
     def log_probs(self, text_ids: Sequence[int]) -> NDArray[np.float64]:
         """What the model says of a text's tokens, as a `reader` of `detect` [tokens]; nats.
 

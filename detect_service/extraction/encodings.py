@@ -1,7 +1,6 @@
 """Bytes to characters: what a file says of its encoding first, then what its bytes say."""
 
 import codecs
-from collections.abc import Iterator
 
 from charset_normalizer import CharsetMatch, from_bytes
 
@@ -65,7 +64,13 @@ def decode(content: bytes, declared: str | None = None) -> tuple[str, str]:
             pass
     if declared is not None and declared != "utf-8":
         return _strictly(content, declared)
-    return _strictly(content, _detected(content))
+    detected = _narrow(_telling_lines(content))
+    if detected is None:
+        raise UnreadableFile(
+            "The file is not a text in UTF-8, and its bytes do not tell another encoding. Save it as UTF-8.",
+            "encoding",
+        )
+    return _strictly(content, detected)
 
 
 def _strictly(content: bytes, encoding: str) -> tuple[str, str]:
@@ -76,16 +81,6 @@ def _strictly(content: bytes, encoding: str) -> tuple[str, str]:
         raise UnreadableFile(
             f"The file looks like {name} but is not. Save it as UTF-8.", "encoding"
         ) from None
-
-
-def _detected(content: bytes) -> str:
-    encoding = _narrow(_telling_lines(content))
-    if encoding is None:
-        raise UnreadableFile(
-            "The file is not a text in UTF-8, and its bytes do not tell another encoding. Save it as UTF-8.",
-            "encoding",
-        )
-    return encoding
 
 
 def _wide(content: bytes) -> str | None:
@@ -101,15 +96,7 @@ def _wide(content: bytes) -> str | None:
 
 def _telling_lines(content: bytes) -> bytes:
     """The lines that are not ASCII, as far as a detector has to see them."""
-    return b"".join(_up_to(_SAMPLE, (line for line in content.splitlines(True) if not line.isascii())))
-
-
-def _up_to(size: int, lines: Iterator[bytes]) -> Iterator[bytes]:
-    for line in lines:
-        yield line[:size]
-        size -= len(line)
-        if size <= 0:
-            return
+    return b"".join(line for line in content.splitlines(True) if not line.isascii())[:_SAMPLE]
 
 
 def _narrow(sample: bytes) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.conformance.page_words import STYLE
+from ttmark.evaluation.run_manifest import in_words
 
 
 def whole_page(title: str, parts: Sequence[str]) -> tuple[str, str]:
@@ -26,12 +27,10 @@ def definitions(entries: Mapping[str, str]) -> str:
 
 def made_with(report: Mapping[str, Any], more: str = "") -> dict[str, str]:
     """Command, time, machine and versions of a report."""
-    machine = report["machine"]
     return {
         "Command": report["command"],
         "Time": f"{report['seconds']:,.0f} s of this command{more}",
-        "Machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB,"
-        f" {machine['system']}",
+        "Machine": f"{in_words(report['machine'])}, {report['machine']['system']}",
         "Versions": ", ".join(f"{name} {version}" for name, version in report["versions"].items()),
     }
 

@@ -9,7 +9,7 @@ import numpy as np
 from ttmark.evaluation.detection import FPRS, Detections, detect_texts, detect_under_random_keys
 from ttmark.evaluation.experiment import Lab
 from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
-from ttmark.evaluation.intervals import Interval, ratio_of_means, ratio_of_medians
+from ttmark.evaluation.intervals import Interval, mean, ratio_of_means, ratio_of_medians
 from ttmark.evaluation.options import SCHEMES, BlockSizes, Lengths, Schemes, Settings, TextsInTurn, in_turn
 from ttmark.evaluation.paper import DIRECT, STRICT, DirectFigures, row_name
 from ttmark.evaluation.report.plot_data import Figure, Panel, Series
@@ -94,7 +94,7 @@ def measure_direct(
                     tpr=tuple(found.rate(fpr) for fpr in FPRS),
                     median_log10_p=found.median_log10_p(),
                     deviate=found.median_deviate(),
-                    z=found.mean_z(),
+                    z=mean(found.z),
                     gain=ratio_of_medians(found.deviates, single.deviates) if single else None,
                     mean_gain=ratio_of_means(found.z, single.z) if single else None,
                     fpr=tuple(null.rate(fpr) for fpr in NULL_FPRS),

@@ -60,11 +60,6 @@ def rate_name(fpr: float) -> str:
     return f"1e{round(math.log10(fpr))}"
 
 
-def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A table of rows whose cells are written as `str` has them."""
-    return Table(title, tuple(columns), tuple(tuple(map(str, row)) for row in rows))
-
-
 Row = TypeVar("Row")
 Key = TypeVar("Key")
 
