@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -22,14 +23,14 @@ from ttmark.gen_service.engine import (
 from ttmark.shared.tokenization import TextTokenizer
 
 
+@dataclass(eq=False)
 class EngineSource:
     """Texts by the generation engine; the model is loaded when the first text is asked for."""
 
-    def __init__(self, model: str, prompts: Path, settings: EngineSettings) -> None:
-        self.model = model
-        self.prompts_path = prompts
-        self.settings = settings
-        self._engine: Engine | None = None
+    model: str
+    prompts_path: Path
+    settings: EngineSettings
+    _engine: Engine | None = None
 
     @property
     def engine(self) -> Engine:

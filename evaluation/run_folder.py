@@ -48,14 +48,14 @@ class TextSource(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class Run:
     """Texts of one model, prompt file and seed; what is there already is never generated again."""
 
-    def __init__(self, folder: Path, source: TextSource, seed: int, progress: Progress) -> None:
-        self.folder = folder
-        self.seed = seed
-        self.progress = progress
-        self._source = source
+    folder: Path
+    source: TextSource
+    seed: int
+    progress: Progress
 
     def stored(self, cell: Cell) -> list[Completion]:
         """All texts of a cell that are there; time and rows of a batch belong to all its texts together."""
@@ -91,7 +91,7 @@ class Run:
             append_lines(self._path(cell), [asdict(text)])
             self.progress.advance(task)
 
-        self._source.generate(cell, missing, self.seed, on_text)
+        self.source.generate(cell, missing, self.seed, on_text)
         self.progress.remove_task(task)
 
 

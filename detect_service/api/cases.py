@@ -60,7 +60,7 @@ def case_routers(key: CaseKey | None, service: CaseService | None, run_long: Run
     async def store(body: CaseStoreRequest, caller: Caller, request: Request) -> Response:
         """Keeps a case of this service for the days that `GET /v1/keys` names."""
         keeping, existing, once = _keeping(service), _existing(key), idempotency_key(request)
-        _check_size(body.case, keeping.case_bytes)
+        _check_size(body.case, keeping.kept.case_bytes)
         if not body.case.startswith(CASE_START):
             raise Unprocessable("Only json cases are kept: a page may hold a text.", param="case")
         await run_long(request, body_size(request), lambda: _verified(body.case, existing))

@@ -12,7 +12,6 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cache
-from types import TracebackType
 from typing import Self
 
 import orjson
@@ -60,9 +59,7 @@ class Workers:
         self._pool = self._new_pool(self.width)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._pool.shutdown(cancel_futures=True)
 
     def submit(self, rows: Sequence[InputRow]) -> "Future[bytes]":

@@ -4,6 +4,7 @@ import hashlib
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -36,27 +37,19 @@ Run = Callable[[Callable[[], Any]], Awaitable[Any]]
 _RETRY_SECONDS = 60.0
 
 
+@dataclass(frozen=True, slots=True)
 class JobService:
     """Between the routes and the store.
 
-    Args:
+    Attributes:
         allowance: asked for the documents of each job; None: no limit.
     """
 
-    def __init__(
-        self,
-        jobs: Jobs,
-        backend: DetectionBackend,
-        metrics: JobMetrics,
-        audit: AuditSink,
-        allowance: DocumentAllowance | None,
-    ) -> None:
-        self._jobs = jobs
-        self._backend = backend
-        self._metrics = metrics
-        self._audit = audit
-        self._allowance = allowance
-        self._once = Once(jobs.store.keys, jobs.kek)
+    jobs: Jobs
+    backend: DetectionBackend
+    metrics: JobMetrics
+    audit: AuditSink
+    allowance: DocumentAllowance | None
 
     async def create(
         self, body: JobRequest, caller: Principal, request_id: str, run: Run, key: str | None
@@ -76,20 +69,20 @@ class JobService:
             answered=0,
             failed=0,
             created_at=now,
-            expires_at=now + self._jobs.limits.keep_seconds,
+            expires_at=now + self.jobs.limits.keep_seconds,
         )
         # What is far too long is refused in the results, and neither looked at nor stored.
-        inputs = sized(body.inputs, self._backend.max_document_tokens, alone=False)
+        inputs = sized(body.inputs, self.backend.max_document_tokens, alone=False)
         kept = body.model_copy(update={"inputs": inputs})
         charge = partial(self._charge, kept, caller)
 
         async def make(status: JobStatus) -> None:
             await self._make(status, kept, caller, run)
-            self._metrics.jobs.labels("created").inc()
-            self._audit(event_of(caller, request_id, "job.create", job_id=status.id))
+            self.metrics.jobs.labels("created").inc()
+            self.audit(event_of(caller, request_id, "job.create", job_id=status.id))
 
         async def is_there(job_id: str) -> bool:
-            return await self._jobs.store.get(caller.tenant, job_id) is not None
+            return await self.jobs.store.get(caller.tenant, job_id) is not None
 
         try:
             if key is None:
@@ -99,19 +92,19 @@ class JobService:
             fingerprint = await run(lambda: _fingerprint(body))
             with store_of("Jobs"):
                 asked = Asked(fingerprint, fresh, charge, make, is_there)
-                return await self._once.answer(key, caller, asked)
+                return await Once(self.jobs.store.keys, self.jobs.kek).answer(key, caller, asked)
         except (TooLarge, TooManyRequests, Unprocessable):
-            self._metrics.jobs.labels("refused").inc()
+            self.metrics.jobs.labels("refused").inc()
             raise
 
     async def _charge(self, body: JobRequest, caller: Principal) -> None:
-        limits = self._jobs.limits
+        limits = self.jobs.limits
         if len(body.inputs) > limits.documents:
             raise TooLarge(
                 f"The job has {len(body.inputs)} documents; the limit is {limits.documents}.",
                 param="inputs",
             )
-        webhooks = self._jobs.webhooks
+        webhooks = self.jobs.webhooks
         if body.webhook is not None and webhooks is None:
             raise Unprocessable("This service calls no webhooks.", param="webhook")
         if body.webhook is not None and webhooks is not None and not webhooks.allows(body.webhook):
@@ -119,12 +112,12 @@ class JobService:
                 "The webhook is no http or https address of a host that this service may call.",
                 param="webhook",
             )
-        check_askable(permitted(body.request(body.inputs), caller), caller, self._backend)
-        if self._allowance is not None:
-            await self._allowance.take(caller, len(body.inputs))
+        check_askable(permitted(body.request(body.inputs), caller), caller, self.backend)
+        if self.allowance is not None:
+            await self.allowance.take(caller, len(body.inputs))
 
     async def _make(self, status: JobStatus, body: JobRequest, caller: Principal, run: Run) -> None:
-        size, store = self._jobs.limits.part_documents, self._jobs.limits.store
+        size, store = self.jobs.limits.part_documents, self.jobs.limits.store
         head = JobHead(
             token_id=caller.token_id,
             created_at=status.created_at,
@@ -132,7 +125,7 @@ class JobService:
             options=body.options(),
         )
         with store_of("Jobs"):
-            sealed, seal = await seal_head(self._jobs.kek, status.id, head)
+            sealed, seal = await seal_head(self.jobs.kek, status.id, head)
         parts: list[bytes] = await run(lambda: _sealed_parts(seal, body.inputs, size))
         needed = room(status.documents, sum(map(len, parts)))
         if needed > store.tenant_size:
@@ -143,7 +136,7 @@ class JobService:
         job = JobRecord(status.id, caller.tenant, sealed, status.documents, len(parts), status.expires_at)
         try:
             with store_of("Jobs"):
-                await self._jobs.store.create(job, parts, store)
+                await self.jobs.store.create(job, parts, store)
         except TooManyJobs:
             raise TooManyRequests(
                 f"The tenant has {counted(store.jobs, 'job')}, which is the limit. Delete one that "
@@ -157,7 +150,7 @@ class JobService:
                 retry_after=_RETRY_SECONDS,
             ) from None
         except JobStoreFull:
-            self._metrics.jobs.labels("no_room").inc()
+            self.metrics.jobs.labels("no_room").inc()
             raise TooManyRequests(
                 "There is no room for this job at the moment.", retry_after=_RETRY_SECONDS
             ) from None
@@ -170,10 +163,10 @@ class JobService:
             StoreDown: the store is away, or the job was sealed under a key that is not at hand.
         """
         with store_of("Jobs"):
-            job = await self._jobs.store.get(caller.tenant, job_id)
+            job = await self.jobs.store.get(caller.tenant, job_id)
             if job is None:
                 raise NotFound("There is no such job.")
-            head, seal = await open_head(self._jobs.kek, job_id, job.head)
+            head, seal = await open_head(self.jobs.kek, job_id, job.head)
         # Results hold what their maker may see: another token of the tenant must not learn more by them.
         if caller.token_id != head.token_id and not caller.sees_evidence:
             raise NotFound("There is no such job.")
@@ -197,7 +190,7 @@ class JobService:
         lines: list[bytes] = []
         with store_of("Jobs"):
             for part, sealed in enumerate(
-                await self._jobs.store.results(job_id, first, max(0, end - first)), first
+                await self.jobs.store.results(job_id, first, max(0, end - first)), first
             ):
                 if sealed is None:
                     break
@@ -210,10 +203,10 @@ class JobService:
         """Ends a job and forgets all of it. Raises as `get`."""
         await self.get(job_id, caller)
         with store_of("Jobs"):
-            deleted = await self._jobs.store.delete(caller.tenant, job_id)
+            deleted = await self.jobs.store.delete(caller.tenant, job_id)
         if deleted:
-            self._metrics.jobs.labels("deleted").inc()
-            self._audit(event_of(caller, request_id, "job.delete", job_id=job_id))
+            self.metrics.jobs.labels("deleted").inc()
+            self.audit(event_of(caller, request_id, "job.delete", job_id=job_id))
 
 
 def _fingerprint(body: JobRequest) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ttmark.evaluation.conformance.plan import prompt_of
 from ttmark.evaluation.engine_source import complete, completion_request
@@ -18,16 +19,16 @@ from ttmark.shared.schemas.chat import ChatMessage
 AT_ONCE = 32
 
 
+@dataclass(frozen=True, slots=True)
 class DeployedSource:
     """A `TextSource` that writes what the service would: chat template, pool, branch budget, ends of text.
 
-    Args:
+    Attributes:
         key: its primary version marks.
     """
 
-    def __init__(self, model: ServedModel, key: UnlockedKey) -> None:
-        self._model = model
-        self._key = key
+    model: ServedModel
+    key: UnlockedKey
 
     def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
         """See `TextSource`; an answer ends where the model ends it, and at `cell.tokens` at the latest."""
@@ -41,17 +42,17 @@ class DeployedSource:
             return completion_request(cell, index, prompt_ids, text_seed, marking, ignore_eos=False)
 
         slots = asyncio.Semaphore(AT_ONCE)
-        await complete(self._model.generator.generate, request, indices, slots, on_text, lambda: 0)
+        await complete(self.model.generator.generate, request, indices, slots, on_text, lambda: 0)
 
     async def _prompt(self, message: str) -> tuple[int, ...]:
-        if self._model.conversations is None:
-            return (await plain_prompt(f"Question: {message}\nAnswer:", self._model)).token_ids
+        if self.model.conversations is None:
+            return (await plain_prompt(f"Question: {message}\nAnswer:", self.model)).token_ids
         asked = [ChatMessage(role="user", content=message)]
-        return (await chat_prompt(asked, self._model, field="messages", label=None)).token_ids
+        return (await chat_prompt(asked, self.model, field="messages", label=None)).token_ids
 
     def _marking(self, seed: int, prompt_ids: Sequence[int]) -> Marking | None:
         """The primary version's, with a key of its pool as the service draws it; of payloads any."""
-        key, version = self._key, self._key.primary
+        key, version = self.key, self.key.primary
         if version is None:
             raise ValueError(f"key {key.key_id} has no primary version, so that nothing is marked with it")
         profile = key.profile
