@@ -165,7 +165,8 @@ class ConversationExamination(Examination):
 
     def _decided(self, evidence: GrownEvidence) -> CombinedResult:
         lengths = self._lengths
-        facts: dict[str, Any] = {"id": NAME, "tokens": sum(lengths), "hypotheses": self._hypotheses}
+        hypotheses = len(self._tries) * max((len(one.readers) for one in self._messages), default=1)
+        facts: dict[str, Any] = {"id": NAME, "tokens": sum(lengths), "hypotheses": hypotheses}
         if evidence.log10_p <= math.log10(self.request.fpr):
             return CombinedResult(verdict="watermarked", **facts)
         refusal = self._unseen()
@@ -240,10 +241,6 @@ class ConversationExamination(Examination):
     @property
     def _tries(self) -> list[Try]:
         return tries_of(self.selection.own)
-
-    @property
-    def _hypotheses(self) -> int:
-        return len(self._tries) * max((len(one.readers) for one in self._messages), default=1)
 
     @property
     def _lengths(self) -> list[int]:

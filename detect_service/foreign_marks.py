@@ -202,7 +202,9 @@ def _figures(best: ForeignFinding, request: DetectionRequest, *, found: bool) ->
     """The document's own figures where a foreign key explains it best."""
     where: dict[str, Any] = {}
     if isinstance(request, CombinedRequest):
-        stand_out = found and _stand_out(best)
+        # The passages stand out where they leave some of the text out.
+        held = sum(one.end - one.start for one in best.passages)
+        stand_out = found and 0 < held < len(best.reader.token_ids(best.key))
         where = {
             "scope": ("passages" if stand_out else "whole") if found else None,
             "weak": None if found else is_weak(best.log10_p, request.fpr),
@@ -220,12 +222,6 @@ def _figures(best: ForeignFinding, request: DetectionRequest, *, found: bool) ->
         "key": _shown_key(best) if found else None,
         **where,
     }
-
-
-def _stand_out(finding: ForeignFinding) -> bool:
-    """Whether the passages leave some of the text out."""
-    held = sum(one.end - one.start for one in finding.passages)
-    return 0 < held < len(finding.reader.token_ids(finding.key))
 
 
 def _segments(finding: ForeignFinding) -> list[Segment]:

@@ -111,7 +111,11 @@ def create_detection_app(
             )
             worker = JobWorker(jobs, part_work, job_metrics, ready=lambda: all(readiness().checks.values()))
             background.append(worker.run)
-        of_path[JOBS_PATH] = _limits_of(jobs, options.limits)
+        of_path[JOBS_PATH] = replace(
+            options.limits,
+            max_body_bytes=jobs.limits.body_bytes,
+            max_json_containers=2 * jobs.limits.documents + 100,  # each document is one, and may hold a list
+        )
     if public is not None:
         signs = case_key is not None
         routes += public_routers(
@@ -129,11 +133,3 @@ def create_detection_app(
         app.include_router(router)
     describe_problems(app)
     return app
-
-
-def _limits_of(jobs: Jobs, others: HttpLimits) -> HttpLimits:
-    return replace(
-        others,
-        max_body_bytes=jobs.limits.body_bytes,
-        max_json_containers=2 * jobs.limits.documents + 100,  # each document is one, and may hold a list
-    )

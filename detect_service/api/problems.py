@@ -45,13 +45,10 @@ def describe_problems(app: FastAPI) -> None:
         for operations in description["paths"].values():
             for operation in operations.values():
                 for response in operation["responses"].values():
-                    _name_media_type(response.get("content", {}))
+                    content = response.get("content", {})
+                    reference = content.get("application/json", {}).get("schema", {}).get("$ref", "")
+                    if reference.endswith(f"/{ProblemDocument.__name__}"):
+                        content[PROBLEM_MEDIA_TYPE] = content.pop("application/json")
         return description
 
     app.openapi = openapi  # type: ignore[method-assign]
-
-
-def _name_media_type(content: dict[str, Any]) -> None:
-    reference = content.get("application/json", {}).get("schema", {}).get("$ref", "")
-    if reference.endswith(f"/{ProblemDocument.__name__}"):
-        content[PROBLEM_MEDIA_TYPE] = content.pop("application/json")

@@ -3,7 +3,6 @@
 import hashlib
 import secrets
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
@@ -60,7 +59,6 @@ class CaseService:
 
     kept: KeptCases
     audit: AuditSink
-    now: Callable[[], float] = time.time
 
     async def store(self, case: str, caller: Principal, request_id: str, key: str | None) -> StoredCase:
         """Keeps a case that was found to be genuine, under a new id of 128 random bits; once for each `key`.
@@ -70,7 +68,7 @@ class CaseService:
             TooManyRequests: there is no room.
             StoreDown: the store is away.
         """
-        now = self.now()
+        now = time.time()
         expires_at = now + self.kept.keep_days * _DAY_SECONDS
         fresh = StoredCase(id=secrets.token_hex(16), stored_at=now, expires_at=expires_at)
 
@@ -86,7 +84,7 @@ class CaseService:
             return fresh
         asked = Asked(hashlib.sha256(case.encode()).hexdigest(), fresh, _costs_nothing, keep, is_there)
         with store_of("Cases"):
-            once = Once(self.kept.store.keys, self.kept.kek, now=self.now)
+            once = Once(self.kept.store.keys, self.kept.kek)
             return await once.answer(key, caller, asked)
 
     async def _keep(self, stored: StoredCase, case: str, caller: Principal) -> None:
@@ -140,12 +138,12 @@ class CaseService:
         await keep_expiring(self._expire, "ttmark.cases", "case_upkeep_failed")
 
     async def _expire(self) -> None:
-        await self.kept.store.expire(self.now())
-        await self.kept.store.keys.expire(self.now())
+        await self.kept.store.expire(time.time())
+        await self.kept.store.keys.expire(time.time())
 
     async def _found(self, tenant: str, case_id: str) -> KeptCase | None:
         kept = await self.kept.store.get(tenant, case_id)
-        return kept if kept is not None and kept.expires_at > self.now() else None
+        return kept if kept is not None and kept.expires_at > time.time() else None
 
     async def _opened(self, case_id: str, caller: Principal) -> tuple[KeptCase, _Content]:
         with store_of("Cases"):

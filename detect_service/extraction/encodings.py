@@ -64,7 +64,8 @@ def decode(content: bytes, declared: str | None = None) -> tuple[str, str]:
             pass
     if declared is not None and declared != "utf-8":
         return _strictly(content, declared)
-    detected = _narrow(_telling_lines(content))
+    telling = b"".join(line for line in content.splitlines(True) if not line.isascii())
+    detected = _narrow(telling[:_SAMPLE])
     if detected is None:
         raise UnreadableFile(
             "The file is not a text in UTF-8, and its bytes do not tell another encoding. Save it as UTF-8.",
@@ -92,11 +93,6 @@ def _wide(content: bytes) -> str | None:
     if sample[::2].count(0) > 0.5 * half and sample[1::2].count(0) == 0:
         return "utf-16-be"
     return None
-
-
-def _telling_lines(content: bytes) -> bytes:
-    """The lines that are not ASCII, as far as a detector has to see them."""
-    return b"".join(line for line in content.splitlines(True) if not line.isascii())[:_SAMPLE]
 
 
 def _narrow(sample: bytes) -> str | None:

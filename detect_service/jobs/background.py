@@ -195,7 +195,6 @@ class JobExpiry:
 
     jobs: Jobs
     metrics: JobMetrics
-    now: Callable[[], float] = time.time
 
     async def run(self) -> None:
         await keep_expiring(self.expire, "ttmark.jobs", "job_expiry_failed")
@@ -206,6 +205,6 @@ class JobExpiry:
         Raises:
             StoreUnavailable: the store is away.
         """
-        self.metrics.jobs.labels("expired").inc(await self.jobs.store.expire(self.now()))
-        await self.jobs.store.keys.expire(self.now())
+        self.metrics.jobs.labels("expired").inc(await self.jobs.store.expire(time.time()))
+        await self.jobs.store.keys.expire(time.time())
         self.metrics.waiting.set(await self.jobs.store.waiting())

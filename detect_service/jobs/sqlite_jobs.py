@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ttmark.detect_service.idempotency import idempotency_store
@@ -71,11 +71,10 @@ class SqliteJobs(SqliteRecords):
         lease_seconds: how long after a worker's last sign of life its part is given to another one.
     """
 
-    def __init__(self, path: Path, *, lease_seconds: float, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, path: Path, *, lease_seconds: float) -> None:
         super().__init__("job store", path, _SCHEMA, "jobs", "job_id")
         self.lease_seconds = lease_seconds
         self.keys: RequestKeys = idempotency_store.SqliteKeys(self._file)
-        self._now = now
 
     async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:
         """Keeps a job that nobody has worked on. Repeating it changes nothing.
@@ -119,7 +118,7 @@ class SqliteJobs(SqliteRecords):
         """A part that nobody has, of any tenant but these; who was served least recently goes first."""
 
         def take(connection: sqlite3.Connection) -> Claim | None:
-            now = self._now()
+            now = time.time()
             found = connection.execute(_NEXT_JOB, (_listed(besides), now)).fetchone()
             if found is None:
                 return None
@@ -137,7 +136,7 @@ class SqliteJobs(SqliteRecords):
 
     async def renew(self, claim: Claim) -> bool:
         """Begins the lease anew; False where another worker has the part by now, or the job is gone."""
-        return await self._lease(claim, "leased_until = ?", self._now() + self.lease_seconds)
+        return await self._lease(claim, "leased_until = ?", time.time() + self.lease_seconds)
 
     async def release(self, claim: Claim) -> None:
         """Gives the part to whoever claims it next, as if it had not been claimed."""

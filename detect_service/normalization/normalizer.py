@@ -143,18 +143,12 @@ def _mostly_below(text: str) -> bool:
     """Whether most marks on the Latin letters of a text stand below them."""
     below = others = 0
     for character, times in Counter(text).items():
-        marks = _marks_of(character)
+        # Those of the letter, or the character where it is a mark for Latin letters.
+        marks = [] if character.isascii() else _MARK.findall(unicodedata.normalize("NFD", character))
         of_character = sum(unicodedata.combining(mark) == _BELOW for mark in marks)
         below += times * of_character
         others += times * (len(marks) - of_character)
     return below > others
-
-
-def _marks_of(character: str) -> str:
-    """The marks of a Latin letter, or the character where it is a mark for such letters."""
-    if character.isascii():
-        return ""
-    return "".join(_MARK.findall(unicodedata.normalize("NFD", character)))
 
 
 # Kinds of compatibility forms that are drawn like the plain letter; a superscript or a circled letter is not.

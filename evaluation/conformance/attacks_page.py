@@ -83,7 +83,8 @@ def attacks_page(report: Mapping[str, Any]) -> tuple[str, str]:
         parts += _table(kind, [line for line in lines if line.row["kind"] == kind])
     limits = [*LIMITS, NEVER_RUN, *report["left_out"]]
     parts += ["<h2>Methods</h2>", bullets(METHODS), "<h2>Limits</h2>", bullets(limits)]
-    parts += ["<h2>What it was made of</h2>", *_provenance(report)]
+    made_of = {**made_with(report), "Texts, SHA-256": report["texts"]["sha256"], **report["tools"]}
+    parts += ["<h2>What it was made of</h2>", definitions(made_of)]
     return whole_page(f"What attacks leave of the mark of {report['subject']}", parts)
 
 
@@ -178,7 +179,3 @@ def _quality(kept: Mapping[str, Any] | None) -> str:
         said = f"{form} [{form}, {form}]".format(*one.values()) if one else _NOT_MEASURED
         shown.append(f"<td>{said}</td>")
     return "".join(shown)
-
-
-def _provenance(report: Mapping[str, Any]) -> Iterator[str]:
-    yield definitions({**made_with(report), "Texts, SHA-256": report["texts"]["sha256"], **report["tools"]})

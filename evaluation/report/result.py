@@ -118,8 +118,10 @@ class Result:
         """The same with this machine and the installed versions."""
         return replace(self, machine=machine(), versions=versions())
 
-    def labelled(self, label: str) -> "Result":
-        """The same under `<experiment>-<label>`, plots included."""
+    def labelled(self, label: str | None) -> "Result":
+        """The same under `<experiment>-<label>`, plots included; as it is without a label."""
+        if not label:
+            return self
         figures = tuple(replace(figure, name=f"{figure.name}-{label}") for figure in self.figures)
         return replace(self, experiment=f"{self.experiment}-{label}", figures=figures)
 
