@@ -87,7 +87,7 @@ def test_a_run_that_is_done_asks_and_makes_nothing_again(
 
     again = simulated_run(folders[0], 0, detect=refuse)
     assert again.measure() == runs[0]
-    assert again.run._source.made == 0  # type: ignore[attr-defined]
+    assert again.run.source.made == 0  # type: ignore[attr-defined]
 
 
 def test_a_run_that_was_killed_goes_on_to_the_same_figures(
