@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.progress import Progress
 
 from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
 from ttmark.evaluation.run_folder import Completion, Run
@@ -51,8 +53,12 @@ def test_cells_that_differ_have_names_that_differ() -> None:
     assert len({cell.name for cell in cells}) == len(cells)
 
 
-def test_a_text_has_the_tokens_that_are_asked_for() -> None:
-    assert Completion(7, (1, 2, 3), 1, 0.25, 12).tokens(2).tolist() == [1, 2]
+def test_a_text_survives_the_file(tmp_path: Path) -> None:
+    text = Completion(0, (1, 2, 3), 1, 0.25, 12)
+    source = SimpleNamespace(generate=lambda _, __, ___, on_text: on_text(text))
+    run = Run(tmp_path, source, 0, Progress(disable=True))
+    assert run.texts(CELL, 1) == run.stored(CELL) == [text]
+    assert text.tokens(2).tolist() == [1, 2]
 
 
 def test_a_folder_of_another_seed_is_refused(tmp_path: Path) -> None:
