@@ -44,11 +44,11 @@ class FixedKeys:
         return hashlib.sha256(orjson.dumps(named)).hexdigest()
 
 
-class TokenizerSet:
-    """Maps a profile's tokenizer fingerprint to its tokenizer."""
+class TokenizerSet(dict[str, TextTokenizer]):
+    """Tokenizers by their fingerprints, which profiles name."""
 
     def __init__(self, tokenizers: Iterable[TextTokenizer]) -> None:
-        self._by_fingerprint = {tokenizer.fingerprint: tokenizer for tokenizer in tokenizers}
+        super().__init__((tokenizer.fingerprint, tokenizer) for tokenizer in tokenizers)
 
     @classmethod
     def load(cls, folders: Iterable[str | Path]) -> "TokenizerSet":
@@ -58,13 +58,6 @@ class TokenizerSet:
             TokenizerMissing: a folder holds no usable tokenizer.
         """
         return cls(TextTokenizer.load(folder) for folder in folders)
-
-    def get(self, fingerprint: str) -> TextTokenizer | None:
-        """The tokenizer of that fingerprint, or None where it is not installed."""
-        return self._by_fingerprint.get(fingerprint)
-
-    def __contains__(self, fingerprint: str) -> bool:
-        return fingerprint in self._by_fingerprint
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """Several messages as one question: examined together, and answered with one result."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from ttmark.detect_service.cascade import conversation_may_be_read
 from ttmark.detect_service.conversation_evidence import (
@@ -16,15 +17,13 @@ from ttmark.detect_service.conversation_evidence import (
 from ttmark.detect_service.cost import check_cost_of
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.documents_without_verdict import is_fault, no_verdict, not_examined
-from ttmark.detect_service.examination import Examination, name_of
-from ttmark.detect_service.key_selection import KeySelection
-from ttmark.detect_service.results import is_weak
+from ttmark.detect_service.examination import Examination
+from ttmark.detect_service.results import is_weak, shown_key
 from ttmark.detect_service.spent_document import UNSEEN_SHARE, Counted
 from ttmark.detect_service.verdict import Finding, Reach, typical_tokens, without_finding
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import conversation_message
 from ttmark.shared.http.service_errors import Unprocessable
-from ttmark.shared.languages.words import Words
 from ttmark.shared.limits.counting_filter import Refusal
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
@@ -38,6 +37,7 @@ from ttmark.shared.schemas.detection import (
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 
 NAME = "conversation"
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -72,16 +72,13 @@ class ConversationExamination(Examination):
             self._messages.append(Message(readers, self._asked(index)) if readers else Message())
         readers = [reader for one in self._messages for reader in one.readers]
         check_cost_of(self.request, readers, self.selection, self.backend)
-        try:
-            self._evidence = grown_evidence(self._messages, self.selection.own, {})
-        except BaseException as error:
-            if not is_fault(error):
-                raise
-            self._failed = not_examined(NAME, error, self.words, CombinedResult)
-            return
-        self._is_to_be_read = self._shares_the_rate and conversation_may_be_read(
-            self._evidence.log10_p, self.request.fpr, self.request.reader
+        self._evidence = self._unless_all_fails(
+            lambda: grown_evidence(self._messages, self.selection.own, {})
         )
+        if self._evidence is not None:
+            self._is_to_be_read = self._shares_the_rate and conversation_may_be_read(
+                self._evidence.log10_p, self.request.fpr, self.request.reader
+            )
 
     @property
     def unread(self) -> list[str]:
@@ -94,15 +91,20 @@ class ConversationExamination(Examination):
         Args:
             readings: of those of the `unread` texts that could be read.
         """
-        result = self._failed
-        if self._evidence is not None:
-            try:
-                result = self._made(self._evidence, readings)
-            except BaseException as error:
-                if not is_fault(error):
-                    raise
-                result = not_examined(NAME, error, self.words, CombinedResult)
+        first, result = self._evidence, None
+        if first is not None:
+            result = self._unless_all_fails(partial(self._made, first, readings))
+        result = result or self._failed
         return [] if result is None else [(result, None)]
+
+    def _unless_all_fails(self, work: Callable[[], T]) -> T | None:
+        try:
+            return work()
+        except BaseException as error:
+            if not is_fault(error):
+                raise
+            self._failed = not_examined(NAME, error, self.words, CombinedResult)
+        return None
 
     def _made(self, first: GrownEvidence, readings: Mapping[str, ByteReading]) -> DetectionResult:
         is_missed = self.reader == "down" and self._wants_a_reader
@@ -114,11 +116,7 @@ class ConversationExamination(Examination):
                 second = grown_evidence(self._messages, self.selection.own, readings)
             state = "read" if second else "down" if self._is_to_be_read else "not_needed"
             evidence = first.with_reading(second)
-        left_out = {index: result for index, (result, _) in self._outcomes.items()}
-        made = ConversationResults(
-            self.request, self.selection, self._messages, left_out, self.counted, self.words
-        )
-        return made.result(evidence, state if self.shows_evidence else None)
+        return self._result(evidence, state if self.shows_evidence else None)
 
     @property
     def _readable(self) -> list[str]:
@@ -142,27 +140,11 @@ class ConversationExamination(Examination):
         rule = cast(Counted, self.counted).rule
         return no_verdict(self._name(index), refusal, rule, self.words, self._kind)
 
-
-@dataclass(frozen=True, slots=True)
-class ConversationResults:
-    """Of a request whose messages were read.
-
-    Attributes:
-        left_out: what messages would have been told that do not count, by their place.
-    """
-
-    request: CombinedRequest
-    selection: KeySelection
-    messages: Sequence[Message]
-    left_out: Mapping[int, DetectionResult]
-    counted: Counted | None
-    words: Words
-
-    def result(self, evidence: GrownEvidence, reader: ReaderState | None) -> CombinedResult:
+    def _result(self, evidence: GrownEvidence, reader: ReaderState | None) -> CombinedResult:
         """The result; its figures with the state of the reader alone."""
-        result = self._verdict(evidence)
+        result = self._decided(evidence)
         found, shown = result.verdict == "watermarked", reader is not None
-        changed: dict[str, Any] = {"messages": self._messages(evidence, found=found, shown=shown)}
+        changed: dict[str, Any] = {"messages": self._shown_messages(evidence, found=found, shown=shown)}
         if shown and result.error is None:
             log10_p = evidence.log10_p
             changed |= {
@@ -173,7 +155,7 @@ class ConversationResults:
                 "key": self._best_key(evidence) if found else None,
                 "weak": None if found else is_weak(log10_p, self.request.fpr),
             }
-        if any(one.asked is not None and one.asked.reads_back is False for one in self.messages):
+        if any(one.asked is not None and one.asked.reads_back is False for one in self._messages):
             changed["reads_back"] = False
         result = result.model_copy(update=changed)
         if result.error is not None:
@@ -181,35 +163,39 @@ class ConversationResults:
         message = conversation_message(result, self.request.fpr, self.words)
         return result.model_copy(update={"message": message})
 
-    def _verdict(self, evidence: GrownEvidence) -> CombinedResult:
+    def _decided(self, evidence: GrownEvidence) -> CombinedResult:
         lengths = self._lengths
-        facts: dict[str, Any] = {"id": NAME, "tokens": sum(lengths), "hypotheses": self._hypotheses}
+        hypotheses = len(self._tries) * max((len(one.readers) for one in self._messages), default=1)
+        facts: dict[str, Any] = {"id": NAME, "tokens": sum(lengths), "hypotheses": hypotheses}
         if evidence.log10_p <= math.log10(self.request.fpr):
             return CombinedResult(verdict="watermarked", **facts)
         refusal = self._unseen()
         if refusal is not None and self.counted is not None:
             self.counted.reasons.append(refusal.reason)
-            return no_verdict(NAME, refusal, self.counted.rule, self.words, CombinedResult)  # type: ignore[return-value]
-        withheld = sorted(self.left_out.values(), key=lambda one: one.verdict != "no_verdict")
+            return no_verdict(NAME, refusal, self.counted.rule, self.words, CombinedResult)
+        withheld = [result for result, _ in self._outcomes.values()]
         if withheld:
-            return withheld[0].model_copy(update={"id": NAME})  # type: ignore[return-value]
+            most = min(withheld, key=lambda one: one.verdict != "no_verdict")
+            return most.model_copy(update={"id": NAME})  # type: ignore[return-value]
         # Each message pays for all keys by itself.
         decision = without_finding(self._reach(tries=len(self._tries) ** len(lengths)), self.request.fpr)
         return CombinedResult(verdict=decision.verdict, tokens_typical=decision.tokens_typical, **facts)
 
-    def _messages(self, evidence: GrownEvidence, *, found: bool, shown: bool) -> list[ConversationMessage]:
+    def _shown_messages(
+        self, evidence: GrownEvidence, *, found: bool, shown: bool
+    ) -> list[ConversationMessage]:
         own, tries = log10_mean(evidence.of_keys, axis=1), self._tries
         messages = []
         for index, length in enumerate(self._lengths):
-            left_out = self.left_out.get(index)
+            left_out = self._outcomes.get(index)
             best = tries[int(evidence.of_keys[index].argmax())] if found and own[index] > 0.0 else None
             messages.append(
                 ConversationMessage(
-                    id=name_of(self.request, index),
+                    id=self._name(index),
                     tokens=length,
-                    error=None if left_out is None else left_out.error,
+                    error=None if left_out is None else left_out[0].error,
                     log10_e=float(evidence.grown[index]) if shown else None,
-                    key=_shown(best, alone=True) if shown and best else None,
+                    key=shown_key(*best) if shown and best else None,
                 )
             )
         return messages
@@ -223,11 +209,12 @@ class ConversationResults:
             columns.values(),
             key=lambda own: float(log10_mean(evidence.of_keys[:, own], axis=1).sum()),
         )
-        return _shown(self._tries[best[0]], alone=False)
+        key, version, _ = self._tries[best[0]]
+        return shown_key(key, version, None)
 
     def _unseen(self) -> Refusal | None:
         """Whether what is spent might be why nothing was found: nobody remembers what was said of it."""
-        asked = [one.asked for one in self.messages if one.asked is not None]
+        asked = [one.asked for one in self._messages if one.asked is not None]
         if not asked:
             return None
         target = math.log10(self.request.fpr)
@@ -246,7 +233,7 @@ class ConversationResults:
         for key in {key.profile.profile_id: key for key in self.selection.own if key.detectable}.values():
             watermark = key.profile.watermark()
             width, size = watermark.context_width, watermark.block_size
-            tokens = [one.readers[0].token_ids(key).size for one in self.messages if one.readers]
+            tokens = [one.readers[0].token_ids(key).size for one in self._messages if one.readers]
             positions = sum(max(0, count - width - size + 1) for count in tokens)
             reaches.append(Reach(watermark, -(-positions // size), tries))
         return reaches
@@ -256,23 +243,7 @@ class ConversationResults:
         return tries_of(self.selection.own)
 
     @property
-    def _hypotheses(self) -> int:
-        return len(self._tries) * max((len(one.readers) for one in self.messages), default=1)
-
-    @property
     def _lengths(self) -> list[int]:
         """Tokens of each message as it was sent; 0 of those that are left out."""
         key = self.selection.own[0]
-        return [one.readers[0].token_ids(key).size if one.readers else 0 for one in self.messages]
-
-
-def _shown(made_with: Try, *, alone: bool) -> DetectedKey:
-    key, version, number = made_with
-    profile = key.profile
-    return DetectedKey(
-        key_id=key.key_id,
-        version=version.version,
-        profile=profile.profile_id,
-        pool_key=number if alone and profile.pool > 1 else None,
-        payload=number if alone and profile.payloads else None,
-    )
+        return [one.readers[0].token_ids(key).size if one.readers else 0 for one in self._messages]

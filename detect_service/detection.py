@@ -1,13 +1,18 @@
 """One detection request, from body to response."""
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, Protocol, TypeVar, cast
 
+from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.conversation import ConversationExamination
+from ttmark.detect_service.cost import estimated_tokens
+from ttmark.detect_service.document_reader import sizes_to_read
 from ttmark.detect_service.examination import Examination, Finish, Readings
 from ttmark.detect_service.key_selection import KeySelection, select_keys
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.detect_service.spending import Spending
 from ttmark.detect_service.spent_document import Counted
 from ttmark.detect_service.verdict import Finding
 from ttmark.shared.access.scopes import Principal, Scope
@@ -67,14 +72,17 @@ class Detection:
     ) -> None:
         if request.evidence == "blocks":
             check_scope(principal, Scope.DETECT_EVIDENCE)
-        self.reader = reader
-        self._request = request
+        self.reader = reader if isinstance(request, CombinedRequest) else "none"
+        self.request = request
+        self.principal = principal
+        self.backend = backend
+        self.counted = counted
         self._request_id = request_id
         self._observer = observer
         self._selection = selection or select_keys(
             request, principal.tenant, backend.keys, backend.tokenizers
         )
-        more = backend, self._selection, principal.sees_evidence, reader, finish, counted, words
+        more = backend, self._selection, principal.sees_evidence, self.reader, finish, counted, words
         self._examination: Examination
         if isinstance(request, CombinedRequest) and request.conversation:
             self._examination = ConversationExamination(request, *more)
@@ -98,7 +106,7 @@ class Detection:
         if self._observer is not None:
             for result, finding in outcomes:
                 self._observer.document(result, finding)
-        is_combined = isinstance(self._request, CombinedRequest)
+        is_combined = isinstance(self.request, CombinedRequest)
         kind: type[DetectionResponse] = CombinedResponse if is_combined else DetectionResponse
         return kind(
             results=[result for result, _ in outcomes],
@@ -112,16 +120,14 @@ def detect(
     principal: Principal,
     backend: DetectionBackend,
     request_id: str,
-    observer: DetectionObserver | None = None,
     finish: Finish | None = None,
-    counted: Counted | None = None,
 ) -> DetectionResponse:
     """`Detection` without a language model.
 
     Raises:
         ServiceError: as there.
     """
-    detection = Detection(request, principal, backend, request_id, observer, finish, counted)
+    detection = Detection(request, principal, backend, request_id, finish=finish)
     detection.look()
     return detection.answer({})
 
@@ -131,21 +137,45 @@ async def answered(
     run: Callable[[Callable[[], Any]], Awaitable[Any]],
     reader: ReadsAlong,
     render: Callable[[DetectionResponse], T],
+    spending: Spending | None,
     seconds: float | None = None,
 ) -> T:
     """Both steps of a detection, and what `render` makes of its answer in the same place.
 
     Args:
         run: does a step where work is done.
+        spending: what the documents were counted by.
         seconds: for the texts to be read in; None: the reader's time-out.
     """
+
+    def at_once() -> T:
+        detection.look()
+        return render(detection.answer({}))
+
     if detection.reader != "up":
+        answer = cast(T, await run(at_once))
+    else:
+        readings = await reader.read(await run(detection.look), seconds)
+        answer = cast(T, await run(lambda: render(detection.answer(readings))))
+    if spending is not None and detection.counted is not None:
+        await spending.close(detection.principal, detection.counted)
+    return answer
 
-        def at_once() -> T:
-            detection.look()
-            return render(detection.answer({}))
 
-        return cast(T, await run(at_once))
-    texts = await run(detection.look)
-    readings = await reader.read(texts, seconds)
-    return cast(T, await run(lambda: render(detection.answer(readings))))
+async def answered_evenly(
+    detection: Detection,
+    run: Callable[[Callable[[], Any]], Awaitable[Any]],
+    reader: ReadsAlong,
+    render: Callable[[DetectionResponse], T],
+    spending: Spending | None,
+) -> T:
+    """`answered`, to callers who see verdicts alone at a time that does not tell what was done for them."""
+    request, backend = detection.request, detection.backend
+    if detection.principal.sees_evidence or not isinstance(request, CombinedRequest):
+        return await answered(detection, run, reader, render, spending)
+    began = time.perf_counter()
+    seconds = reader.expected_seconds(sizes_to_read(request, backend.most_read_characters))
+    answer = await answered(detection, run, reader, render, spending, seconds)
+    tokens = [estimated_tokens(document, backend.max_document_tokens) for document in request.inputs]
+    await leave_evenly(began, step_seconds(tokens, seconds))
+    return answer

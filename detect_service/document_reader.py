@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from ttmark.shared.watermark.likelihood.reading import Reading
 Span = tuple[int, int]
 
 
+@dataclass(eq=False, slots=True)
 class DocumentReader:
     """Token ids of one document, and where each token stands in its text.
 
@@ -28,27 +30,19 @@ class DocumentReader:
 
     Attributes:
         document: what was sent.
+        normalized: its text without tricks; None for a document that came as token ids.
         undo_tricks: whether the text is read as `TextNormalizer` gives it; positions are always those of the
             original.
         most: the most tokens that are read; None: any.
     """
 
-    def __init__(
-        self,
-        document: Document,
-        tokenizers: TokenizerSet,
-        normalized: NormalizedText | None,
-        *,
-        undo_tricks: bool,
-        most: int | None = None,
-    ) -> None:
-        self.document = document
-        self.most = most
-        self.undo_tricks = undo_tricks
-        self._tokenizers = tokenizers
-        self._normalized = normalized
-        self._ids: dict[str, NDArray[np.int64]] = {}
-        self._offsets: dict[str, list[Span]] = {}
+    document: Document
+    tokenizers: TokenizerSet
+    normalized: NormalizedText | None
+    undo_tricks: bool
+    most: int | None = None
+    _ids: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    _offsets: dict[str, list[Span]] = field(default_factory=dict)
 
     @classmethod
     def readings(
@@ -64,22 +58,25 @@ class DocumentReader:
 
         How many there are depends on the text alone, never on a key.
         """
-        normalized = None if document.text is None else _normalized(normalizer, document.text)
+        normalized = None
+        if document.text is not None:
+            with aside():  # regular expressions over the whole text
+                normalized = normalizer.normalize(document.text)
         differs = normalized is not None and normalized.text != document.text
         both = (False, True) if normalize and differs else (False,)
-        return [cls(document, tokenizers, normalized, undo_tricks=undone, most=most) for undone in both]
+        return [cls(document, tokenizers, normalized, undone, most) for undone in both]
 
     @property
     def text(self) -> str:
         """What the tokenizers are given; empty for a document that came as token ids."""
-        undone = self._normalized if self.undo_tricks else None
+        undone = self.normalized if self.undo_tricks else None
         return undone.text if undone else self.document.text or ""
 
     def normalization(self, *, undone: bool) -> NormalizationReport | None:
         """What can hide a watermark in the text; None for a document that came as token ids."""
-        if self._normalized is None:
+        if self.normalized is None:
             return None
-        return NormalizationReport(**self._normalized.counts._asdict(), undone=undone)
+        return NormalizationReport(**self.normalized.counts._asdict(), undone=undone)
 
     def token_ids(self, key: HeldKey) -> NDArray[np.int64]:
         """Token ids [tokens] of the document under the key's tokenizer.
@@ -87,7 +84,7 @@ class DocumentReader:
         Raises:
             TooManyTokens: a text has more than `most`.
         """
-        fingerprint = key.profile.tokenizer_fingerprint if self._normalized else ""
+        fingerprint = key.profile.tokenizer_fingerprint if self.normalized else ""
         if fingerprint not in self._ids:
             ids = (
                 self._tokenizer(key).encode(self.text, self.most) if fingerprint else self.document.token_ids
@@ -101,11 +98,11 @@ class DocumentReader:
 
     def characters(self, key: HeldKey, start: int, end: int) -> Span | None:
         """The half-open span of the submitted text that tokens start..end cover; None without a text."""
-        if self._normalized is None:
+        if self.normalized is None:
             return None
         offsets = self._offsets_under(key)
         first, last = offsets[start][0], self._with_marks(offsets, end)
-        return self._normalized.original_span(first, last) if self.undo_tricks else (first, last)
+        return self.normalized.original_span(first, last) if self.undo_tricks else (first, last)
 
     def _with_marks(self, offsets: list[Span], end: int) -> int:
         """Where the token before `end` ends, with accents that no token names.
@@ -126,15 +123,7 @@ class DocumentReader:
         return self._offsets[fingerprint]
 
     def _tokenizer(self, key: HeldKey) -> TextTokenizer:
-        tokenizer = self._tokenizers.get(key.profile.tokenizer_fingerprint)
-        if tokenizer is None:  # callers choose keys by `in tokenizers` first
-            raise KeyError(key.profile.tokenizer_fingerprint)
-        return tokenizer
-
-
-def _normalized(normalizer: TextNormalizer, text: str) -> NormalizedText:
-    with aside():  # regular expressions over the whole text
-        return normalizer.normalize(text)
+        return self.tokenizers[key.profile.tokenizer_fingerprint]
 
 
 # Of a list that is cut, before other threads may run.

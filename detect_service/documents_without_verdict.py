@@ -2,6 +2,7 @@
 
 import math
 import traceback
+from typing import TypeVar
 
 import structlog
 
@@ -11,6 +12,7 @@ from ttmark.shared.languages.words import Words, counted
 from ttmark.shared.limits.counting_filter import AnswerRule, Reason, Refusal
 from ttmark.shared.schemas.detection import DetectionResult, DocumentError
 
+Result = TypeVar("Result", bound=DetectionResult)
 _EXEMPT = "Access tokens with the scope detect:evidence are exempt."
 
 
@@ -73,29 +75,23 @@ def is_fault(error: BaseException) -> bool:
 
 
 def not_examined(
-    document_id: str, error: BaseException, words: Words, kind: type[DetectionResult] = DetectionResult
-) -> DetectionResult:
-    """The result of a document at which `error` was raised, which is logged."""
-    log_fault(error)
-    message = not_examined_message(words)
-    return kind(id=document_id, verdict="not_examined", message=message, tokens=0, hypotheses=0, error=_WHY)
+    document_id: str, why: BaseException | DocumentError, words: Words, kind: type[Result]
+) -> Result:
+    """The result of a document at which `why` was raised, which is logged.
 
-
-def refused(
-    document_id: str, why: DocumentError, words: Words, kind: type[DetectionResult] = DetectionResult
-) -> DetectionResult:
-    """The result of a document that is over a limit, beside others that are not; told in English."""
-    message = not_examined_message(words, why.message)
+    Or of one that is over a limit, beside others that are not; told in English.
+    """
+    if isinstance(why, DocumentError):
+        message = not_examined_message(words, why.message)
+    else:
+        log_fault(why)
+        message, why = not_examined_message(words), _WHY
     return kind(id=document_id, verdict="not_examined", message=message, tokens=0, hypotheses=0, error=why)
 
 
 def no_verdict(
-    document_id: str,
-    refusal: Refusal,
-    rule: AnswerRule,
-    words: Words,
-    kind: type[DetectionResult] = DetectionResult,
-) -> DetectionResult:
+    document_id: str, refusal: Refusal, rule: AnswerRule, words: Words, kind: type[Result]
+) -> Result:
     """The result of a document that a limit leaves without a verdict; the limit is told in English."""
     error = DocumentError(
         code=_CODES[refusal.reason], message=refusal_words(refusal, rule), retry_after=refusal.wait_seconds

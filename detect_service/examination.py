@@ -17,7 +17,7 @@ from ttmark.detect_service.cascade import (
 from ttmark.detect_service.cost import check_cost_of
 from ttmark.detect_service.detectors import detector_for
 from ttmark.detect_service.document_reader import DocumentReader, read_document
-from ttmark.detect_service.documents_without_verdict import is_fault, no_verdict, not_examined, refused
+from ttmark.detect_service.documents_without_verdict import is_fault, no_verdict, not_examined
 from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.results import with_evidence
@@ -129,7 +129,7 @@ class Examination:
         if isinstance(read, Refusal):
             self._outcomes[index] = self._refused(index, read), None
         elif isinstance(read, DocumentError):
-            self._outcomes[index] = refused(self._name(index), read, self.words, self._kind), None
+            self._outcomes[index] = not_examined(self._name(index), read, self.words, self._kind), None
         elif read is not None:
             return read
         return ()
@@ -312,13 +312,9 @@ class Examination:
         return CombinedResult if isinstance(self.request, CombinedRequest) else DetectionResult
 
     def _name(self, index: int) -> str:
-        return name_of(self.request, index)
-
-
-def name_of(request: DetectionRequest, index: int) -> str:
-    """What document number `index` is called in the answer."""
-    name = request.inputs[index].id
-    return str(index) if name is None else name
+        """What document number `index` is called in the answer."""
+        name = self.request.inputs[index].id
+        return str(index) if name is None else name
 
 
 def _reading(reader: DocumentReader, readings: Readings, key: UnlockedKey) -> Reading | None:

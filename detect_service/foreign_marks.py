@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ttmark.detect_service.document_reader import DocumentReader
-from ttmark.detect_service.results import is_weak
+from ttmark.detect_service.results import is_weak, shown_segment
 from ttmark.detect_service.spent_document import SpentDocument
 from ttmark.detect_service.verdict import Decision
 from ttmark.shared.keys.records import ForeignKey, ForeignVersion
@@ -202,7 +202,9 @@ def _figures(best: ForeignFinding, request: DetectionRequest, *, found: bool) ->
     """The document's own figures where a foreign key explains it best."""
     where: dict[str, Any] = {}
     if isinstance(request, CombinedRequest):
-        stand_out = found and _stand_out(best)
+        # The passages stand out where they leave some of the text out.
+        held = sum(one.end - one.start for one in best.passages)
+        stand_out = found and 0 < held < len(best.reader.token_ids(best.key))
         where = {
             "scope": ("passages" if stand_out else "whole") if found else None,
             "weak": None if found else is_weak(best.log10_p, request.fpr),
@@ -222,27 +224,9 @@ def _figures(best: ForeignFinding, request: DetectionRequest, *, found: bool) ->
     }
 
 
-def _stand_out(finding: ForeignFinding) -> bool:
-    """Whether the passages leave some of the text out."""
-    held = sum(one.end - one.start for one in finding.passages)
-    return 0 < held < len(finding.reader.token_ids(finding.key))
-
-
 def _segments(finding: ForeignFinding) -> list[Segment]:
-    segments = []
-    for one in finding.passages:
-        first, last = finding.reader.characters(finding.key, one.start, one.end) or (None, None)
-        segments.append(
-            Segment(
-                start_token=one.start,
-                end_token=one.end,
-                start_char=first,
-                end_char=last,
-                log10_e_value=one.log10_e,
-                key=_shown_key(finding),
-            )
-        )
-    return segments
+    key = _shown_key(finding)
+    return [shown_segment(one, finding.reader, finding.key, key) for one in finding.passages]
 
 
 def _shown(finding: ForeignFinding) -> ForeignMarkFound:

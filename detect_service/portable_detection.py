@@ -2,13 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from ttmark.detect_service.verdict import Reach, without_finding
 from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 
 
@@ -33,26 +31,9 @@ class MarkAnswer:
     score: float
     model: str | None
 
-    def stored(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def look_for(
-    mark: PortableMark, secret: MarkSecret, text: str, tokenizer: TextTokenizer, fpr: float
-) -> MarkAnswer:
-    """Tests a text as it is: nothing is normalised, and no passage is looked for by itself.
-
-    Args:
-        tokenizer: the one whose fingerprint the mark has.
-
-    Raises:
-        MarkRefused: as `answer_for`.
-    """
-    return answer_for(mark, secret, tokenizer.encode(text), fpr)
-
 
 def answer_for(mark: PortableMark, secret: MarkSecret, tokens: Sequence[int], fpr: float) -> MarkAnswer:
-    """The same of token ids.
+    """Tests token ids as they are: nothing is normalised, and no passage is looked for by itself.
 
     Args:
         fpr: the false positive rate, above 0 and at most 0.1.

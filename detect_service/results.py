@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.passages import block_scores, marked_passages
 from ttmark.detect_service.verdict import Finding, FoundSegment
-from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.keys.records import HeldKey, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import (
     BlockEvidence,
     DetectedKey,
@@ -20,6 +20,7 @@ from ttmark.shared.schemas.detection import (
     ReaderState,
     Segment,
 )
+from ttmark.shared.watermark.foreign.foreign_mark import Passage
 from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
 from ttmark.shared.watermark.likelihood.reading import Reading
@@ -65,9 +66,13 @@ def with_evidence(
         else:
             combined["weak"] = is_weak(finding.log10_p, fpr)
         finding = replace(finding, segments=passages)
-    segments = finding.segments
+    segments = [
+        shown_segment(one, reader, one.key, shown_key(one.key, one.version, one.pool_key))
+        for one in finding.segments or ()
+    ]
     version = finding.key.key_id, finding.version.version
     fired = sum((one.key.key_id, one.version.version) == version for one in finding.fired)
+    key = shown_key(finding.key, finding.version, finding.pool_key, alone=fired < 2)
     return result.model_copy(
         update={
             "tokens": len(reader.token_ids(finding.key)),
@@ -76,9 +81,9 @@ def with_evidence(
             "log10_p": finding.log10_p,
             "z": finding.z,
             "scored_blocks": finding.scored_blocks,
-            "key": _shown_key(finding, alone=fired < 2) if found else None,
+            "key": key if found else None,
             "pool_keys_found": fired if found and finding.key.profile.pool > 1 else None,
-            "segments": None if segments is None else [_shown_segment(s, reader) for s in segments],
+            "segments": None if finding.segments is None else segments,
             "evidence": None if block_beta is None else _block_evidence(finding, reader, block_beta),
             **combined,
         }
@@ -111,31 +116,37 @@ def _result_json(result: DetectionResult) -> bytes:
     return orjson.dumps(fields | {"evidence": blocks})
 
 
-def _shown_key(made_with: Finding | FoundSegment, *, alone: bool) -> DetectedKey:
+def shown_key(
+    key: UnlockedKey, version: UnlockedVersion, pool_key: int | None, *, alone: bool = True
+) -> DetectedKey:
     """The key of a document or a passage.
 
     Args:
+        pool_key: its number in the pool; None: it is not said.
         alone: whether no other key of the pool was found in it: a text of several messages has none.
     """
-    profile = made_with.key.profile
+    profile = key.profile
     return DetectedKey(
-        key_id=made_with.key.key_id,
-        version=made_with.version.version,
+        key_id=key.key_id,
+        version=version.version,
         profile=profile.profile_id,
-        pool_key=made_with.pool_key if profile.pool > 1 else None,
-        payload=made_with.pool_key if profile.payloads and alone else None,
+        pool_key=pool_key if profile.pool > 1 else None,
+        payload=pool_key if profile.payloads and alone else None,
     )
 
 
-def _shown_segment(segment: FoundSegment, reader: DocumentReader) -> Segment:
-    first, last = reader.characters(segment.key, segment.start, segment.end) or (None, None)
+def shown_segment(
+    passage: FoundSegment | Passage, reader: DocumentReader, key: HeldKey, shown: DetectedKey
+) -> Segment:
+    """A passage, in the text as it was sent, with the key as callers are told it."""
+    first, last = reader.characters(key, passage.start, passage.end) or (None, None)
     return Segment(
-        start_token=segment.start,
-        end_token=segment.end,
+        start_token=passage.start,
+        end_token=passage.end,
         start_char=first,
         end_char=last,
-        log10_e_value=segment.log10_e,
-        key=_shown_key(segment, alone=True),
+        log10_e_value=passage.log10_e,
+        key=shown,
     )
 
 

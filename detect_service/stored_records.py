@@ -20,6 +20,8 @@ _EXPIRE_SECONDS = 30.0
 class SqliteRecords:
     """Records of tenants that expire, in one table of a `SqliteFile`.
 
+    Every method raises StoreUnavailable when the store does not answer in time.
+
     Args:
         name: what messages call the file.
         id_column: of the table, which has the columns `tenant` and `expires_at`, too.
@@ -30,13 +32,16 @@ class SqliteRecords:
         self._table, self._id_column = table, id_column
 
     async def delete(self, tenant: str, record_id: str) -> bool:
+        """Forgets a record of the tenant; whether there was one."""
         statement = f"DELETE FROM {self._table} WHERE tenant = ? AND {self._id_column} = ?"  # noqa: S608
         return await self._changed(statement, tenant, record_id) == 1
 
     async def expire(self, now: float) -> int:
+        """Forgets the records whose time has come; how many."""
         return await self._changed(f"DELETE FROM {self._table} WHERE expires_at <= ?", now)  # noqa: S608
 
     async def close(self) -> None:
+        """Gives up connections and files."""
         await self._file.close()
 
     async def _rows(self, statement: str, *values: object) -> list[Any]:

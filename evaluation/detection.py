@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.evaluation.experiment_cells import Cell, prf_key
-from ttmark.evaluation.intervals import Interval, Sample, bootstrap, clopper_pearson, mean
+from ttmark.evaluation.intervals import Interval, Sample, bootstrap, clopper_pearson
 from ttmark.evaluation.run_folder import Completion, Run
 from ttmark.shared.watermark import DirectEvidence, Watermark, detect_direct
 from ttmark.shared.watermark.detectors.alignment import aligned_scores
@@ -53,10 +53,6 @@ class Detections:
     def median_log10_p(self) -> Interval:
         """Median of log10 p."""
         return bootstrap(lambda values: np.median(values, axis=-1), self.log10_p)
-
-    def mean_z(self) -> Interval:
-        """Mean z."""
-        return mean(self.z)
 
 
 def detect_texts(run: Run, cell: Cell, texts: Sequence[Completion], length: int) -> Detections:

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -11,19 +12,25 @@ from ttmark.evaluation.language_model import CausalModel
 from ttmark.evaluation.run_folder import Completion, OnText
 from ttmark.evaluation.text_files import MAX_TOKENS, read_human_texts, read_prompts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
-from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.engine import (
+    Delta,
+    Engine,
+    EngineSettings,
+    GenerationRequest,
+    Marking,
+    SamplingParams,
+)
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark import Watermark
 
 
+@dataclass(eq=False)
 class EngineSource:
     """Texts by the generation engine; the model is loaded when the first text is asked for."""
 
-    def __init__(self, model: str, prompts: Path, settings: EngineSettings) -> None:
-        self.model = model
-        self.prompts_path = prompts
-        self.settings = settings
-        self._engine: Engine | None = None
+    model: str
+    prompts_path: Path
+    settings: EngineSettings
+    _engine: Engine | None = None
 
     @property
     def engine(self) -> Engine:
@@ -69,31 +76,29 @@ class EngineSource:
 
     async def _generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
         engine, watermark = self.engine, cell.watermark() if cell.scheme else None
+
+        async def request(index: int) -> GenerationRequest:
+            marking = None
+            if watermark:
+                marking = Marking("evaluation", 1, "evaluation", watermark, cell.key(seed, index))
+            prompt_ids = self.prompts[index % len(self.prompts)]
+            text_seed = sampling_seed(seed, cell.name, index)
+            return completion_request(cell, index, prompt_ids, text_seed, marking, ignore_eos=True)
+
         slots = asyncio.Semaphore(self.settings.max_sequences)
-        last, last_rows = time.perf_counter(), engine.stats.rows
-
-        async def complete(index: int) -> None:
-            nonlocal last, last_rows
-            tokens: list[int] = []
-            watermarked = 0
-            async with slots:
-                prompt_ids = self.prompts[index % len(self.prompts)]
-                async for delta in engine.generate(_request(prompt_ids, cell, watermark, index, seed)):
-                    tokens += delta.token_ids
-                    watermarked = delta.report.watermarked_blocks if delta.report else watermarked
-            now, rows = time.perf_counter(), engine.stats.rows
-            on_text(Completion(index, tuple(tokens), watermarked, now - last, rows - last_rows))
-            last, last_rows = now, rows
-
-        await asyncio.gather(*(complete(index) for index in indices))
+        await complete(engine.generate, request, indices, slots, on_text, lambda: engine.stats.rows)
 
 
-def _request(
-    prompt_ids: tuple[int, ...], cell: Cell, watermark: Watermark | None, index: int, seed: int
+def completion_request(
+    cell: Cell,
+    index: int,
+    prompt_ids: tuple[int, ...],
+    seed: int,
+    marking: Marking | None,
+    *,
+    ignore_eos: bool,
 ) -> GenerationRequest:
-    marking = None
-    if watermark:
-        marking = Marking("evaluation", 1, "evaluation", watermark, cell.key(seed, index))
+    """What an engine is asked for text number `index` of a cell."""
     return GenerationRequest(
         request_id=f"{cell.name}-{index}",
         prompt_ids=prompt_ids,
@@ -102,9 +107,35 @@ def _request(
             temperature=cell.setting.temperature,
             top_k=cell.setting.top_k,
             top_p=cell.setting.top_p,
-            seed=sampling_seed(seed, cell.name, index),
-            ignore_eos=True,
+            seed=seed,
+            ignore_eos=ignore_eos,
         ),
         marking=marking,
         unmarked_reason=None if marking else "evaluation",
     )
+
+
+async def complete(
+    generate: Callable[[GenerationRequest], AsyncIterator[Delta]],
+    request: Callable[[int], Awaitable[GenerationRequest]],
+    indices: Sequence[int],
+    slots: asyncio.Semaphore,
+    on_text: OnText,
+    rows: Callable[[], int],
+) -> None:
+    """Has an engine write texts beside each other; `rows` counts those of its forward passes so far."""
+    last, last_rows = time.perf_counter(), rows()
+
+    async def one(index: int) -> None:
+        nonlocal last, last_rows
+        tokens: list[int] = []
+        watermarked = 0
+        async with slots:
+            async for delta in generate(await request(index)):
+                tokens += delta.token_ids
+                watermarked = delta.report.watermarked_blocks if delta.report else watermarked
+        now, rows_now = time.perf_counter(), rows()
+        on_text(Completion(index, tuple(tokens), watermarked, now - last, rows_now - last_rows))
+        last, last_rows = now, rows_now
+
+    await asyncio.gather(*map(one, indices))

@@ -59,12 +59,9 @@ class Lab:
 
     def measured(self, experiment: "Experiment") -> Path | None:
         """The result of the very command that an experiment stands for; None where there is none."""
-        path = self.run.folder / f"{self._result_name(experiment.name)}.json"
+        path = self.run.folder / f"{'-'.join(filter(None, (experiment.name, self.label)))}.json"
         made = path.is_file() and Result.load(path).command == self.command_of(experiment)
         return path if made else None
-
-    def _result_name(self, experiment: str) -> str:
-        return f"{experiment}-{self.label}" if self.label else experiment
 
     def setting(self, name: Setting, texts: int = CALIBRATION_TEXTS) -> SamplingSetting:
         """The named setting with what was given in its place.
@@ -122,8 +119,7 @@ class Lab:
             self.console.print(table.rich())
         data = tuple(asdict(row) for row in rows)
         result = Result(experiment, self.command, tuple(tables), tuple(figures), data).made_here()
-        if self.label:
-            result = result.labelled(self.label)
+        result = result.labelled(self.label)
         result.save(self.run.folder)
         self.console.print(f"written to {self.run.folder / result.experiment}.json and .md")
 

@@ -1,8 +1,7 @@
 """A run: a folder of generated texts, intermediate figures and results that grows and resumes."""
 
 import fcntl
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
@@ -49,67 +48,50 @@ class TextSource(Protocol):
         ...
 
 
-class CompletionFile:
-    """The texts of one cell."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def read(self) -> dict[int, Completion]:
-        """Texts by index; a line that was cut off by a crash is left out."""
-        records = (line | {"token_ids": tuple(line["token_ids"])} for line in read_lines(self._path))
-        return {record["index"]: Completion(**record) for record in records}
-
-    def append(self, text: Completion) -> None:
-        """Writes one text; it is on disk when this returns."""
-        append_lines(self._path, [asdict(text)])
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Keeps other processes from adding texts to this cell meanwhile."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.with_suffix(".lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-
-
+@dataclass(frozen=True, slots=True)
 class Run:
     """Texts of one model, prompt file and seed; what is there already is never generated again."""
 
-    def __init__(self, folder: Path, source: TextSource, seed: int, progress: Progress) -> None:
-        self.folder = folder
-        self.seed = seed
-        self.progress = progress
-        self._source = source
+    folder: Path
+    source: TextSource
+    seed: int
+    progress: Progress
 
     def stored(self, cell: Cell) -> list[Completion]:
         """All texts of a cell that are there; time and rows of a batch belong to all its texts together."""
-        return list(self._file(cell).read().values())
+        return list(self._read(cell).values())
 
     def texts(self, cell: Cell, count: int) -> list[Completion]:
         """The first `count` texts of a cell, in order."""
-        file = self._file(cell)
-        found = file.read()
+        found = self._read(cell)
         if any(index not in found for index in range(count)):
-            with file.lock():
-                found = file.read()  # another process may have made them meanwhile
-                self._generate(cell, [index for index in range(count) if index not in found], file)
-                found = file.read()
+            path = self._path(cell)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.with_suffix(".lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # keeps other processes from adding texts meanwhile
+                found = self._read(cell)  # another process may have made them meanwhile
+                self._generate(cell, [index for index in range(count) if index not in found])
+                found = self._read(cell)
         return [found[index] for index in range(count)]
 
-    def _file(self, cell: Cell) -> CompletionFile:
-        return CompletionFile(self.folder / "texts" / f"{cell.name}.jsonl")
+    def _path(self, cell: Cell) -> Path:
+        return self.folder / "texts" / f"{cell.name}.jsonl"
 
-    def _generate(self, cell: Cell, missing: list[int], file: CompletionFile) -> None:
+    def _read(self, cell: Cell) -> dict[int, Completion]:
+        """Texts by index; a line that was cut off by a crash is left out."""
+        records = (line | {"token_ids": tuple(line["token_ids"])} for line in read_lines(self._path(cell)))
+        return {record["index"]: Completion(**record) for record in records}
+
+    def _generate(self, cell: Cell, missing: list[int]) -> None:
         if not missing:
             return
         task = self.progress.add_task(cell.title, total=len(missing))
 
         def on_text(text: Completion) -> None:
-            file.append(text)
+            append_lines(self._path(cell), [asdict(text)])
             self.progress.advance(task)
 
-        self._source.generate(cell, missing, self.seed, on_text)
+        self.source.generate(cell, missing, self.seed, on_text)
         self.progress.remove_task(task)
 
 

@@ -40,7 +40,8 @@ class SimulatedModel:
         state = np.full(len(paths), prefix[0], dtype=np.uint64)
         for column in recent.T:
             state = _mixed(state ^ column)
-        share = self._confident_share(prefix[0])
+        beta = CONFIDENT_SHARE * CONCENTRATION, (1 - CONFIDENT_SHARE) * CONCENTRATION
+        share = np.random.default_rng(prefix[0]).beta(*beta)
         certain, exponent, top, start, stride = (_mixed(state + np.uint64(lane)) for lane in range(1, 6))
         confident = (_uniform(certain) < share)[:, None]
         steepness = np.where(confident, 1.2, 1.2 + 1.8 * _uniform(exponent)[:, None])
@@ -62,11 +63,6 @@ class SimulatedModel:
         text = [*prompt, *completion]
         rows = [self.branch_logits(text[:end], [()]) for end in range(len(prompt), len(text))]
         return torch.cat(rows)
-
-    @staticmethod
-    def _confident_share(document: int) -> float:
-        beta = CONFIDENT_SHARE * CONCENTRATION, (1 - CONFIDENT_SHARE) * CONCENTRATION
-        return float(np.random.default_rng(document).beta(*beta))
 
 
 class SimulatedSource:

@@ -24,10 +24,9 @@ def distinct_n(tokens: Tokens, n: int) -> float:
     return len(set(grams)) / len(grams) if grams else 1.0
 
 
-def has_loop(tokens: Tokens, window: int = LOOP_WINDOW, times: int = LOOP_TIMES) -> bool:
-    """Whether some run of `window` tokens occurs at least `times` times."""
-    counts = Counter(ngrams(tokens, window))
-    return bool(counts) and max(counts.values()) >= times
+def has_loop(tokens: Tokens) -> bool:
+    """Whether some run of `LOOP_WINDOW` tokens occurs at least `LOOP_TIMES` times."""
+    return max(Counter(ngrams(tokens, LOOP_WINDOW)).values(), default=0) >= LOOP_TIMES
 
 
 def ngrams(tokens: Tokens, n: int) -> list[tuple[int, ...]]:

@@ -4,6 +4,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -79,22 +80,15 @@ class EngineWriter:
         self._loop.close()
 
 
+@dataclass(repr=False, eq=False)
 class Model:
     """A model that was loaded, with its tokenizer and its own sampling. `load` makes it."""
 
-    def __init__(
-        self,
-        writer: EngineWriter | InTransformers,
-        tokenizer: TextTokenizer,
-        name: str,
-        template: ChatTemplate | None = None,
-        defaults: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._writer = writer
-        self.tokenizer = tokenizer
-        self.name = name
-        self._template = template
-        self._defaults = dict(defaults or {})
+    _writer: EngineWriter | InTransformers
+    tokenizer: TextTokenizer
+    name: str
+    _template: ChatTemplate | None = None
+    _defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def generate(
         self,
@@ -141,13 +135,6 @@ class Model:
         for number, text in pieces:
             texts[number] += text
         return texts[0] if _is_one(prompt) else texts
-
-    def generate_ids(self, requests: Sequence[GenerationRequest]) -> list[list[int]]:
-        """Token ids of completions that were described in full."""
-        found: list[list[int]] = [[] for _ in requests]
-        for number, delta in self._writer.generate(requests):
-            found[number] += delta.token_ids
-        return found
 
     def log_probs(self, text_ids: Sequence[int]) -> NDArray[np.float64]:
         """What the model says of a text's tokens, as a `reader` of `detect` [tokens]; nats.

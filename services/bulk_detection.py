@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.bulk import Examiner
+from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.input_formats import open_source
 from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.key_selection import select_keys

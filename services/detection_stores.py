@@ -8,9 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 from ttmark.detect_service.cases.case_service import KeptCases
 from ttmark.detect_service.cases.case_store import CaseRoom, CaseStore, RedisCases, SqliteCases
-from ttmark.detect_service.jobs.job_store import JobStore
 from ttmark.detect_service.jobs.redis_jobs import RedisJobs
-from ttmark.detect_service.jobs.sealed_jobs import Jobs
+from ttmark.detect_service.jobs.sealed_jobs import Jobs, JobStore
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.queue.queue_service import KeptQueue
 from ttmark.detect_service.queue.queue_store import QueueStore, RedisQueue, SqliteQueue

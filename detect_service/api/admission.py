@@ -1,11 +1,9 @@
 """Takes in the work of a request: refuses what is too much, does what is short, queues what is long."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fastapi import Request
-from starlette.requests import ClientDisconnect
 
 from ttmark.detect_service.api.body_route import body_size
 from ttmark.detect_service.api.metrics_and_audit import WorkMetrics
@@ -15,7 +13,7 @@ from ttmark.detect_service.document_reader import RefusedDocument, check_text, s
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull, WorkLimits
 from ttmark.detect_service.key_selection import KeySelection, select_keys
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.request_body import LONG_BODY_BYTES
+from ttmark.shared.http.request_body import LONG_BODY_BYTES, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, TooMuchWork
 from ttmark.shared.limits.allowances import Grant, WorkBudget
 from ttmark.shared.schemas.detection import DetectionRequest
@@ -122,7 +120,7 @@ class Admission:
             TooMuchWork: it would be more than one request may ask for.
             TooManyRequests: the tenant's budget is used up.
         """
-        lengths = self.tokens_of(body)
+        lengths = [estimated_tokens(document, self._backend.max_document_tokens) for document in body.inputs]
         fingerprints = {key.profile.tokenizer_fingerprint for key in selection.keys}
         blocks = request_cost(body, body.inputs, selection, dict.fromkeys(fingerprints, lengths))
         try:
@@ -148,10 +146,6 @@ class Admission:
             self._metrics.refused("cost")
             raise
 
-    def tokens_of(self, body: DetectionRequest) -> list[int]:
-        """About how many each document has."""
-        return [estimated_tokens(document, self._backend.max_document_tokens) for document in body.inputs]
-
     async def run_long(self, request: Request, size: int, work: Callable[[], T]) -> T:
         """The result of `work`, which takes time in proportion to a long body of `size` bytes.
 
@@ -169,13 +163,8 @@ class Admission:
             TooManyRequests: too much of the tenant's work waits.
             ClientDisconnect: the client has left, and the work was given up.
         """
-        doing = asyncio.ensure_future(self.queue.run(caller.line, blocks, work))
-        leaving = asyncio.ensure_future(_has_left(request))
         try:
-            await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if not doing.done():
-                raise ClientDisconnect
-            return doing.result()
+            return await unless_disconnected(request.receive, self.queue.run(caller.line, blocks, work))
         except QueueFull:
             self._metrics.refused("queue")
             raise TooManyRequests(
@@ -183,9 +172,6 @@ class Admission:
                 "one when one of them is answered.",
                 retry_after=_QUEUE_RETRY_SECONDS,
             ) from None
-        finally:
-            doing.cancel()
-            leaving.cancel()
 
     async def _grant(self, caller: Principal, blocks: int) -> Grant:
         if self._budget is None:
@@ -199,8 +185,3 @@ class Admission:
                 retry_after=taken,
             )
         return taken
-
-
-async def _has_left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

@@ -10,7 +10,7 @@ from ttmark.detect_service.api.body_route import body_scopes
 from ttmark.detect_service.api.cases import case_routers, public_key_router
 from ttmark.detect_service.api.extract import ExtractionMetrics, extraction_router
 from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
-from ttmark.detect_service.api.metrics_and_audit import MODES, DetectionMetrics, JobMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, JobMetrics, WorkMetrics
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.public import public_limits, public_routers
 from ttmark.detect_service.api.queue import queue_routers
@@ -67,19 +67,14 @@ def create_detection_app(
     `public` is what everybody may ask; left out: nothing.
     `sign_in` says at which provider the console signs people in; left out: it takes tokens alone.
     """
-    admission = Admission(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
+    admission = Admission(backend, work or WorkLimits(), WorkMetrics(options.registry), budget)
     metrics = DetectionMetrics(options.registry)
     examiner = examiner or ManifestExaminer(None)
     reader = reader or ReadsAlong(None, options.registry)
     options = replace(options, run_long=admission.run_long)
-    case_service = None
-    if kept_cases is not None:
-        case_service = CaseService(kept_cases, options.audit)
-        options = replace(options, lifespan=beside(options.lifespan, [case_service.expire]))
-    queue_service = None
-    if queue is not None:
-        queue_service = QueueService(queue, options.audit)
-        options = replace(options, lifespan=beside(options.lifespan, [queue_service.expire]))
+    case_service = CaseService(kept_cases, options.audit) if kept_cases else None
+    queue_service = QueueService(queue, options.audit) if queue else None
+    background = [service.expire for service in (case_service, queue_service) if service is not None]
     of_path: dict[str, HttpLimits] = {}
     routes = [
         detection_router(backend, metrics, allowance, options.audit, admission, case_key, examiner, reader),
@@ -101,7 +96,7 @@ def create_detection_app(
         job_metrics = JobMetrics(options.registry)
         job_service = JobService(jobs, backend, job_metrics, options.audit, allowance)
         routes += job_routers(job_service, admission.run_long, admission.shorten)
-        work_of_jobs = [JobExpiry(jobs, job_metrics).run, JobCalls(jobs, job_metrics).run]
+        background += [JobExpiry(jobs, job_metrics).run, JobCalls(jobs, job_metrics).run]
         if jobs.limits.workers:
             part_work = PartWork(
                 jobs,
@@ -115,27 +110,26 @@ def create_detection_app(
                 spending_of(allowance, backend),
             )
             worker = JobWorker(jobs, part_work, job_metrics, ready=lambda: all(readiness().checks.values()))
-            work_of_jobs.append(worker.run)
-        options = replace(options, lifespan=beside(options.lifespan, work_of_jobs))
-        of_path[JOBS_PATH] = _limits_of(jobs, options.limits)
+            background.append(worker.run)
+        of_path[JOBS_PATH] = replace(
+            options.limits,
+            max_body_bytes=jobs.limits.body_bytes,
+            max_json_containers=2 * jobs.limits.documents + 100,  # each document is one, and may hold a list
+        )
     if public is not None:
         signs = case_key is not None
         routes += public_routers(
             public, backend, metrics, options.audit, admission, examiner, reader, signs_cases=signs
         )
         of_path[PUBLIC_PATH] = public_limits(public, options.limits)
-    limits = replace(options.limits, of_path=of_path)
-    options = replace(options, limits=limits, body_scopes=body_scopes(routes))
+    options = replace(
+        options,
+        limits=replace(options.limits, of_path=of_path),
+        lifespan=beside(options.lifespan, background),
+        body_scopes=body_scopes(routes),
+    )
     app = create_app(options, title="TTMark detection", error_style="problem", readiness=readiness)
     for router in routes:
         app.include_router(router)
     describe_problems(app)
     return app
-
-
-def _limits_of(jobs: Jobs, others: HttpLimits) -> HttpLimits:
-    return replace(
-        others,
-        max_body_bytes=jobs.limits.body_bytes,
-        max_json_containers=2 * jobs.limits.documents + 100,  # each document is one, and may hold a list
-    )

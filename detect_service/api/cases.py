@@ -1,19 +1,17 @@
 """Signed cases: pages of them, cases that are kept, and the key that they are verified with."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi import APIRouter, Request, Response
 from starlette.convertors import StringConvertor, register_url_convertor
 
 from ttmark.detect_service.api.body_route import body_route, body_size, json_answer
-from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
+from ttmark.detect_service.api.problems import BODY_PROBLEMS, KEPT_PROBLEMS, Caller, Identifier, problems
 from ttmark.detect_service.cases.case_service import CaseService
 from ttmark.detect_service.cases.case_writer import content_hash, page_around
 from ttmark.detect_service.idempotency.idempotency import IDEMPOTENCY_PARAMETER, idempotency_key
-from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.access.scopes import Scope
 from ttmark.shared.cases.signed_file import CASE_START, Case, CaseKey, CaseRefused, case_page, verified_case
-from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_body import RunLong
 from ttmark.shared.http.service_errors import NotFound, TooLarge, Unprocessable
 from ttmark.shared.observability.tracing import request_id
@@ -22,9 +20,6 @@ from ttmark.shared.schemas.detection import Document
 
 CASES_PATH = "/v1/cases"
 PUBLIC_KEY_PATH = "/.well-known/ttmark-case-key"
-
-Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
-CaseId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 
 
 class _CaseIds(StringConvertor):
@@ -36,7 +31,6 @@ class _CaseIds(StringConvertor):
 register_url_convertor("case_id", _CaseIds())
 # Reading a case takes the interpreter a tenth of a second for each megabyte. A thousand passages take less.
 _CASE_BYTES = 2**20
-_PROBLEMS = (401, 403, 404, 422, 429, 503)
 
 
 def case_routers(key: CaseKey | None, service: CaseService | None, run_long: RunLong) -> Sequence[APIRouter]:
@@ -46,7 +40,7 @@ def case_routers(key: CaseKey | None, service: CaseService | None, run_long: Run
     `run_long` does what is long off the event loop.
     """
     making = APIRouter(prefix=CASES_PATH, tags=["detection"], route_class=body_route(Scope.DETECT, run_long))
-    kept = APIRouter(prefix=CASES_PATH, tags=["detection"], responses=problems(*_PROBLEMS))
+    kept = APIRouter(prefix=CASES_PATH, tags=["detection"], responses=problems(*KEPT_PROBLEMS))
 
     @making.post("/page", response_model=CasePage, responses=problems(404, *BODY_PROBLEMS))
     async def page(body: CasePageRequest, caller: Caller, request: Request) -> Response:  # noqa: ARG001 body_route
@@ -66,7 +60,7 @@ def case_routers(key: CaseKey | None, service: CaseService | None, run_long: Run
     async def store(body: CaseStoreRequest, caller: Caller, request: Request) -> Response:
         """Keeps a case of this service for the days that `GET /v1/keys` names."""
         keeping, existing, once = _keeping(service), _existing(key), idempotency_key(request)
-        _check_size(body.case, keeping.case_bytes)
+        _check_size(body.case, keeping.kept.case_bytes)
         if not body.case.startswith(CASE_START):
             raise Unprocessable("Only json cases are kept: a page may hold a text.", param="case")
         await run_long(request, body_size(request), lambda: _verified(body.case, existing))
@@ -74,12 +68,12 @@ def case_routers(key: CaseKey | None, service: CaseService | None, run_long: Run
         return json_answer(stored, 201, {"Location": f"{CASES_PATH}/{stored.id}"})
 
     @kept.get("/{case_id:case_id}")
-    async def read(case_id: CaseId, caller: Caller, request: Request) -> CaseText:
+    async def read(case_id: Identifier, caller: Caller, request: Request) -> CaseText:
         """A case that is kept: to the token that stored it, and to its tenant's with `detect:evidence`."""
         return await _keeping(service).read(case_id, caller, request_id(request.scope))
 
     @kept.delete("/{case_id:case_id}", status_code=204)
-    async def delete(case_id: CaseId, caller: Caller, request: Request) -> None:
+    async def delete(case_id: Identifier, caller: Caller, request: Request) -> None:
         """Forgets a case, at the request of the token that stored it."""
         await _keeping(service).delete(case_id, caller, request_id(request.scope))
 

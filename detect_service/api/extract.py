@@ -3,14 +3,14 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, get_args
+from typing import get_args
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.requests import ClientDisconnect
 
 from ttmark.detect_service.api.body_route import body_route
-from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
+from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
 from ttmark.detect_service.extraction import (
     Extraction,
     ExtractionBusy,
@@ -20,7 +20,6 @@ from ttmark.detect_service.extraction import (
 )
 from ttmark.detect_service.extraction.extraction import FORMATS, Reason, format_of
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_body import RunLong, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.schemas.extraction import ExtractionRequest, ExtractionResponse
@@ -78,9 +77,6 @@ def _format(filename: str) -> str:
         return format_of(filename)
     except UnreadableFile:
         return _UNKNOWN
-
-
-Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
 
 
 def extraction_router(workers: ExtractionWorkers, metrics: ExtractionMetrics, run_long: RunLong) -> APIRouter:

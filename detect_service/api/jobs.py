@@ -5,22 +5,18 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 import orjson
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from ttmark.detect_service.api.body_route import body_route, body_size, json_answer
-from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
+from ttmark.detect_service.api.problems import BODY_PROBLEMS, KEPT_PROBLEMS, Caller, Identifier, problems
 from ttmark.detect_service.idempotency.idempotency import IDEMPOTENCY_PARAMETER, idempotency_key
 from ttmark.detect_service.jobs.job_service import JobService
-from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.http.auth import require
+from ttmark.shared.access.scopes import Scope
 from ttmark.shared.http.request_body import RunLong
 from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
 
 JOBS_PATH = "/v1/detect/jobs"
-Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
-JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
-_PROBLEMS = (401, 403, 404, 422, 429, 503)
 
 
 def job_routers(
@@ -30,7 +26,7 @@ def job_routers(
     making = APIRouter(
         prefix=JOBS_PATH, tags=["jobs"], route_class=body_route(Scope.DETECT, run_long, shorten)
     )
-    jobs = APIRouter(prefix=JOBS_PATH, tags=["jobs"], responses=problems(*_PROBLEMS))
+    jobs = APIRouter(prefix=JOBS_PATH, tags=["jobs"], responses=problems(*KEPT_PROBLEMS))
 
     @making.post(
         "",
@@ -46,7 +42,7 @@ def job_routers(
         return json_answer(status, 202, {"Location": f"{JOBS_PATH}/{status.id}"})
 
     @jobs.get("/{job_id}")
-    async def status(job_id: JobId, caller: Caller) -> JobStatus:
+    async def status(job_id: Identifier, caller: Caller) -> JobStatus:
         """How many documents of a job are answered."""
         return await service.status(job_id, caller)
 
@@ -56,7 +52,7 @@ def job_routers(
         responses={200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}}},
     )
     async def results(
-        job_id: JobId,
+        job_id: Identifier,
         caller: Caller,
         offset: Annotated[int, Query(ge=0, le=2**31, description="Index of the first document.")] = 0,
         limit: Annotated[int, Query(ge=1, le=MOST_RESULTS, description="Most results.")] = MOST_RESULTS,
@@ -77,7 +73,7 @@ def job_routers(
         return Response(content, media_type="application/json")
 
     @jobs.delete("/{job_id}", status_code=204)
-    async def delete(job_id: JobId, caller: Caller, request: Request) -> None:
+    async def delete(job_id: Identifier, caller: Caller, request: Request) -> None:
         """Ends a job that goes on, and forgets its documents and results."""
         await service.delete(job_id, caller, request_id(request.scope))
 

@@ -123,7 +123,7 @@ _WAIT_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0
 class WorkMetrics:
     """Jobs in hand, how long they wait, what they cost, and those that were given up or refused."""
 
-    def __init__(self, registry: CollectorRegistry, modes: tuple[str, ...]) -> None:
+    def __init__(self, registry: CollectorRegistry) -> None:
         counter = partial(Counter, registry=registry)
         self._depth = Gauge(
             "ttmark_detect_queue_jobs", "Jobs of the workers, running and waiting.", registry=registry
@@ -143,7 +143,7 @@ class WorkMetrics:
         self._refusals = counter(
             "ttmark_detect_work_refusals", "Requests refused for their work.", ["reason"]
         )
-        for mode in modes:
+        for mode in MODES:
             self._blocks.labels(mode)
         for reason in REFUSALS:
             self._refusals.labels(reason)

@@ -1,13 +1,17 @@
-"""The errors of the detection routes, for the API's description."""
+"""What the detection routes share: who asks, ids in paths, and errors for the API's description."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI, Path
 
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.auth import require
 from ttmark.shared.http.service_errors import PROBLEM_MEDIA_TYPE
 from ttmark.shared.schemas.fields import ProblemDocument
 
+Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
+Identifier = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 _DESCRIPTIONS = {
     400: "The body is not strict JSON",
     401: "No valid access token",
@@ -22,6 +26,8 @@ _DESCRIPTIONS = {
     429: "A limit of the token is reached; Retry-After says when to try again",
     503: "Not ready",
 }
+KEPT_PROBLEMS = (401, 403, 404, 422, 429, 503)
+"""Of a route without a body about something that is kept."""
 BODY_PROBLEMS = (400, 401, 403, 408, 413, 415, 422, 429, 503)
 
 
@@ -39,13 +45,10 @@ def describe_problems(app: FastAPI) -> None:
         for operations in description["paths"].values():
             for operation in operations.values():
                 for response in operation["responses"].values():
-                    _name_media_type(response.get("content", {}))
+                    content = response.get("content", {})
+                    reference = content.get("application/json", {}).get("schema", {}).get("$ref", "")
+                    if reference.endswith(f"/{ProblemDocument.__name__}"):
+                        content[PROBLEM_MEDIA_TYPE] = content.pop("application/json")
         return description
 
     app.openapi = openapi  # type: ignore[method-assign]
-
-
-def _name_media_type(content: dict[str, Any]) -> None:
-    reference = content.get("application/json", {}).get("schema", {}).get("$ref", "")
-    if reference.endswith(f"/{ProblemDocument.__name__}"):
-        content[PROBLEM_MEDIA_TYPE] = content.pop("application/json")

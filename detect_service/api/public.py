@@ -129,17 +129,14 @@ def public_routers(
                 reader.state,
                 selection=selection,
             )
-            result = await answered(
-                detection, partial(admission.done, blocks, caller, request), reader, render, seconds
-            )
+            work = partial(admission.done, blocks, caller, request)
+            result = await answered(detection, work, reader, render, spending, seconds)
         except TooLarge:  # its message says how much work it would have been or how many tokens may be
             raise TooLarge("The text is too long.", param="text") from None
         except TooManyRequests as error:
             raise TooManyRequests(
                 "Too many texts are being checked.", retry_after=error.retry_after
             ) from None
-        if spending is not None and counted is not None:
-            await spending.close(seeing, counted)
         return result.model_copy(update={"asked_before": None, "reads_back": None})
 
     @asking.post(PUBLIC_PATH, response_model=PublicAnswer, responses=problems(*BODY_PROBLEMS))

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import JSONResponse
 
 from ttmark.detect_service.api.body_route import body_route, json_answer
-from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
+from ttmark.detect_service.api.problems import BODY_PROBLEMS, KEPT_PROBLEMS, Caller, Identifier, problems
 from ttmark.detect_service.queue.queue_service import ChangedMeanwhile, QueueService
-from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.http.auth import require
+from ttmark.shared.access.scopes import Scope
 from ttmark.shared.http.request_body import RunLong
 from ttmark.shared.http.service_errors import INSTANCE_PREFIX, PROBLEM_MEDIA_TYPE, NotFound, problem_document
 from ttmark.shared.observability.tracing import request_id
@@ -25,15 +24,12 @@ from ttmark.shared.schemas.review_queue import (
 )
 
 QUEUE_PATH = "/v1/queue"
-Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
-Identifier = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
-_PROBLEMS = (401, 403, 404, 422, 429, 503)
 
 
 def queue_routers(service: QueueService | None, run_long: RunLong) -> Sequence[APIRouter]:
     """The queue; without a `service` each route is 404. `run_long` does what is long off the event loop."""
     writing = APIRouter(prefix=QUEUE_PATH, tags=["queue"], route_class=body_route(Scope.DETECT, run_long))
-    reading = APIRouter(prefix=QUEUE_PATH, tags=["queue"], responses=problems(*_PROBLEMS))
+    reading = APIRouter(prefix=QUEUE_PATH, tags=["queue"], responses=problems(*KEPT_PROBLEMS))
 
     @writing.post(
         "",

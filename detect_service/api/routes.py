@@ -1,21 +1,17 @@
 """What callers ask: `POST /v1/detect` and `/v1/detect/*`; and what they can ask with: `GET /v1/keys`."""
 
-import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 
-from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
 from ttmark.detect_service.api.admission import Admission
 from ttmark.detect_service.api.body_route import body_route, body_size
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
-from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
+from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cases.case_writer import Cases
-from ttmark.detect_service.detection import Detection, answered
-from ttmark.detect_service.document_reader import sizes_to_read
+from ttmark.detect_service.detection import Detection, answered_evenly
 from ttmark.detect_service.key_selection import check_askable, permitted
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
@@ -23,7 +19,6 @@ from ttmark.detect_service.results import response_json
 from ttmark.detect_service.spending import spending_of
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.signed_file import CaseKey
-from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.keys.records import ForeignKey, HeldKey
 from ttmark.shared.languages.words import preferred_words
@@ -45,8 +40,6 @@ from ttmark.shared.schemas.detection import (
     LocalizedRequest,
 )
 from ttmark.shared.vault.audit_events import AuditSink
-
-Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
 
 
 def detection_router(
@@ -95,25 +88,12 @@ def detection_router(
             # Serialised here: the framework would validate the model a second time.
             return Response(response_json(response), media_type="application/json")
 
-        blocks, tokens = await admission.admit(mode, body, caller, selection), admission.tokens_of(body)
-        reader_state = reader.state if isinstance(body, CombinedRequest) else "none"
+        blocks = await admission.admit(mode, body, caller, selection)
         detection = Detection(
-            body, caller, backend, identifier, journal, finish, counted, reader_state, words, selection
+            body, caller, backend, identifier, journal, finish, counted, reader.state, words, selection
         )
-        seconds = (
-            None
-            if caller.sees_evidence
-            else reader.expected_seconds(sizes_to_read(body, backend.most_read_characters))
-        )
-        began = time.perf_counter()
-        answer = await answered(
-            detection, partial(admission.done, blocks, caller, request), reader, render, seconds
-        )
-        if spending is not None and counted is not None:
-            await spending.close(caller, counted)
-        if isinstance(body, CombinedRequest) and not caller.sees_evidence:
-            await leave_evenly(began, step_seconds(tokens, seconds or 0.0))
-        return answer
+        work = partial(admission.done, blocks, caller, request)
+        return await answered_evenly(detection, work, reader, render, spending)
 
     @router.post("", response_model=CombinedResponse)
     async def combined(body: CombinedRequest, caller: Caller, request: Request) -> Response:
@@ -150,7 +130,7 @@ def keys_router(
     )
 
     @router.get("/keys", responses=problems(401, 403, 429, 503))
-    def keys(caller: Annotated[Principal, Depends(require(Scope.DETECT))]) -> DetectionKeys:
+    def keys(caller: Caller) -> DetectionKeys:
         """The keys that the caller may detect with, its scopes, and what one request may hold."""
         return DetectionKeys(
             keys=[_shown(key, backend) for key in backend.keys.for_tenant(caller.tenant)],

@@ -58,8 +58,10 @@ class JsonLines:
             while line := file.readline(LONGEST_ROW):
                 self.position += len(line)
                 too_long = not line.endswith(b"\n") and len(line) == LONGEST_ROW
-                if too_long:
-                    self._skip_line(file)
+                rest = line
+                while too_long and rest and not rest.endswith(b"\n"):
+                    rest = file.readline(LONGEST_ROW)
+                    self.position += len(rest)
                 if number >= first:
                     yield (
                         InputRow(number, None, f"the row is longer than {LONGEST_ROW} bytes")
@@ -67,12 +69,6 @@ class JsonLines:
                         else InputRow(number, line.rstrip(b"\r\n"))
                     )
                 number += 1
-
-    def _skip_line(self, file: Any) -> None:
-        while rest := file.readline(LONGEST_ROW):
-            self.position += len(rest)
-            if rest.endswith(b"\n"):
-                return
 
 
 class CsvRows:

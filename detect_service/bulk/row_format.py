@@ -47,25 +47,6 @@ class InputRow:
             return row_id, f"{where}: {reason}" if where else reason
 
 
-_OF_RESULT = [
-    "verdict",
-    "p_value",
-    "log10_p",
-    "z",
-    "tokens",
-    "scored_blocks",
-    "hypotheses",
-    "tokens_needed",
-    "tokens_typical",
-    "pool_keys_found",
-    "basis",
-    "log10_e",
-    "reader",
-    "scope",
-    "weak",
-]
-"""What a row takes of a result as it is, where the result has it."""
-
 COLUMNS = {
     "row": "int64",
     "id": "string",
@@ -98,6 +79,9 @@ COLUMNS = {
     "error": "string",
 }
 """Columns of an output row and their types."""
+_OF_ROW = {"row", "id", "error"}
+_OF_RESULT = [name for name in COLUMNS if name in CombinedResult.model_fields and name not in _OF_ROW]
+"""What a row takes of a result, as it is unless it is made of parts."""
 
 
 def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict[str, Any]:
@@ -108,8 +92,7 @@ def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict
         row["foreign_marks"] = [mark.key.key_id for mark in result.foreign_marks]
     if result.metadata is not None:
         row["metadata"] = [manifest.status for manifest in result.metadata]
-    if isinstance(result, CombinedResult) and result.marked_share:
-        share = result.marked_share
+    if share := row["marked_share"]:
         row |= {
             "marked_share": share.estimate,
             "marked_share_low": share.low,

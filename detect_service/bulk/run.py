@@ -12,8 +12,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cache
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import orjson
 
@@ -48,18 +47,6 @@ def _examine(make: MakeExaminer, rows: Sequence[InputRow]) -> bytes:
     return _made(make).examine(rows)
 
 
-class Pool(Protocol):
-    """What examines chunks of rows."""
-
-    width: int
-
-    def submit(self, rows: Sequence[InputRow]) -> "Future[bytes]":
-        """Starts to examine rows."""
-
-    def result(self, rows: Sequence[InputRow], future: "Future[bytes]", /) -> bytes:
-        """The lines of rows that were submitted."""
-
-
 @dataclass
 class Workers:
     """A pool of `width` processes that is made anew when one of them dies."""
@@ -72,12 +59,11 @@ class Workers:
         self._pool = self._new_pool(self.width)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._pool.shutdown(cancel_futures=True)
 
     def submit(self, rows: Sequence[InputRow]) -> "Future[bytes]":
+        """Starts to examine rows."""
         try:
             return self._pool.submit(_examine, self.make, rows)
         except BrokenProcessPool:
@@ -132,7 +118,7 @@ class Progress:
     share: float
 
 
-def run_bulk(job: BulkJob, pool: Pool, report: Callable[[Progress], None]) -> tuple[Progress, Tally]:
+def run_bulk(job: BulkJob, pool: Workers, report: Callable[[Progress], None]) -> tuple[Progress, Tally]:
     """Examines every row that is not done yet and completes the output; where it ended, and what is in it.
 
     Memory holds at most `CHUNKS_FOR_EACH_WORKER` chunks for each of the pool's processes.

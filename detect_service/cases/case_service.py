@@ -3,7 +3,6 @@
 import hashlib
 import secrets
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
@@ -54,16 +53,12 @@ class _Content(BaseModel):
     case: str
 
 
+@dataclass(frozen=True, slots=True)
 class CaseService:
-    def __init__(self, kept: KeptCases, audit: AuditSink, *, now: Callable[[], float] = time.time) -> None:
-        self._kept = kept
-        self._audit = audit
-        self._now = now
-        self._once = Once(kept.store.keys, kept.kek, now=now)
+    """Shows cases to whom they concern."""
 
-    @property
-    def case_bytes(self) -> int:
-        return self._kept.case_bytes
+    kept: KeptCases
+    audit: AuditSink
 
     async def store(self, case: str, caller: Principal, request_id: str, key: str | None) -> StoredCase:
         """Keeps a case that was found to be genuine, under a new id of 128 random bits; once for each `key`.
@@ -73,13 +68,13 @@ class CaseService:
             TooManyRequests: there is no room.
             StoreDown: the store is away.
         """
-        now = self._now()
-        expires_at = now + self._kept.keep_days * _DAY_SECONDS
+        now = time.time()
+        expires_at = now + self.kept.keep_days * _DAY_SECONDS
         fresh = StoredCase(id=secrets.token_hex(16), stored_at=now, expires_at=expires_at)
 
         async def keep(stored: StoredCase) -> None:
             await self._keep(stored, case, caller)
-            self._audit(event_of(caller, request_id, "case.store", case_id=stored.id))
+            self.audit(event_of(caller, request_id, "case.store", case_id=stored.id))
 
         async def is_there(case_id: str) -> bool:
             return await self._found(caller.tenant, case_id) is not None
@@ -89,16 +84,17 @@ class CaseService:
             return fresh
         asked = Asked(hashlib.sha256(case.encode()).hexdigest(), fresh, _costs_nothing, keep, is_there)
         with store_of("Cases"):
-            return await self._once.answer(key, caller, asked)
+            once = Once(self.kept.store.keys, self.kept.kek)
+            return await once.answer(key, caller, asked)
 
     async def _keep(self, stored: StoredCase, case: str, caller: Principal) -> None:
         content = _Content(token_id=caller.token_id, stored_at=stored.stored_at, case=case)
-        name, room = _name(caller.tenant, stored.id), self._kept.room
+        name, room = _name(caller.tenant, stored.id), self.kept.room
         try:
             with store_of("Cases"):
-                sealed, _ = await seal_record(self._kept.kek, name, content.model_dump_json().encode())
+                sealed, _ = await seal_record(self.kept.kek, name, content.model_dump_json().encode())
                 case_in_store = KeptCase(stored.id, caller.tenant, sealed, stored.expires_at)
-                await self._kept.store.keep(case_in_store, room)
+                await self.kept.store.keep(case_in_store, room)
         except TenantStoreFull:
             raise TooManyRequests(
                 f"The tenant's cases may take {room.of_tenant} bytes, and with this one they would take "
@@ -119,7 +115,7 @@ class CaseService:
             StoreDown: the store is away, or the case was sealed under a key that is not at hand.
         """
         kept, content = await self._opened(case_id, caller)
-        self._audit(event_of(caller, request_id, "case.read", case_id=case_id))
+        self.audit(event_of(caller, request_id, "case.read", case_id=case_id))
         return CaseText(
             id=case_id, stored_at=content.stored_at, expires_at=kept.expires_at, case=content.case
         )
@@ -134,27 +130,27 @@ class CaseService:
         if content.token_id != caller.token_id:
             raise Forbidden("Another token stored this case: its bearer or an operator can delete it.")
         with store_of("Cases"):
-            await self._kept.store.delete(caller.tenant, case_id)
-        self._audit(event_of(caller, request_id, "case.delete", case_id=case_id))
+            await self.kept.store.delete(caller.tenant, case_id)
+        self.audit(event_of(caller, request_id, "case.delete", case_id=case_id))
 
     async def expire(self) -> None:
         """Goes on forgetting cases whose time is over, until it is cancelled."""
         await keep_expiring(self._expire, "ttmark.cases", "case_upkeep_failed")
 
     async def _expire(self) -> None:
-        await self._kept.store.expire(self._now())
-        await self._kept.store.keys.expire(self._now())
+        await self.kept.store.expire(time.time())
+        await self.kept.store.keys.expire(time.time())
 
     async def _found(self, tenant: str, case_id: str) -> KeptCase | None:
-        kept = await self._kept.store.get(tenant, case_id)
-        return kept if kept is not None and kept.expires_at > self._now() else None
+        kept = await self.kept.store.get(tenant, case_id)
+        return kept if kept is not None and kept.expires_at > time.time() else None
 
     async def _opened(self, case_id: str, caller: Principal) -> tuple[KeptCase, _Content]:
         with store_of("Cases"):
             kept = await self._found(caller.tenant, case_id)
             if kept is None:
                 raise NotFound("There is no such case.")
-            plain, _ = await open_record(self._kept.kek, _name(caller.tenant, case_id), kept.sealed)
+            plain, _ = await open_record(self.kept.kek, _name(caller.tenant, case_id), kept.sealed)
         content = _Content.model_validate_json(plain)
         if caller.token_id != content.token_id and not caller.sees_evidence:
             raise NotFound("There is no such case.")

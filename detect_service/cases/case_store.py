@@ -7,7 +7,6 @@ each tenant's take. As with jobs nothing expires by itself: Redis would evict it
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from ttmark.detect_service.idempotency import idempotency_store
 from ttmark.detect_service.idempotency.idempotency_store import RedisKeys, RequestKeys
@@ -52,35 +51,6 @@ class CaseRoom:
     of_all: int
 
 
-class CaseStore(Protocol):
-    """Every method raises StoreUnavailable when the store does not answer in time.
-
-    Attributes:
-        keys: idempotency keys of requests to keep a case.
-    """
-
-    keys: RequestKeys
-
-    async def keep(self, case: KeptCase, room: CaseRoom) -> None:
-        """Keeps a case. Repeating it changes nothing.
-
-        Raises:
-            TenantStoreFull, CaseStoreFull: it was not kept.
-        """
-
-    async def get(self, tenant: str, case_id: str) -> KeptCase | None:
-        """The tenant's case, or None."""
-
-    async def delete(self, tenant: str, case_id: str) -> bool:
-        """Forgets a case of the tenant; whether there was one."""
-
-    async def expire(self, now: float) -> int:
-        """Forgets the cases whose time has come; how many."""
-
-    async def close(self) -> None:
-        """Gives up connections and files."""
-
-
 _SCHEMA = (
     """
 CREATE TABLE IF NOT EXISTS cases (
@@ -93,13 +63,23 @@ CREATE TABLE IF NOT EXISTS cases (
 
 
 class SqliteCases(SqliteRecords):
-    """CaseStore in a `SqliteFile`."""
+    """Cases in a `SqliteFile`.
+
+    Attributes:
+        keys: idempotency keys of requests to keep a case.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__("case store", path, _SCHEMA, "cases", "case_id")
         self.keys: RequestKeys = idempotency_store.SqliteKeys(self._file)
 
     async def keep(self, case: KeptCase, room: CaseRoom) -> None:
+        """Keeps a case. Repeating it changes nothing.
+
+        Raises:
+            TenantStoreFull, CaseStoreFull: it was not kept.
+        """
+
         def write(connection: sqlite3.Connection) -> None:
             if connection.execute("SELECT 1 FROM cases WHERE case_id = ?", (case.case_id,)).fetchone():
                 return
@@ -119,6 +99,7 @@ class SqliteCases(SqliteRecords):
         await self._file.change(write)
 
     async def get(self, tenant: str, case_id: str) -> KeptCase | None:
+        """The tenant's case, or None."""
         statement = "SELECT case_id, tenant, sealed, expires_at FROM cases WHERE tenant = ? AND case_id = ?"
         rows = await self._rows(statement, tenant, case_id)
         return KeptCase(*rows[0]) if rows else None
@@ -154,7 +135,7 @@ return 1
 
 
 class RedisCases:
-    """CaseStore in Redis. Changes are scripts: each happens as a whole or not at all."""
+    """The same in Redis. Changes are scripts: each happens as a whole or not at all."""
 
     def __init__(self, client: RedisClient) -> None:
         self._redis = RedisChanges(client)
@@ -192,6 +173,9 @@ class RedisCases:
 
     async def close(self) -> None:
         await self._redis.close()
+
+
+CaseStore = SqliteCases | RedisCases
 
 
 def _names(tenant: str, case_id: str) -> list[str]:

@@ -1,7 +1,6 @@
 """Bytes to characters: what a file says of its encoding first, then what its bytes say."""
 
 import codecs
-from collections.abc import Iterator
 
 from charset_normalizer import CharsetMatch, from_bytes
 
@@ -65,7 +64,14 @@ def decode(content: bytes, declared: str | None = None) -> tuple[str, str]:
             pass
     if declared is not None and declared != "utf-8":
         return _strictly(content, declared)
-    return _strictly(content, _detected(content))
+    telling = b"".join(line for line in content.splitlines(True) if not line.isascii())
+    detected = _narrow(telling[:_SAMPLE])
+    if detected is None:
+        raise UnreadableFile(
+            "The file is not a text in UTF-8, and its bytes do not tell another encoding. Save it as UTF-8.",
+            "encoding",
+        )
+    return _strictly(content, detected)
 
 
 def _strictly(content: bytes, encoding: str) -> tuple[str, str]:
@@ -78,16 +84,6 @@ def _strictly(content: bytes, encoding: str) -> tuple[str, str]:
         ) from None
 
 
-def _detected(content: bytes) -> str:
-    encoding = _narrow(_telling_lines(content))
-    if encoding is None:
-        raise UnreadableFile(
-            "The file is not a text in UTF-8, and its bytes do not tell another encoding. Save it as UTF-8.",
-            "encoding",
-        )
-    return encoding
-
-
 def _wide(content: bytes) -> str | None:
     """UTF-16 without a mark, where most characters are below 256. Such bytes are valid UTF-8 as well."""
     sample = content[:_SAMPLE]
@@ -97,19 +93,6 @@ def _wide(content: bytes) -> str | None:
     if sample[::2].count(0) > 0.5 * half and sample[1::2].count(0) == 0:
         return "utf-16-be"
     return None
-
-
-def _telling_lines(content: bytes) -> bytes:
-    """The lines that are not ASCII, as far as a detector has to see them."""
-    return b"".join(_up_to(_SAMPLE, (line for line in content.splitlines(True) if not line.isascii())))
-
-
-def _up_to(size: int, lines: Iterator[bytes]) -> Iterator[bytes]:
-    for line in lines:
-        yield line[:size]
-        size -= len(line)
-        if size <= 0:
-            return
 
 
 def _narrow(sample: bytes) -> str | None:

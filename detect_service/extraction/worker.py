@@ -11,16 +11,9 @@ import resource
 import sys
 import time
 from contextlib import suppress
-from typing import BinaryIO
 
 from ttmark.detect_service.extraction.extraction import ExtractionLimits, LimitExceeded, UnreadableFile
-from ttmark.detect_service.extraction.worker_process import (
-    LONGEST_LINE,
-    AnswerHead,
-    file_head,
-    line,
-    parts_bytes,
-)
+from ttmark.detect_service.extraction.worker_process import LONGEST_LINE, AnswerHead
 
 _LESS_URGENT_THAN_THE_SERVICE = 5
 
@@ -37,9 +30,11 @@ def main() -> None:
     _limit(resource.RLIMIT_CORE, 0)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while data := source.readline(LONGEST_LINE):
-        head = file_head(data)
-        answer, text = _read(head.filename, source.read(head.size), limits)
-        _write(sink, answer, text)
+        head = json.loads(data)
+        answer, text = _read(head["filename"], source.read(head["size"]), limits)
+        sink.write(answer.model_dump_json().encode() + b"\n")
+        sink.write(text)
+        sink.flush()
         if answer.reason == "memory":
             return  # what is left of the space may be too scattered for the next file
 
@@ -51,7 +46,9 @@ def _read(filename: str, content: bytes, limits: ExtractionLimits) -> tuple[Answ
     _limit(resource.RLIMIT_CPU, max(1, math.floor(time.process_time() + limits.cpu_seconds)))
     try:
         found = extract_text(filename, content)
-        text = parts_bytes(found.parts) if found.parts else found.text.encode("utf-8")
+        text = found.text.encode("utf-8")
+        if found.parts:
+            text = json.dumps([part.model_dump() for part in found.parts]).encode("ascii")
     except UnreadableFile as error:
         limit = isinstance(error, LimitExceeded)
         return AnswerHead(reason=error.reason, limit=limit, message=str(error)), b""
@@ -74,12 +71,6 @@ def _limit(kind: int, most: int) -> None:
         most = hard if most == resource.RLIM_INFINITY else min(most, hard)
     with suppress(ValueError, OSError):  # not every system has every limit; the one on the clock remains
         resource.setrlimit(kind, (most, hard))
-
-
-def _write(sink: BinaryIO, answer: AnswerHead, text: bytes) -> None:
-    sink.write(line(answer))
-    sink.write(text)
-    sink.flush()
 
 
 if __name__ == "__main__":

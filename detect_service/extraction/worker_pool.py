@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Hashable
-from types import TracebackType
 from typing import Self
 
 from ttmark.detect_service.extraction.extraction import Extraction, ExtractionLimits, LimitExceeded, format_of
@@ -41,9 +40,7 @@ class ExtractionWorkers:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def warm(self) -> None:

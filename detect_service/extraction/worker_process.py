@@ -1,7 +1,7 @@
 """A worker process as the service sees it, and what they say to each other.
 
-That is a line of JSON, then as many bytes as it says. Nothing is unpickled: a worker that a file has taken
-over can answer with a wrong text at worst.
+That is a line of JSON (`filename` and `size`; `AnswerHead`), then as many bytes as it says. Nothing is
+unpickled: a worker that a file has taken over can answer with a wrong text at worst.
 """
 
 import asyncio
@@ -11,12 +11,11 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Self, cast
 
-from pydantic import ConfigDict, NonNegativeInt, TypeAdapter
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter
 
 from ttmark.detect_service.extraction.extraction import (
     Extraction,
@@ -32,31 +31,18 @@ MANIFEST = ":manifest"
 """In the place of a file's name: no name that a request can give has no ending."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileHead:
-    """Goes before the content of a file.
-
-    Attributes:
-        size: bytes of content.
-    """
-
-    filename: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerHead:
+class AnswerHead(BaseModel):
     """Goes before the text of a file, or says why there is none.
 
     Attributes:
-        size: bytes of text in UTF-8, or of several texts as `parts_bytes` writes them.
+        size: bytes of text in UTF-8, or of several texts as a list of objects in JSON.
         several: whether it is several.
         title: of a mail.
         reason: None if there is a text.
         limit: whether the reason is a limit.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     size: NonNegativeInt = 0
     several: bool = False
@@ -72,38 +58,7 @@ def manifest_request(manifest: bytes, anchors: str | None) -> bytes:
     return json.dumps({"manifest": base64.b64encode(manifest).decode(), "anchors": anchors}).encode()
 
 
-def line(head: FileHead | AnswerHead) -> bytes:
-    return json.dumps(asdict(head)).encode("ascii") + b"\n"
-
-
-def file_head(data: bytes) -> FileHead:
-    return FileHead(**json.loads(data))
-
-
-def answer_head(data: bytes) -> AnswerHead:
-    """The head in a line of a worker, which is not trusted.
-
-    Raises:
-        ValueError: the line is no such head.
-    """
-    return _ANSWER.validate_json(data, strict=True)
-
-
-def parts_bytes(parts: Sequence[ExtractedPart]) -> bytes:
-    """Several texts."""
-    return json.dumps([part.model_dump() for part in parts]).encode("ascii")
-
-
-def read_parts(data: bytes) -> tuple[ExtractedPart, ...]:
-    """The texts in what a worker sent, which is not trusted.
-
-    Raises:
-        ValueError: they are no such texts.
-    """
-    return _PARTS.validate_json(data, strict=True)
-
-
-_ANSWER, _PARTS = TypeAdapter(AnswerHead), TypeAdapter(tuple[ExtractedPart, ...])
+_PARTS = TypeAdapter(tuple[ExtractedPart, ...])
 _MODULE = "ttmark.detect_service.extraction.worker"
 
 
@@ -165,10 +120,11 @@ class WorkerProcess:
             raise self._death(0) from None
 
     async def _exchange(self, filename: str, content: bytes) -> Extraction:
-        self._sink.write(line(FileHead(filename, len(content))))
+        head = {"filename": filename, "size": len(content)}
+        self._sink.write(json.dumps(head).encode("ascii") + b"\n")
         self._sink.write(content)
         await self._sink.drain()
-        answer = answer_head(await self._source.readuntil(b"\n"))
+        answer = AnswerHead.model_validate_json(await self._source.readuntil(b"\n"))
         if answer.reason is not None:
             self._usable = answer.reason != "memory"
             raise (LimitExceeded if answer.limit else UnreadableFile)(answer.message, answer.reason)
@@ -176,7 +132,7 @@ class WorkerProcess:
             raise ValueError
         text = await self._source.readexactly(answer.size)
         if answer.several:
-            return Extraction("", answer.encoding, read_parts(text))
+            return Extraction("", answer.encoding, _PARTS.validate_json(text, strict=True))
         return Extraction(text.decode("utf-8"), answer.encoding, title=answer.title)
 
     def _death(self, status: int) -> UnreadableFile:

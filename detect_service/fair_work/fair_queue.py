@@ -120,13 +120,9 @@ class TenantLine:
     def wait(self, job: Job) -> None:
         heapq.heappush(self._waiting, (job.tag, next(self._numbers), job))
 
-    def next(self) -> Job | None:
-        """Takes the job out of line whose turn is next; None when none waits."""
-        while self._waiting:
-            job = heapq.heappop(self._waiting)[2]
-            if not job.abandoned:
-                return job
-        return None
+    def next(self) -> Job:
+        """Takes the job out of line whose turn is next, where one `has_waiting`."""
+        return heapq.heappop(self._waiting)[2]
 
     @property
     def has_waiting(self) -> bool:
@@ -334,8 +330,6 @@ class FairQueue:
                 return
             line = min(ready, key=lambda line: line.clock)
             job = line.next()
-            if job is None:
-                return
             self._free -= 1
             line.busy += 1
             job.has_turn = True

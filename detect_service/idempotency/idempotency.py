@@ -98,13 +98,13 @@ class _Entry(BaseModel):
     answer: str
 
 
+@dataclass(frozen=True, slots=True)
 class Once:
     """Keys of one kind of thing, in the store where the things are."""
 
-    def __init__(self, keys: RequestKeys, kek: KeyWrapper, *, now: Callable[[], float] = time.time) -> None:
-        self._keys = keys
-        self._kek = kek
-        self._now = now
+    keys: RequestKeys
+    kek: KeyWrapper
+    now: Callable[[], float] = time.time
 
     async def answer(self, key: str, caller: Principal, asked: Asked[A]) -> A:
         """The answer to the first request of the token with this key; charges and makes for the first alone.
@@ -129,7 +129,7 @@ class Once:
                 await asked.charge()
             except BaseException:
                 with suppress(KeyStoreError):
-                    await self._keys.remove(held.tenant, held.name, was=held.sealed)
+                    await self.keys.remove(held.tenant, held.name, was=held.sealed)
                 raise
             held = await self._advanced(held, "charged", busy_seconds=BUSY_SECONDS)
         try:
@@ -145,8 +145,8 @@ class Once:
     async def _held(self, tenant: str, name: str, asked: Asked[A]) -> "_Held":
         """The key's entry, this request's to work on unless it is done."""
         while True:
-            sealed = await self._keys.get(tenant, name)
-            now, answer, stage = self._now(), asked.fresh, "begun"
+            sealed = await self.keys.get(tenant, name)
+            now, answer, stage = self.now(), asked.fresh, "begun"
             entry = None if sealed is None else await self._opened(tenant, name, sealed)
             if sealed is not None and entry is not None and entry.kept_until > now:
                 if entry.fingerprint != asked.fingerprint:
@@ -175,7 +175,7 @@ class Once:
                 return _Held(tenant, name, changed, entry)
 
     async def _advanced(self, held: "_Held", stage: Stage, *, busy_seconds: float = 0.0) -> "_Held":
-        until = self._now() + busy_seconds
+        until = self.now() + busy_seconds
         entry = held.entry.model_copy(update={"stage": stage, "busy_until": until})
         changed = await self._put(held.tenant, held.name, entry, was=held.sealed)
         if changed is None:  # another request has gone on with it
@@ -183,12 +183,12 @@ class Once:
         return _Held(held.tenant, held.name, changed, entry)
 
     async def _put(self, tenant: str, name: str, entry: _Entry, *, was: bytes | None) -> bytes | None:
-        sealed, _ = await seal_record(self._kek, _bound_to(tenant, name), entry.model_dump_json().encode())
-        kept = await self._keys.put(tenant, name, sealed, was=was, until=entry.kept_until)
+        sealed, _ = await seal_record(self.kek, _bound_to(tenant, name), entry.model_dump_json().encode())
+        kept = await self.keys.put(tenant, name, sealed, was=was, until=entry.kept_until)
         return sealed if kept else None
 
     async def _opened(self, tenant: str, name: str, sealed: bytes) -> _Entry:
-        plain, _ = await open_record(self._kek, _bound_to(tenant, name), sealed)
+        plain, _ = await open_record(self.kek, _bound_to(tenant, name), sealed)
         return _Entry.model_validate_json(plain)
 
 

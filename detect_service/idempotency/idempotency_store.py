@@ -5,7 +5,6 @@ when each is kept, and `:keys:tenants` each tenant's latest of these times.
 """
 
 import sqlite3
-from typing import Protocol
 
 from ttmark.shared.vault.redis_client import RedisChanges, script_command
 from ttmark.shared.vault.redis_connections import Command
@@ -13,25 +12,6 @@ from ttmark.shared.vault.sqlite_store import SqliteFile
 
 # Of a tenant. Beyond, its oldest entry is forgotten: a flood of keys costs nobody else room.
 MOST_KEYS = 4_096
-
-
-class RequestKeys(Protocol):
-    """Sealed entries of tenants by name. No two are equal: an entry that is still there was not changed.
-
-    Every method raises StoreUnavailable when the store does not answer in time.
-    """
-
-    async def get(self, tenant: str, name: str) -> bytes | None:
-        """The entry, or None."""
-
-    async def put(self, tenant: str, name: str, entry: bytes, *, was: bytes | None, until: float) -> bool:
-        """Keeps `entry` until then in place of `was`, or of nothing; False: something else is there."""
-
-    async def remove(self, tenant: str, name: str, *, was: bytes) -> None:
-        """Forgets the entry, unless it is another one by now."""
-
-    async def expire(self, now: float) -> None:
-        """Forgets the entries whose time is over, of a busy tenant some later."""
 
 
 SCHEMA = (
@@ -48,12 +28,17 @@ _HELD = "WHERE tenant = ? AND name = ? AND entry = ?"
 
 
 class SqliteKeys:
-    """RequestKeys in a `SqliteFile` whose schema includes `SCHEMA`."""
+    """Sealed entries of tenants by name, in a `SqliteFile` whose schema includes `SCHEMA`.
+
+    No two are equal: an entry that is still there was not changed. Every method raises StoreUnavailable when
+    the store does not answer in time.
+    """
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
 
     async def get(self, tenant: str, name: str) -> bytes | None:
+        """The entry, or None."""
         statement = "SELECT entry FROM request_keys WHERE tenant = ? AND name = ?"
         row = await self._file.run(
             lambda connection: connection.execute(statement, (tenant, name)).fetchone()
@@ -61,6 +46,8 @@ class SqliteKeys:
         return row[0] if row else None
 
     async def put(self, tenant: str, name: str, entry: bytes, *, was: bytes | None, until: float) -> bool:
+        """Keeps `entry` until then in place of `was`, or of nothing; False: something else is there."""
+
         def write(connection: sqlite3.Connection) -> bool:
             if was is not None:
                 change = f"UPDATE request_keys SET entry = ?, until = ? {_HELD}"  # noqa: S608
@@ -74,10 +61,12 @@ class SqliteKeys:
         return await self._file.change(write)
 
     async def remove(self, tenant: str, name: str, *, was: bytes) -> None:
+        """Forgets the entry, unless it is another one by now."""
         statement = f"DELETE FROM request_keys {_HELD}"  # noqa: S608
         await self._file.run(lambda connection: connection.execute(statement, (tenant, name, was)))
 
     async def expire(self, now: float) -> None:
+        """Forgets the entries whose time is over, of a busy tenant some later."""
         statement = "DELETE FROM request_keys WHERE until <= ?"
         await self._file.run(lambda connection: connection.execute(statement, (now,)))
 
@@ -116,7 +105,7 @@ end
 
 
 class RedisKeys:
-    """RequestKeys below `prefix`. Each change is a script: it happens as a whole or not at all."""
+    """The same in Redis, below `prefix`. Each change is a script: it happens as a whole or not at all."""
 
     def __init__(self, redis: RedisChanges, prefix: str) -> None:
         self._redis = redis
@@ -143,3 +132,6 @@ class RedisKeys:
 
     def _names(self, tenant: str) -> list[str]:
         return [f"{self._prefix}:of:{tenant}", f"{self._prefix}:until:{tenant}", f"{self._prefix}:tenants"]
+
+
+RequestKeys = SqliteKeys | RedisKeys

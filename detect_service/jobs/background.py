@@ -9,7 +9,7 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import structlog
@@ -29,30 +29,22 @@ _FAILED_SECONDS = 5.0
 T = TypeVar("T", bound=Claim | DueCall)
 
 
+@dataclass(eq=False, slots=True)
 class TenantTurns(Generic[T]):
     """Takes things from a store and does them beside each other.
 
-    Args:
+    Attributes:
         name: of what is done, in the log.
         take: the next thing of any tenant but these; None: there is none now.
         do: does one thing, and gives it back when it is cancelled.
         of_each: things of one tenant at the same time.
     """
 
-    def __init__(
-        self,
-        name: str,
-        take: Callable[[Collection[str]], Awaitable[T | None]],
-        do: Callable[[T], Awaitable[None]],
-        *,
-        of_each: int = 1,
-    ) -> None:
-        self._name = name
-        self._take = take
-        self._do = do
-        self._of_each = of_each
-        self._tenants: dict[asyncio.Task[None], str] = {}
-        self._log = structlog.get_logger("ttmark.jobs")
+    name: str
+    take: Callable[[Collection[str]], Awaitable[T | None]]
+    do: Callable[[T], Awaitable[None]]
+    of_each: int = 1
+    _tenants: dict[asyncio.Task[None], str] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Goes on until it is cancelled, and then ends what is being done."""
@@ -65,12 +57,12 @@ class TenantTurns(Generic[T]):
             await asyncio.gather(*self._tenants, return_exceptions=True)
 
     async def _round(self) -> None:
-        if len(self._tenants) >= self._of_each * TENANTS_AT_ONCE:
+        if len(self._tenants) >= self.of_each * TENANTS_AT_ONCE:
             await self._rest()
             return
         counts = Counter(self._tenants.values())
         try:
-            taken = await self._take([tenant for tenant in counts if counts[tenant] >= self._of_each])
+            taken = await self.take([tenant for tenant in counts if counts[tenant] >= self.of_each])
         except Exception as error:
             await self._failed(error)
             return
@@ -83,13 +75,13 @@ class TenantTurns(Generic[T]):
 
     async def _done(self, taken: T) -> None:
         try:
-            await self._do(taken)
+            await self.do(taken)
         except Exception as error:
             await self._failed(error)  # its tenant waits meanwhile, and no other
 
     async def _failed(self, error: Exception) -> None:
         # The name alone: a message may hold what a document says.
-        self._log.warning(f"{self._name}_failed", error=type(error).__name__)
+        structlog.get_logger("ttmark.jobs").warning(f"{self.name}_failed", error=type(error).__name__)
         await asyncio.sleep(_FAILED_SECONDS)
 
     async def _rest(self) -> None:
@@ -100,66 +92,60 @@ class TenantTurns(Generic[T]):
             await asyncio.sleep(_IDLE_SECONDS)
 
 
+@dataclass(eq=False, slots=True)
 class JobWorker:
     """The worker of a process.
 
-    Args:
+    Attributes:
         ready: whether keys are in hand; nothing is claimed without.
     """
 
-    def __init__(self, jobs: Jobs, work: PartWork, metrics: JobMetrics, *, ready: Callable[[], bool]) -> None:
-        self._jobs = jobs
-        self._work = work
-        self._metrics = metrics
-        self._ready = ready
-        self._name = uuid.uuid4().hex
+    jobs: Jobs
+    work: PartWork
+    metrics: JobMetrics
+    ready: Callable[[], bool]
+    _name: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     async def run(self) -> None:
         """Works until it is cancelled; parts that it had are then free at once, and as new."""
-        await TenantTurns("job_work", self._claimed, self._hold, of_each=self._jobs.limits.workers).run()
+        await TenantTurns("job_work", self.claimed, self.hold, of_each=self.jobs.limits.workers).run()
 
-    async def work_once(self) -> bool:
-        """Works on one part, if there is one.
-
-        Raises:
-            KeyStoreError: a store is away, or the part does not open; another worker gets it later.
-        """
-        claim = await self._claimed()
-        if claim is None:
-            return False
-        await self._hold(claim)
-        return True
-
-    async def _claimed(self, besides: Collection[str] = ()) -> Claim | None:
-        if not self._ready():
+    async def claimed(self, besides: Collection[str] = ()) -> Claim | None:
+        """A part to work on, of any tenant but these."""
+        if not self.ready():
             return None
-        claiming = asyncio.ensure_future(self._jobs.store.claim(self._name, besides))
+        claiming = asyncio.ensure_future(self.jobs.store.claim(self._name, besides))
         try:
             claim = await asyncio.shield(claiming)
         except asyncio.CancelledError:
             with suppress(KeyStoreError):
                 late = await claiming
                 if late is not None:
-                    await self._jobs.store.release(late)
+                    await self.jobs.store.release(late)
             raise
         if claim is not None and claim.attempt > 1:
-            self._metrics.repeated_parts.inc()
+            self.metrics.repeated_parts.inc()
         return claim
 
-    async def _hold(self, claim: Claim) -> None:
-        working = asyncio.create_task(self._work.do(claim))
+    async def hold(self, claim: Claim) -> None:
+        """Works on a part as long as it is this worker's.
+
+        Raises:
+            KeyStoreError: a store is away, or the part does not open; another worker gets it later.
+        """
+        working = asyncio.create_task(self.work.do(claim))
         try:
             while True:
-                await asyncio.wait({working}, timeout=self._jobs.store.lease_seconds / 3)
+                await asyncio.wait({working}, timeout=self.jobs.store.lease_seconds / 3)
                 if working.done():
                     working.result()
                     return
-                if not await self._jobs.store.renew(claim):
+                if not await self.jobs.store.renew(claim):
                     return  # deleted, or another worker has it
         except (asyncio.CancelledError, StoreUnavailable):
             # No fault of the documents: this does not count among the attempts.
             with suppress(KeyStoreError):
-                await self._jobs.store.release(claim)
+                await self.jobs.store.release(claim)
             raise
         finally:
             working.cancel()
@@ -180,30 +166,22 @@ class JobCalls:
     now: Callable[[], float] = time.time
 
     async def run(self) -> None:
-        await TenantTurns("job_call", self._due, self._call).run()
+        await TenantTurns("job_call", self.due, self.call).run()
 
-    async def call_once(self) -> bool:
-        """Tells of one finished job, if one is due.
+    async def due(self, besides: Collection[str] = ()) -> DueCall | None:
+        """A finished job to tell of, of any tenant but these."""
+        return await self.jobs.store.next_call(self.now(), pause_seconds=_PAUSE_SECONDS, besides=besides)
+
+    async def call(self, due: DueCall) -> None:
+        """Tells of it.
 
         Raises:
             KeyStoreError: the store is away, or the job does not open.
         """
-        due = await self._due()
-        if due is None:
-            return False
-        await self._call(due)
-        return True
-
-    async def _due(self, besides: Collection[str] = ()) -> DueCall | None:
-        return await self.jobs.store.next_call(self.now(), pause_seconds=_PAUSE_SECONDS, besides=besides)
-
-    async def _call(self, due: DueCall) -> None:
         job_id = due.job.job_id
-        opened = await open_head(self.jobs.kek, job_id, due.job.head)
-        address, webhooks = opened.head.options.webhook, self.jobs.webhooks
-        body = (
-            b'{"type":"job.finished","data":%b}' % status_of(due.job, opened.head).model_dump_json().encode()
-        )
+        head, _ = await open_head(self.jobs.kek, job_id, due.job.head)
+        address, webhooks = head.options.webhook, self.jobs.webhooks
+        body = b'{"type":"job.finished","data":%b}' % status_of(due.job, head).model_dump_json().encode()
         taken = webhooks is not None and address is not None and await webhooks.call(address, job_id, body)
         outcome = "taken" if taken else "given_up" if due.attempt >= MOST_CALLS else "failed"
         self.metrics.calls.labels(outcome).inc()
@@ -217,7 +195,6 @@ class JobExpiry:
 
     jobs: Jobs
     metrics: JobMetrics
-    now: Callable[[], float] = time.time
 
     async def run(self) -> None:
         await keep_expiring(self.expire, "ttmark.jobs", "job_expiry_failed")
@@ -228,6 +205,6 @@ class JobExpiry:
         Raises:
             StoreUnavailable: the store is away.
         """
-        self.metrics.jobs.labels("expired").inc(await self.jobs.store.expire(self.now()))
-        await self.jobs.store.keys.expire(self.now())
+        self.metrics.jobs.labels("expired").inc(await self.jobs.store.expire(time.time()))
+        await self.jobs.store.keys.expire(time.time())
         self.metrics.waiting.set(await self.jobs.store.waiting())

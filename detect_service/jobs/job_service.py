@@ -4,6 +4,7 @@ import hashlib
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,6 @@ from ttmark.detect_service.jobs.sealed_jobs import (
     JobHead,
     Jobs,
     JobSeal,
-    OpenJob,
     open_head,
     seal_head,
     status_of,
@@ -37,27 +37,19 @@ Run = Callable[[Callable[[], Any]], Awaitable[Any]]
 _RETRY_SECONDS = 60.0
 
 
+@dataclass(frozen=True, slots=True)
 class JobService:
     """Between the routes and the store.
 
-    Args:
+    Attributes:
         allowance: asked for the documents of each job; None: no limit.
     """
 
-    def __init__(
-        self,
-        jobs: Jobs,
-        backend: DetectionBackend,
-        metrics: JobMetrics,
-        audit: AuditSink,
-        allowance: DocumentAllowance | None,
-    ) -> None:
-        self._jobs = jobs
-        self._backend = backend
-        self._metrics = metrics
-        self._audit = audit
-        self._allowance = allowance
-        self._once = Once(jobs.store.keys, jobs.kek)
+    jobs: Jobs
+    backend: DetectionBackend
+    metrics: JobMetrics
+    audit: AuditSink
+    allowance: DocumentAllowance | None
 
     async def create(
         self, body: JobRequest, caller: Principal, request_id: str, run: Run, key: str | None
@@ -68,15 +60,6 @@ class JobService:
             ServiceError: what the mode's route would answer; or a limit on jobs is reached, the webhook is
                 not allowed, or the store is away; and what `Once` says.
         """
-        try:
-            return await self._create(body, caller, request_id, run, key)
-        except (TooLarge, TooManyRequests, Unprocessable):
-            self._metrics.jobs.labels("refused").inc()
-            raise
-
-    async def _create(
-        self, body: JobRequest, caller: Principal, request_id: str, run: Run, key: str | None
-    ) -> JobStatus:
         now = time.time()
         fresh = JobStatus(
             id=uuid.uuid4().hex,
@@ -86,43 +69,55 @@ class JobService:
             answered=0,
             failed=0,
             created_at=now,
-            expires_at=now + self._jobs.limits.keep_seconds,
+            expires_at=now + self.jobs.limits.keep_seconds,
         )
         # What is far too long is refused in the results, and neither looked at nor stored.
-        inputs = sized(body.inputs, self._backend.max_document_tokens, alone=False)
+        inputs = sized(body.inputs, self.backend.max_document_tokens, alone=False)
         kept = body.model_copy(update={"inputs": inputs})
         charge = partial(self._charge, kept, caller)
 
         async def make(status: JobStatus) -> None:
             await self._make(status, kept, caller, run)
-            self._metrics.jobs.labels("created").inc()
-            self._audit(event_of(caller, request_id, "job.create", job_id=status.id))
+            self.metrics.jobs.labels("created").inc()
+            self.audit(event_of(caller, request_id, "job.create", job_id=status.id))
 
         async def is_there(job_id: str) -> bool:
-            return await self._jobs.store.get(caller.tenant, job_id) is not None
+            return await self.jobs.store.get(caller.tenant, job_id) is not None
 
-        if key is None:
-            await charge()
-            await make(fresh)
-            return fresh
-        fingerprint = await run(lambda: _fingerprint(body))
-        with store_of("Jobs"):
-            return await self._once.answer(key, caller, Asked(fingerprint, fresh, charge, make, is_there))
+        try:
+            if key is None:
+                await charge()
+                await make(fresh)
+                return fresh
+            fingerprint = await run(lambda: _fingerprint(body))
+            with store_of("Jobs"):
+                asked = Asked(fingerprint, fresh, charge, make, is_there)
+                return await Once(self.jobs.store.keys, self.jobs.kek).answer(key, caller, asked)
+        except (TooLarge, TooManyRequests, Unprocessable):
+            self.metrics.jobs.labels("refused").inc()
+            raise
 
     async def _charge(self, body: JobRequest, caller: Principal) -> None:
-        limits = self._jobs.limits
+        limits = self.jobs.limits
         if len(body.inputs) > limits.documents:
             raise TooLarge(
                 f"The job has {len(body.inputs)} documents; the limit is {limits.documents}.",
                 param="inputs",
             )
-        self._check_webhook(body.webhook)
-        check_askable(permitted(body.request(body.inputs), caller), caller, self._backend)
-        if self._allowance is not None:
-            await self._allowance.take(caller, len(body.inputs))
+        webhooks = self.jobs.webhooks
+        if body.webhook is not None and webhooks is None:
+            raise Unprocessable("This service calls no webhooks.", param="webhook")
+        if body.webhook is not None and webhooks is not None and not webhooks.allows(body.webhook):
+            raise Unprocessable(
+                "The webhook is no http or https address of a host that this service may call.",
+                param="webhook",
+            )
+        check_askable(permitted(body.request(body.inputs), caller), caller, self.backend)
+        if self.allowance is not None:
+            await self.allowance.take(caller, len(body.inputs))
 
     async def _make(self, status: JobStatus, body: JobRequest, caller: Principal, run: Run) -> None:
-        size, store = self._jobs.limits.part_documents, self._jobs.limits.store
+        size, store = self.jobs.limits.part_documents, self.jobs.limits.store
         head = JobHead(
             token_id=caller.token_id,
             created_at=status.created_at,
@@ -130,7 +125,7 @@ class JobService:
             options=body.options(),
         )
         with store_of("Jobs"):
-            sealed, seal = await seal_head(self._jobs.kek, status.id, head)
+            sealed, seal = await seal_head(self.jobs.kek, status.id, head)
         parts: list[bytes] = await run(lambda: _sealed_parts(seal, body.inputs, size))
         needed = room(status.documents, sum(map(len, parts)))
         if needed > store.tenant_size:
@@ -141,7 +136,7 @@ class JobService:
         job = JobRecord(status.id, caller.tenant, sealed, status.documents, len(parts), status.expires_at)
         try:
             with store_of("Jobs"):
-                await self._jobs.store.create(job, parts, store)
+                await self.jobs.store.create(job, parts, store)
         except TooManyJobs:
             raise TooManyRequests(
                 f"The tenant has {counted(store.jobs, 'job')}, which is the limit. Delete one that "
@@ -155,12 +150,12 @@ class JobService:
                 retry_after=_RETRY_SECONDS,
             ) from None
         except JobStoreFull:
-            self._metrics.jobs.labels("no_room").inc()
+            self.metrics.jobs.labels("no_room").inc()
             raise TooManyRequests(
                 "There is no room for this job at the moment.", retry_after=_RETRY_SECONDS
             ) from None
 
-    async def get(self, job_id: str, caller: Principal) -> tuple[JobRecord, OpenJob]:
+    async def get(self, job_id: str, caller: Principal) -> tuple[JobRecord, JobHead, JobSeal]:
         """A job that the caller may see: its own, and with `detect:evidence` those of its tenant.
 
         Raises:
@@ -168,16 +163,19 @@ class JobService:
             StoreDown: the store is away, or the job was sealed under a key that is not at hand.
         """
         with store_of("Jobs"):
-            job = await self._jobs.store.get(caller.tenant, job_id)
-            opened = None if job is None else await open_head(self._jobs.kek, job_id, job.head)
-        if job is None or opened is None or not _may_see(caller, opened.head):
+            job = await self.jobs.store.get(caller.tenant, job_id)
+            if job is None:
+                raise NotFound("There is no such job.")
+            head, seal = await open_head(self.jobs.kek, job_id, job.head)
+        # Results hold what their maker may see: another token of the tenant must not learn more by them.
+        if caller.token_id != head.token_id and not caller.sees_evidence:
             raise NotFound("There is no such job.")
-        return job, opened
+        return job, head, seal
 
     async def status(self, job_id: str, caller: Principal) -> JobStatus:
         """Where a job is. Raises as `get`."""
-        job, opened = await self.get(job_id, caller)
-        return status_of(job, opened.head)
+        job, head, _ = await self.get(job_id, caller)
+        return status_of(job, head)
 
     async def results(
         self, job_id: str, caller: Principal, offset: int, limit: int
@@ -186,40 +184,29 @@ class JobService:
 
         They end before the first document without an answer. Raises as `get`.
         """
-        job, opened = await self.get(job_id, caller)
-        size = opened.head.part_documents
+        job, head, seal = await self.get(job_id, caller)
+        size = head.part_documents
         first, end = offset // size, min(job.parts, -(-(offset + limit) // size))
         lines: list[bytes] = []
         with store_of("Jobs"):
             for part, sealed in enumerate(
-                await self._jobs.store.results(job_id, first, max(0, end - first)), first
+                await self.jobs.store.results(job_id, first, max(0, end - first)), first
             ):
                 if sealed is None:
                     break
-                lines += opened.seal.open_results(part, sealed)
+                lines += seal.open_results(part, sealed)
         lines = lines[offset - first * size :][:limit]
         after = offset + len(lines)
-        return lines, after if after < job.documents else None, status_of(job, opened.head)
+        return lines, after if after < job.documents else None, status_of(job, head)
 
     async def delete(self, job_id: str, caller: Principal, request_id: str) -> None:
         """Ends a job and forgets all of it. Raises as `get`."""
         await self.get(job_id, caller)
         with store_of("Jobs"):
-            deleted = await self._jobs.store.delete(caller.tenant, job_id)
+            deleted = await self.jobs.store.delete(caller.tenant, job_id)
         if deleted:
-            self._metrics.jobs.labels("deleted").inc()
-            self._audit(event_of(caller, request_id, "job.delete", job_id=job_id))
-
-    def _check_webhook(self, address: str | None) -> None:
-        if address is None:
-            return
-        if self._jobs.webhooks is None:
-            raise Unprocessable("This service calls no webhooks.", param="webhook")
-        if not self._jobs.webhooks.allows(address):
-            raise Unprocessable(
-                "The webhook is no http or https address of a host that this service may call.",
-                param="webhook",
-            )
+            self.metrics.jobs.labels("deleted").inc()
+            self.audit(event_of(caller, request_id, "job.delete", job_id=job_id))
 
 
 def _fingerprint(body: JobRequest) -> str:
@@ -241,8 +228,3 @@ def _sealed_parts(seal: JobSeal, inputs: list[Document], size: int) -> list[byte
         pause()
         parts.append(seal.documents(number, documents[start : start + size]))
     return parts
-
-
-def _may_see(caller: Principal, head: JobHead) -> bool:
-    # Results hold what their maker may see: another token of the tenant must not learn more by them.
-    return caller.token_id == head.token_id or caller.sees_evidence

@@ -5,11 +5,7 @@ worker was killed, another worker gets it. The first answer of a part counts and
 each document is answered once.
 """
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-from ttmark.detect_service.idempotency.idempotency_store import RequestKeys
 
 
 class TooManyJobs(Exception):
@@ -114,65 +110,3 @@ class StoreLimits:
     jobs: int
     tenant_size: int
     size: int
-
-
-class JobStore(Protocol):
-    """Jobs and their parts. Every method raises StoreUnavailable when the store does not answer in time.
-
-    Attributes:
-        keys: idempotency keys of requests to make a job.
-        lease_seconds: how long after a worker's last sign of life its part is given to another one.
-    """
-
-    keys: RequestKeys
-    lease_seconds: float
-
-    async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:
-        """Keeps a job that nobody has worked on. Repeating it changes nothing.
-
-        Of several at once under one id, be they sealed differently, one is kept as a whole.
-
-        Raises:
-            TooManyJobs, TenantFull, JobStoreFull: nothing was kept.
-        """
-
-    async def get(self, tenant: str, job_id: str) -> JobRecord | None:
-        """The tenant's job, or None."""
-
-    async def claim(self, worker: str, besides: Collection[str] = ()) -> Claim | None:
-        """A part that nobody has, of any tenant but these; who was served least recently goes first."""
-
-    async def renew(self, claim: Claim) -> bool:
-        """Begins the lease anew; False where another worker has the part by now, or the job is gone."""
-
-    async def release(self, claim: Claim) -> None:
-        """Gives the part to whoever claims it next, as if it had not been claimed."""
-
-    async def answer(self, claim: Claim, answer: PartAnswer) -> bool:
-        """Keeps the part's results and forgets its documents; False: it has results, or the job is gone."""
-
-    async def results(self, job_id: str, first: int, count: int) -> list[bytes | None]:
-        """The sealed results of parts from `first` on; None for a part without."""
-
-    async def delete(self, tenant: str, job_id: str) -> bool:
-        """Forgets a job of the tenant and everything of it; whether there was one."""
-
-    async def expire(self, now: float) -> int:
-        """Forgets the jobs whose time has come; how many."""
-
-    async def next_call(
-        self, now: float, *, pause_seconds: float, besides: Collection[str] = ()
-    ) -> DueCall | None:
-        """A finished job, of any tenant but these, of which somebody is to be told now.
-
-        It is due again `pause_seconds` later, after each further attempt twice as long, until `called`.
-        """
-
-    async def called(self, job_id: str) -> None:
-        """Nobody is to be told any more."""
-
-    async def waiting(self) -> int:
-        """Documents without an answer."""
-
-    async def close(self) -> None:
-        """Gives up connections and files."""

@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, JobMetrics, Journal
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.cost import estimated_tokens
-from ttmark.detect_service.detection import Detection, answered
-from ttmark.detect_service.document_reader import sizes_to_read
+from ttmark.detect_service.detection import Detection, answered_evenly
 from ttmark.detect_service.documents_without_verdict import log_fault
 from ttmark.detect_service.examination import Finish
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
@@ -25,7 +22,6 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import InternalError, ServiceError, Unauthorized
 from ttmark.shared.schemas.detection import (
-    CombinedRequest,
     DetectionRequest,
     DetectionResult,
     Document,
@@ -70,14 +66,14 @@ class PartWork:
         Raises:
             KeyStoreError: a store is away, or the part does not open.
         """
-        opened = await open_head(self.jobs.kek, claim.job.job_id, claim.job.head)
-        documents = opened.seal.open_documents(claim.part, claim.documents)
+        head, seal = await open_head(self.jobs.kek, claim.job.job_id, claim.job.head)
+        documents = seal.open_documents(claim.part, claim.documents)
         if claim.attempt > MOST_ATTEMPTS:
             died = InternalError("The processes that examined this document and those beside it ended.")
             outcomes: Sequence[DetectionResult | ServiceError] = [died] * len(documents)
         else:
-            outcomes = await self._outcomes(claim, opened.head, documents)
-        first = claim.part * opened.head.part_documents
+            outcomes = await self._outcomes(claim, head, documents)
+        first = claim.part * head.part_documents
         results = [
             _result(index, document, outcome)
             for index, (document, outcome) in enumerate(zip(documents, outcomes, strict=True), first)
@@ -85,12 +81,12 @@ class PartWork:
         failed = sum(result.error is not None for result in results)
         now = time.time()
         answer = PartAnswer(
-            results=opened.seal.results(claim.part, results),
+            results=seal.results(claim.part, results),
             answered=len(results),
             failed=failed,
             now=now,
             expires_at=now + self.jobs.limits.keep_seconds,
-            calls=opened.head.options.webhook is not None,
+            calls=head.options.webhook is not None,
         )
         if await self.jobs.store.answer(claim, answer):
             self.metrics.documents.labels("answered").inc(len(results) - failed)
@@ -141,14 +137,6 @@ class PartWork:
             if self.spending is not None and not caller.sees_evidence:
                 selection = check_askable(request, caller, self.backend)
                 counted = await self.spending.ask(request, mode, caller, selection, run)
-            is_quiet = isinstance(request, CombinedRequest) and not caller.sees_evidence
-            state = self.reader.state if isinstance(request, CombinedRequest) else "none"
-            seconds = (
-                self.reader.expected_seconds(sizes_to_read(request, self.backend.most_read_characters))
-                if is_quiet
-                else None
-            )
-            began = time.perf_counter()
             detection = Detection(
                 request,
                 caller,
@@ -157,17 +145,12 @@ class PartWork:
                 journal,
                 finish,
                 counted,
-                state,
+                self.reader.state,
                 selection=selection,
             )
-            results = await answered(detection, run, self.reader, lambda response: response.results, seconds)
-            if self.spending is not None and counted is not None:
-                await self.spending.close(caller, counted)
-            if is_quiet:
-                most = self.backend.max_document_tokens
-                step = step_seconds([estimated_tokens(one, most) for one in documents], seconds or 0.0)
-                await leave_evenly(began, step)
-            return list(results)
+            return await answered_evenly(
+                detection, run, self.reader, lambda response: list(response.results), self.spending
+            )
         except QueueFull:
             await asyncio.sleep(_FULL_SECONDS)
             return await self._examined(request, mode, caller, job_id, journal, finish)

@@ -7,7 +7,7 @@ its memory is full. Changes are scripts: each happens as a whole or not at all.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import cast
 
 from ttmark.detect_service.idempotency.idempotency_store import RedisKeys, RequestKeys
@@ -191,15 +191,12 @@ _REFUSALS = {b"jobs": TooManyJobs, b"tenant": TenantFull, b"bytes": JobStoreFull
 
 
 class RedisJobs:
-    """JobStore in Redis."""
+    """The same as `SqliteJobs`, in Redis."""
 
-    def __init__(
-        self, client: RedisClient, *, lease_seconds: float, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, client: RedisClient, *, lease_seconds: float) -> None:
         self.lease_seconds = lease_seconds
         self._redis = RedisChanges(client)
         self.keys: RequestKeys = RedisKeys(self._redis, _JOBS)
-        self._now = now
 
     async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:
         """Reserves the room, writes the parts, then lets workers see them."""
@@ -207,7 +204,7 @@ class RedisJobs:
         name, documents = _job(job.job_id), f"{_job(job.job_id)}:documents"
         names = [name, _of(job.tenant), _EXPIRY, _BYTES, documents, _bytes_of(job.tenant)]
         values: list[str | bytes | int] = [job.job_id, job.tenant, job.head, job.documents, job.parts]
-        forgotten_at = str(self._now() + _WRITING_SECONDS)
+        forgotten_at = str(time.time() + _WRITING_SECONDS)
         values += [size, RESULT_BYTES, limits.jobs, limits.tenant_size, limits.size, forgotten_at]
         answer = await self._redis.ask(script_command(RESERVE, names, *values))
         if answer in _REFUSALS:
@@ -233,7 +230,7 @@ class RedisJobs:
                     worker,
                     int(1000 * self.lease_seconds),
                     tenant,
-                    str(self._now()),
+                    str(time.time()),
                 )
                 taken = await self._redis.ask(command)
                 if taken is None:

@@ -7,7 +7,9 @@ import orjson
 from pydantic import BaseModel, ConfigDict
 
 from ttmark.detect_service.document_reader import RefusedDocument
-from ttmark.detect_service.jobs.job_store import JobRecord, JobStore, StoreLimits
+from ttmark.detect_service.jobs.job_store import JobRecord, StoreLimits
+from ttmark.detect_service.jobs.redis_jobs import RedisJobs
+from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.jobs.webhooks import Webhooks
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.detection import Document
@@ -15,6 +17,8 @@ from ttmark.shared.schemas.jobs import JobOptions, JobResult, JobStatus
 from ttmark.shared.vault.confidential import Confidential
 from ttmark.shared.vault.envelope import open_record, seal_record
 from ttmark.shared.vault.kek import DataKey, KeyWrapper
+
+JobStore = SqliteJobs | RedisJobs
 
 
 class JobHead(BaseModel):
@@ -31,14 +35,6 @@ class JobHead(BaseModel):
     created_at: float
     part_documents: int
     options: JobOptions
-
-
-@dataclass(frozen=True, slots=True)
-class OpenJob:
-    """A job's head and what opens the rest of it."""
-
-    head: JobHead
-    seal: "JobSeal"
 
 
 class JobSeal(Confidential):
@@ -86,10 +82,10 @@ async def seal_head(kek: KeyWrapper, job_id: str, head: JobHead) -> tuple[bytes,
     return sealed, JobSeal(job_id, key)
 
 
-async def open_head(kek: KeyWrapper, job_id: str, sealed: bytes) -> OpenJob:
+async def open_head(kek: KeyWrapper, job_id: str, sealed: bytes) -> tuple[JobHead, JobSeal]:
     """The inverse of `seal_head`; raises as `open_record`."""
     plain, key = await open_record(kek, _head_name(job_id), sealed)
-    return OpenJob(JobHead.model_validate_json(plain), JobSeal(job_id, key))
+    return JobHead.model_validate_json(plain), JobSeal(job_id, key)
 
 
 def _head_name(job_id: str) -> bytes:

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ttmark.detect_service.idempotency import idempotency_store
@@ -64,15 +64,27 @@ _HELD = "job_id = ? AND part = ? AND worker = ? AND results IS NULL"
 
 
 class SqliteJobs(SqliteRecords):
-    """JobStore in a `SqliteFile`."""
+    """Jobs and their parts in a `SqliteFile`.
 
-    def __init__(self, path: Path, *, lease_seconds: float, now: Callable[[], float] = time.time) -> None:
+    Attributes:
+        keys: idempotency keys of requests to make a job.
+        lease_seconds: how long after a worker's last sign of life its part is given to another one.
+    """
+
+    def __init__(self, path: Path, *, lease_seconds: float) -> None:
         super().__init__("job store", path, _SCHEMA, "jobs", "job_id")
         self.lease_seconds = lease_seconds
         self.keys: RequestKeys = idempotency_store.SqliteKeys(self._file)
-        self._now = now
 
     async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:
+        """Keeps a job that nobody has worked on. Repeating it changes nothing.
+
+        Of several at once under one id, be they sealed differently, one is kept as a whole.
+
+        Raises:
+            TooManyJobs, TenantFull, JobStoreFull: nothing was kept.
+        """
+
         def write(connection: sqlite3.Connection) -> None:
             if connection.execute("SELECT 1 FROM jobs WHERE job_id = ?", (job.job_id,)).fetchone():
                 return
@@ -99,11 +111,14 @@ class SqliteJobs(SqliteRecords):
         await self._file.change(write)
 
     async def get(self, tenant: str, job_id: str) -> JobRecord | None:
+        """The tenant's job, or None."""
         return await self._file.run(lambda connection: _job(connection, job_id, tenant))
 
     async def claim(self, worker: str, besides: Collection[str] = ()) -> Claim | None:
+        """A part that nobody has, of any tenant but these; who was served least recently goes first."""
+
         def take(connection: sqlite3.Connection) -> Claim | None:
-            now = self._now()
+            now = time.time()
             found = connection.execute(_NEXT_JOB, (_listed(besides), now)).fetchone()
             if found is None:
                 return None
@@ -120,9 +135,11 @@ class SqliteJobs(SqliteRecords):
         return await self._file.change(take)
 
     async def renew(self, claim: Claim) -> bool:
-        return await self._lease(claim, "leased_until = ?", self._now() + self.lease_seconds)
+        """Begins the lease anew; False where another worker has the part by now, or the job is gone."""
+        return await self._lease(claim, "leased_until = ?", time.time() + self.lease_seconds)
 
     async def release(self, claim: Claim) -> None:
+        """Gives the part to whoever claims it next, as if it had not been claimed."""
         await self._lease(claim, "worker = NULL, attempts = attempts - 1, leased_until = ?", 0.0)
 
     async def _lease(self, claim: Claim, change: str, until: float) -> bool:
@@ -130,6 +147,8 @@ class SqliteJobs(SqliteRecords):
         return await self._changed(statement, until, claim.job.job_id, claim.part, claim.handle) == 1
 
     async def answer(self, claim: Claim, answer: PartAnswer) -> bool:
+        """Keeps the part's results and forgets its documents; False: it has results, or the job is gone."""
+
         def write(connection: sqlite3.Connection) -> bool:
             job_id = claim.job.job_id
             first = connection.execute(
@@ -153,12 +172,18 @@ class SqliteJobs(SqliteRecords):
         return await self._file.change(write)
 
     async def results(self, job_id: str, first: int, count: int) -> list[bytes | None]:
+        """The sealed results of parts from `first` on; None for a part without."""
         statement = "SELECT results FROM parts WHERE job_id = ? AND part >= ? ORDER BY part LIMIT ?"
         return [row[0] for row in await self._rows(statement, job_id, first, count)]
 
     async def next_call(
         self, now: float, *, pause_seconds: float, besides: Collection[str] = ()
     ) -> DueCall | None:
+        """A finished job, of any tenant but these, of which somebody is to be told now.
+
+        It is due again `pause_seconds` later, after each further attempt twice as long, until `called`.
+        """
+
         def take(connection: sqlite3.Connection) -> DueCall | None:
             found = connection.execute(_NEXT_CALL, (_listed(besides), now)).fetchone()
             if found is None:
@@ -174,9 +199,11 @@ class SqliteJobs(SqliteRecords):
         return await self._file.change(take)
 
     async def called(self, job_id: str) -> None:
+        """Nobody is to be told any more."""
         await self._changed("UPDATE jobs SET call_at = NULL WHERE job_id = ?", job_id)
 
     async def waiting(self) -> int:
+        """Documents without an answer."""
         ((waiting,),) = await self._rows("SELECT TOTAL(documents - answered) FROM jobs")
         return int(waiting)
 

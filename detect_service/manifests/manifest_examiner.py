@@ -1,7 +1,7 @@
 """Verifies manifests, each in a process that may die, and says what they add to an answer."""
 
 import asyncio
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -78,9 +78,12 @@ class ManifestExaminer:
                 await asyncio.sleep(_WAIT_SECONDS)
 
     async def _one(self, text: PartedText, number: int, owner: Hashable) -> FoundManifest:
-        wrapper = text.wrappers[number]
         try:
-            report = await self._report(wrapper.manifest(), owner)
+            manifest = text.wrappers[number].manifest()
+            if self.workers is None:
+                return _not_examined(NO_LIBRARY)
+            answer = await self.workers.read_manifest(manifest, self.anchors, owner)
+            report = ManifestReport.model_validate_json(answer)
         except BrokenWrapper as error:
             return FoundManifest(status="does_not_verify", reason=str(error))
         except UnreadableFile as error:
@@ -88,18 +91,9 @@ class ManifestExaminer:
         except ExtractionBusy as error:
             message = "Too many files and manifests are waiting to be read."
             raise TooManyRequests(message, retry_after=error.retry_after) from error
-        if report is None:
-            return _not_examined(NO_LIBRARY)
-        return await asyncio.to_thread(_judged, text, number, report)
-
-    async def _report(self, manifest: bytes, owner: Hashable) -> ManifestReport | None:
-        if self.workers is None:
-            return None
-        answer = await self.workers.read_manifest(manifest, self.anchors, owner)
-        try:
-            return ManifestReport.model_validate_json(answer)
         except ValidationError:
-            return ManifestReport(fault="manifest.unreadable")
+            report = ManifestReport(fault="manifest.unreadable")
+        return await asyncio.to_thread(_judged, text, number, report)
 
 
 def _not_examined(reason: str) -> FoundManifest:
@@ -138,24 +132,18 @@ def with_manifests_of(
     Raises:
         Exception: what came up when they were set apart or examined.
     """
-    failure = parts.failed.get(index)
-    manifests = found.get(index)
+    failure, manifests = parts.failed.get(index), found.get(index)
     if failure is not None:
         raise failure
     if isinstance(manifests, BaseException):
         raise manifests
-    return result if manifests is None else _with(parts.placed(index, result), manifests, words)
-
-
-def _with(result: DetectionResult, manifests: Sequence[FoundManifest], words: Words) -> DetectionResult:
+    if manifests is None:
+        return result
+    result = parts.placed(index, result)
     if not manifests:
         return result
     alone = result.verdict != "watermarked" and any(_says_generated(one) for one in manifests)
-    message = (
-        None
-        if result.message is None
-        else with_manifests(result.message, manifests, alone=alone, words=words)
-    )
+    message = result.message and with_manifests(result.message, manifests, alone=alone, words=words)
     changed: dict[str, object] = {"metadata": list(manifests), "message": message}
     if alone:
         changed["basis"] = Basis.METADATA

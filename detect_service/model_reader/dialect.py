@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ttmark.shared.byte_reading import ByteReading, InvalidReading
 
@@ -40,30 +40,23 @@ class Question(NamedTuple):
     readings: Callable[[Any], list[ByteReading]]
 
 
-class Dialect(Protocol):
-    """The API of one kind of reader; pure, and called in threads."""
-
-    def question(self, texts: Sequence[str]) -> Question:
-        """What asks for readings of the texts."""
-
-
+Dialect = Callable[[Sequence[str]], Question]
+"""What asks one kind of reader for readings of texts; pure, and called in threads."""
 _PATH = "v1/readings"
 _FRAME_BYTES = 4_096
 _TEXT_BYTES = 512
 _PART_BYTES = 64  # a part has a byte at least, and two places and a number in the answer
 
 
-class TtmarkDialect:
+def ttmark_dialect(model: str) -> Dialect:
     """Asks a model of the generation service by its id."""
 
-    def __init__(self, model: str) -> None:
-        self._model = model
-
-    def question(self, texts: Sequence[str]) -> Question:
+    def question(texts: Sequence[str]) -> Question:
         size = sum(len(text.encode()) for text in texts)
         most = _FRAME_BYTES + _TEXT_BYTES * len(texts) + _PART_BYTES * size
-        body = {"model": self._model, "texts": list(texts)}
-        return Question(_PATH, body, most, partial(_readings, texts))
+        return Question(_PATH, {"model": model, "texts": list(texts)}, most, partial(_readings, texts))
+
+    return question
 
 
 def _readings(texts: Sequence[str], answer: Any) -> list[ByteReading]:

@@ -229,7 +229,7 @@ class ReaderClient(Confidential):
         return list(chain.from_iterable(found))
 
     async def _read(self, texts: Sequence[str]) -> list[ByteReading]:
-        question = await asyncio.to_thread(self._dialect.question, texts)
+        question = await asyncio.to_thread(self._dialect, texts)
         content = await self._answer(question)
         return await asyncio.to_thread(_understood, question, content)
 

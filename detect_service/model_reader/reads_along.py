@@ -75,7 +75,7 @@ class ReadsAlong:
         began = time.perf_counter()
         try:
             async with asyncio.timeout(seconds):
-                found = await self._read(list(texts))
+                found = await self._read(self._client, list(texts))
         except TimeoutError:
             found = {}
             self._texts.labels("failed").inc(len(texts))
@@ -89,17 +89,15 @@ class ReadsAlong:
         if self._client is not None:
             await self._client.aclose()
 
-    async def _read(self, texts: list[str]) -> dict[str, ByteReading]:
-        if self._client is None:
-            return {}
+    async def _read(self, client: ReaderClient, texts: list[str]) -> dict[str, ByteReading]:
         try:
-            readings = await self._client.read(texts)
+            readings = await client.read(texts)
         except ReaderRefused:
             if len(texts) == 1:
                 self._texts.labels("refused").inc()
                 return {}
             middle = len(texts) // 2
-            return await self._read(texts[:middle]) | await self._read(texts[middle:])
+            return await self._read(client, texts[:middle]) | await self._read(client, texts[middle:])
         except (ReaderError, InvalidReading):
             self._texts.labels("failed").inc(len(texts))
             return {}

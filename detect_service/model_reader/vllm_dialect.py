@@ -1,10 +1,10 @@
 """vLLM's OpenAI server as a reader: `prompt_logprobs` of `POST /v1/completions`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ttmark.detect_service.model_reader.dialect import Question
+from ttmark.detect_service.model_reader.dialect import Dialect, Question
 from ttmark.shared.byte_reading import ByteReading, Ints, InvalidReading, checked_logprobs
 from ttmark.shared.tokenization import TextTokenizer, byte_ends, reading_windows
 
@@ -29,7 +29,7 @@ class _Text(NamedTuple):
     ends: Ints
 
 
-class VllmDialect:
+def vllm_dialect(model: str, tokenizer: TextTokenizer, context_tokens: int) -> Dialect:
     """Asks a model of a vLLM server by the tokens of its own tokenizer.
 
     Args:
@@ -37,27 +37,23 @@ class VllmDialect:
         context_tokens: of a text that are read together, the token that begins it included, 8 at least; the
             server's limit must be one more.
     """
+    begin: list[int] = tokenizer.backend.encode("", add_special_tokens=True).ids[:1]
 
-    def __init__(self, model: str, tokenizer: TextTokenizer, context_tokens: int) -> None:
-        self._model = model
-        self._tokenizer = tokenizer
-        self._start: list[int] = tokenizer.backend.encode("", add_special_tokens=True).ids[:1]
-        self._window = context_tokens - len(self._start)
+    def cut(text: str) -> _Text:
+        encoded = tokenizer.encode_with_offsets(text)
+        ids = encoded.ids
+        windows = reading_windows(len(ids), context_tokens - len(begin)) if ids else ()
+        parts = [_Part([*begin, *ids[at:end]], len(begin) + kept - at) for at, kept, end in windows]
+        return _Text(parts, byte_ends(text, encoded.offsets))
 
-    def question(self, texts: Sequence[str]) -> Question:
-        cut = [self._cut(text) for text in texts]
-        prompts = [part.prompt for text in cut for part in text.parts]
-        body = {"model": self._model, "prompt": prompts, "max_tokens": 1, "prompt_logprobs": 1, **_SAMPLING}
+    def question(texts: Sequence[str]) -> Question:
+        asked = [cut(text) for text in texts]
+        prompts = [part.prompt for text in asked for part in text.parts]
+        body = {"model": model, "prompt": prompts, "max_tokens": 1, "prompt_logprobs": 1, **_SAMPLING}
         most = _FRAME_BYTES + sum(_TOKEN_BYTES * (1 + len(prompt)) for prompt in prompts)
-        return Question(_PATH, body, most, partial(_readings, cut))
+        return Question(_PATH, body, most, partial(_readings, asked))
 
-    def _cut(self, text: str) -> _Text:
-        encoded = self._tokenizer.encode_with_offsets(text)
-        return _Text(list(self._parts(encoded.ids)), byte_ends(text, encoded.offsets))
-
-    def _parts(self, ids: list[int]) -> Iterator[_Part]:
-        for start, kept, end in reading_windows(len(ids), self._window) if ids else ():
-            yield _Part([*self._start, *ids[start:end]], len(self._start) + kept - start)
+    return question
 
 
 def _readings(texts: Sequence[_Text], answer: Any) -> list[ByteReading]:

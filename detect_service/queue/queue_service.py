@@ -2,7 +2,6 @@
 
 import hashlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict
@@ -71,7 +70,6 @@ class QueueService:
 
     kept: KeptQueue
     audit: AuditSink
-    now: Callable[[], float] = time.time
 
     async def add(self, entry: QueueEntry, caller: Principal, request_id: str) -> tuple[QueueItem, bool]:
         """The item of a document, and whether it is new: one that is there stays as it is.
@@ -81,7 +79,7 @@ class QueueService:
             Conflict: another token of the tenant added it, which the caller may not see.
             StoreDown: the store is away.
         """
-        now = self.now()
+        now = time.time()
         if not caller.sees_evidence:
             entry = entry.model_copy(update={"log10_p": None})
         step = QueueStep(state="new", token_id=caller.token_id, at=now, note=entry.note)
@@ -124,7 +122,7 @@ class QueueService:
             raise Forbidden("The queue is shown to tokens with the scope detect:evidence.")
         with store_of("The queue"):
             listed = await self.kept.store.listed(caller.tenant, state, offset, limit)
-            now = self.now()
+            now = time.time()
             items = [_shown(kept, await self._open(kept)) for kept in listed if kept.expires_at > now]
         return QueuePage(items=items, next_offset=offset + limit if len(listed) == limit else None)
 
@@ -137,7 +135,7 @@ class QueueService:
         kept, content = await self._opened(change.id, caller)
         if kept.version != change.version:
             raise ChangedMeanwhile(_shown(kept, content))
-        step = QueueStep(state=change.state, token_id=caller.token_id, at=self.now(), note=change.note)
+        step = QueueStep(state=change.state, token_id=caller.token_id, at=time.time(), note=change.note)
         content = content.model_copy(update={"steps": (*content.steps, step)[-_MOST_STEPS:]})
         new = replace(kept, state=change.state, version=kept.version + 1, expires_at=self._end())
         with store_of("The queue"):
@@ -164,12 +162,12 @@ class QueueService:
         await keep_expiring(self._expire, "ttmark.queue", "queue_upkeep_failed")
 
     async def _expire(self) -> None:
-        await self.kept.store.expire(self.now())
+        await self.kept.store.expire(time.time())
 
     async def _opened(self, item_id: str, caller: Principal) -> tuple[KeptItem, _Content]:
         with store_of("The queue"):
             kept = await self.kept.store.get(caller.tenant, item_id)
-            if kept is None or kept.expires_at <= self.now():
+            if kept is None or kept.expires_at <= time.time():
                 raise NotFound("There is no such item in the queue.")
             content = await self._open(kept)
         if not caller.sees_evidence and not _added(content, caller):
@@ -189,7 +187,7 @@ class QueueService:
         return hashlib.blake2b(named.encode(), key=self.kept.secret, digest_size=16).hexdigest()
 
     def _end(self) -> float:
-        return self.now() + self.kept.keep_days * _DAY_SECONDS
+        return time.time() + self.kept.keep_days * _DAY_SECONDS
 
 
 def _added(content: _Content, caller: Principal) -> bool:

@@ -8,7 +8,6 @@ and `{ttmark}:queue:count:<tenant>` how many there are. As with cases nothing ex
 import sqlite3
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Protocol
 
 from ttmark.detect_service.stored_records import SqliteRecords
 from ttmark.shared.schemas.review_queue import QueueState
@@ -40,35 +39,6 @@ class KeptItem:
     expires_at: float
 
 
-class QueueStore(Protocol):
-    """Every method raises StoreUnavailable when the store does not answer in time."""
-
-    async def add(self, item: KeptItem, most: int) -> bool:
-        """Adds an item, unless the tenant has one of this id; whether it was added.
-
-        Raises:
-            QueueFull: the tenant has `most` items.
-        """
-
-    async def replace(self, item: KeptItem) -> bool:
-        """Takes the place of the item's version before; whether that was there."""
-
-    async def get(self, tenant: str, item_id: str) -> KeptItem | None:
-        """The tenant's item, or None."""
-
-    async def listed(self, tenant: str, state: QueueState | None, offset: int, limit: int) -> list[KeptItem]:
-        """Items of the tenant in this state, or in any, the newest first."""
-
-    async def delete(self, tenant: str, item_id: str) -> bool:
-        """Forgets an item of the tenant; whether there was one."""
-
-    async def expire(self, now: float) -> int:
-        """Forgets the items whose time has come; how many."""
-
-    async def close(self) -> None:
-        """Gives up connections and files."""
-
-
 _SELECT = "SELECT item_id, tenant, state, version, sealed, added_at, expires_at FROM items WHERE tenant = ?"
 _SCHEMA = (
     """
@@ -82,12 +52,18 @@ CREATE TABLE IF NOT EXISTS items (
 
 
 class SqliteQueue(SqliteRecords):
-    """QueueStore in a `SqliteFile`."""
+    """The queue in a `SqliteFile`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__("queue store", path, _SCHEMA, "items", "item_id")
 
     async def add(self, item: KeptItem, most: int) -> bool:
+        """Adds an item, unless the tenant has one of this id; whether it was added.
+
+        Raises:
+            QueueFull: the tenant has `most` items.
+        """
+
         def write(connection: sqlite3.Connection) -> bool:
             there = "SELECT 1 FROM items WHERE tenant = ? AND item_id = ?"
             if connection.execute(there, (item.tenant, item.item_id)).fetchone():
@@ -101,6 +77,7 @@ class SqliteQueue(SqliteRecords):
         return await self._file.change(write)
 
     async def replace(self, item: KeptItem) -> bool:
+        """Takes the place of the item's version before; whether that was there."""
         statement = (
             "UPDATE items SET state = ?, version = ?, sealed = ?, expires_at = ? "
             "WHERE tenant = ? AND item_id = ? AND version = ?"
@@ -109,10 +86,12 @@ class SqliteQueue(SqliteRecords):
         return await self._changed(statement, *new, item.tenant, item.item_id, item.version - 1) == 1
 
     async def get(self, tenant: str, item_id: str) -> KeptItem | None:
+        """The tenant's item, or None."""
         rows = await self._rows(_SELECT + " AND item_id = ?", tenant, item_id)
         return KeptItem(*rows[0]) if rows else None
 
     async def listed(self, tenant: str, state: QueueState | None, offset: int, limit: int) -> list[KeptItem]:
+        """Items of the tenant in this state, or in any, the newest first."""
         in_order = " AND (? IS NULL OR state = ?) ORDER BY added_at DESC, item_id DESC LIMIT ? OFFSET ?"
         rows = await self._rows(_SELECT + in_order, tenant, state, state, limit, offset)
         return [KeptItem(*row) for row in rows]
@@ -165,7 +144,7 @@ if not time or tonumber(time) > tonumber(ARGV[3]) then return 0 end
 
 
 class RedisQueue:
-    """QueueStore in Redis. Changes are scripts: each happens as a whole or not at all."""
+    """The same in Redis. Changes are scripts: each happens as a whole or not at all."""
 
     def __init__(self, client: RedisClient) -> None:
         self._redis = RedisChanges(client)
@@ -216,6 +195,9 @@ class RedisQueue:
 
     async def close(self) -> None:
         await self._redis.close()
+
+
+QueueStore = SqliteQueue | RedisQueue
 
 
 def _names(tenant: str, item_id: str, state: QueueState) -> list[str]:

@@ -8,7 +8,6 @@ from ttmark.evaluation.text_edits import Edit, Material, chosen_positions, words
 
 ZERO_WIDTH, SOFT_HYPHEN, NO_BREAK = "\u200b", "\u00ad", "\u00a0"
 _LOOK_ALIKES = str.maketrans("aeocpxyAEOCPXT", "аеосрхуАЕОСРХТ")
-_SIGNS = ".,;:!?"
 
 
 def in_words(change: Callable[[str], str]) -> Edit:
@@ -49,12 +48,6 @@ def other_case(word: str) -> str:
     return word[: len(word) - len(bare)] + bare[:1].swapcase() + bare[1:]
 
 
-def quoted(word: str) -> str:
-    """In quotation marks."""
-    bare = word.lstrip()
-    return f'{word[: len(word) - len(bare)]}"{bare}"'
-
-
 def mistyped(word: str) -> str:
     """Two letters inside the word are swapped; a short word has its last letter twice."""
     bare = word.lstrip()
@@ -62,11 +55,6 @@ def mistyped(word: str) -> str:
     if len(bare) < 4:
         return word + word[-1]
     return word[:start] + word[start + 1] + word[start] + word[start + 2 :]
-
-
-def repunctuated(word: str) -> str:
-    """A sign at the end is gone, or there is a comma."""
-    return word.rstrip(_SIGNS) if word[-1] in _SIGNS and word.strip(_SIGNS + " \n") else word + ","
 
 
 INVISIBLE: dict[str, Edit] = {
@@ -77,7 +65,5 @@ INVISIBLE: dict[str, Edit] = {
 }
 VISIBLE: dict[str, Edit] = {
     "case of the first letter": in_words(other_case),
-    "quotation marks": in_words(quoted),
     "typing errors": in_words(mistyped),
-    "punctuation": in_words(repunctuated),
 }

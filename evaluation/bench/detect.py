@@ -49,7 +49,7 @@ def measure_detectors(
     detectors: dict[str, Detector] = {
         "the bare tokenizer": partial(_tokenize, tokenizer),
         **ours,
-        "transformers SynthID": SynthIdDetector(tokenizer),
+        "transformers SynthID": synthid_detector(tokenizer),
     }
     systems = {name: partial(detect, texts) for name, detect in detectors.items()}
     return time_in_turns(systems, sum(len(tokenizer.encode(text)) for text in texts), REPEATS)
@@ -71,32 +71,27 @@ def cut_texts(tokenizer: TextTokenizer, human: Sequence[str], documents: int, to
     raise ValueError(f"text for {len(pieces)} documents of {tokens} tokens, not {documents}")
 
 
-class SynthIdDetector:
-    """transformers' way from texts to mean scores, of depth 30 as ours."""
+def synthid_detector(tokenizer: TextTokenizer) -> Detector:
+    """transformers' way from texts to mean scores, of depth 30 as ours; batches are cut to their shortest."""
+    processor = SynthIDTextWatermarkLogitsProcessor(
+        ngram_len=5,
+        keys=list(range(1, 31)),
+        sampling_table_size=2**16,
+        sampling_table_seed=0,
+        context_history_size=1024,
+        device=torch.device("cpu"),
+    )
 
-    def __init__(self, tokenizer: TextTokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._processor = SynthIDTextWatermarkLogitsProcessor(
-            ngram_len=5,
-            keys=list(range(1, 31)),
-            sampling_table_size=2**16,
-            sampling_table_seed=0,
-            context_history_size=1024,
-            device=torch.device("cpu"),
-        )
-
-    def __call__(self, texts: Sequence[str]) -> list[torch.Tensor]:
-        """Mean score of each text, in batches cut to their shortest text."""
-        return [self._scores(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
-
-    def _scores(self, texts: Sequence[str]) -> torch.Tensor:
-        batch = _tokenize(self._tokenizer, texts)
+    def scores(texts: Sequence[str]) -> torch.Tensor:
+        batch = _tokenize(tokenizer, texts)
         length = min(len(ids) for ids in batch)
         ids = torch.tensor([row[:length] for row in batch])  # [texts, tokens]
-        values = self._processor.compute_g_values(ids)  # [texts, tokens - 4, depth]
-        mask = self._processor.compute_context_repetition_mask(ids)  # [texts, tokens - 4]
-        scores: torch.Tensor = (values.float().mean(-1) * mask).sum(-1) / mask.sum(-1)
-        return scores
+        values = processor.compute_g_values(ids)  # [texts, tokens - 4, depth]
+        mask = processor.compute_context_repetition_mask(ids)  # [texts, tokens - 4]
+        means: torch.Tensor = (values.float().mean(-1) * mask).sum(-1) / mask.sum(-1)
+        return means
+
+    return lambda texts: [scores(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
 
 
 def _tokenize(tokenizer: TextTokenizer, texts: Sequence[str]) -> list[list[int]]:

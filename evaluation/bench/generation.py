@@ -75,7 +75,7 @@ class Generate:
             peers = Transformers(folder, self.dtype)
             for count in counts:
                 for filters in _FILTERS[self.filters]:
-                    workload = Workload(count, self.tokens, filters=dict(filters))
+                    workload = Workload(count, self.tokens, filters=filters)
                     warm_up = replace(workload, tokens=4)
                     ours.measure(warm_up, 2)
                     adaptive.measure(warm_up, 2)

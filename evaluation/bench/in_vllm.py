@@ -14,7 +14,7 @@ from ttmark.evaluation.bench.our_engine import OurEngine
 from ttmark.evaluation.bench.output import show
 from ttmark.evaluation.bench.workload import CHAT, PAPER, Measurement, Workload, setting
 from ttmark.evaluation.options import Json, model_path
-from ttmark.evaluation.report.result import Table, groups, table_of
+from ttmark.evaluation.report.result import Table, groups
 
 _FILTERS = {"chat": CHAT, "paper": PAPER}
 _CONTEXT = 2048
@@ -59,7 +59,7 @@ class InVllm:
             for chosen in (self.sequences, self.block_sizes, self.prompts)
         )
         workloads = [
-            Workload(count, self.tokens, length, dict(_FILTERS[name]))
+            Workload(count, self.tokens, length, _FILTERS[name])
             for count, name, length in product(counts, self.filters.split(","), lengths)
         ]
         settings = VllmSettings(
@@ -95,11 +95,11 @@ def medians(seen: Sequence[Measurement]) -> Table:
         rates = sorted(item.rates.per_second for item in items)
         pause = statistics.median(item.details.get("seconds_per_token", math.nan) for item in items)
         spread, ratio = f"{rates[0]:.1f} to {rates[-1]:.1f}", f"{speed / unmarked:.2f}" if unmarked else ""
-        rows.append([*place, system, f"{speed:.1f}", spread, ratio, f"{1e3 * pause:.1f}"])
-    columns = ["sequences", "prompt", "filters", "system", "tokens/s", "least to most", f"over {UNMARKED}"]
-    return table_of("Inside vLLM, median of the rounds", [*columns, "ms a token"], rows)
+        rows.append((*place, system, f"{speed:.1f}", spread, ratio, f"{1e3 * pause:.1f}"))
+    columns = ("sequences", "prompt", "filters", "system", "tokens/s", "least to most", f"over {UNMARKED}")
+    return Table("Inside vLLM, median of the rounds", (*columns, "ms a token"), tuple(rows))
 
 
-def _place(item: Measurement) -> tuple[int, int, str]:
+def _place(item: Measurement) -> tuple[str, str, str]:
     """The columns that say what a workload is."""
-    return item.workload.sequences, item.workload.prompt_tokens, setting(item)
+    return str(item.workload.sequences), str(item.workload.prompt_tokens), setting(item)

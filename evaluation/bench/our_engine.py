@@ -2,33 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from statistics import mean
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ttmark.evaluation.bench.workload import Measurement, Stopwatch, Workload
-from ttmark.gen_service.engine import Delta, GenerationRequest, Marking, SamplingParams
-from ttmark.shared.tokenization import TextTokenizer
+from ttmark.gen_service.engine import Engine, GenerationRequest, Marking, SamplingParams
 from ttmark.shared.watermark import Watermark, detect_direct
+
+if TYPE_CHECKING:
+    from ttmark.gen_service.vllm_engine.vllm_engine import VllmEngine
 
 _SCHEME = "synthid"
 _KEY = bytes(range(16))
 
 
-class AnyEngine(Protocol):
-    """What both engines have."""
-
-    tokenizer: TextTokenizer
-
-    def start(self) -> None: ...
-    def stop(self, drain_seconds: float) -> None: ...
-    def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]: ...
-
-
 class OurEngine:
     """An engine on a model, started once for all its measurements."""
 
-    def __init__(self, engine: AnyEngine) -> None:
+    def __init__(self, engine: "Engine | VllmEngine") -> None:
         self._engine = engine
         self._engine.start()
 
@@ -60,12 +51,11 @@ class OurEngine:
         marking = Marking("bench", 1, "bench", Watermark(_SCHEME, block_size), _KEY) if block_size else None
 
         async def one(index: int, prompt: list[int]) -> tuple[list[int], float | None]:
-            filters = workload.filters
             sampling = SamplingParams(
                 max_tokens=workload.tokens,
-                temperature=filters["temperature"],
-                top_k=int(filters["top_k"]),
-                top_p=filters["top_p"],
+                temperature=workload.filters.temperature,
+                top_k=workload.filters.top_k,
+                top_p=workload.filters.top_p,
                 seed=index,
                 ignore_eos=True,
                 max_branches=max_branches,

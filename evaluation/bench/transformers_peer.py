@@ -25,9 +25,9 @@ class Transformers:
             max_new_tokens=workload.tokens,
             min_new_tokens=workload.tokens,
             do_sample=True,
-            top_k=int(workload.filters["top_k"]),
-            top_p=workload.filters["top_p"],
-            temperature=workload.filters["temperature"],
+            top_k=workload.filters.top_k,
+            top_p=workload.filters.top_p,
+            temperature=workload.filters.temperature,
             repetition_penalty=1.0,  # what is not named is taken from the model's own configuration
             eos_token_id=None,
             pad_token_id=0,

@@ -7,14 +7,11 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from ttmark.evaluation.experiment_cells import SETTINGS, SamplingSetting, Setting
 from ttmark.evaluation.report.result import Table
 from ttmark.shared.tokenization import TextTokenizer
 
-PAPER = {"top_k": 50, "top_p": 0.95, "temperature": 1.0}
-STRICT = {"top_k": 20, "top_p": 0.8, "temperature": 0.7}
-CHAT = {"top_k": 50, "top_p": 0.9, "temperature": 0.7}
-
-
+PAPER, STRICT, CHAT = (SETTINGS[name] for name in (Setting.DEFAULT, Setting.STRICT, Setting.CHAT))
 _TEXT = """
 A program is a list of instructions that a computer follows in order. When a function is called, the values
 that are passed to it are bound to its parameters, and its body is executed in a new scope. The result is
@@ -31,7 +28,7 @@ class Workload:
     sequences: int
     tokens: int
     prompt_tokens: int = 32
-    filters: dict[str, float] = field(default_factory=lambda: dict(PAPER))
+    filters: SamplingSetting = PAPER
 
     def prompts(self, tokenizer: TextTokenizer) -> list[list[int]]:
         """Windows of one text, each begun elsewhere, all of one length so that no peer has to pad."""
@@ -111,4 +108,4 @@ def ratio_table(measured: Iterable[Measurement]) -> Table:
 def setting(item: Measurement) -> str:
     """The filters as (top-k, top-p, temperature)."""
     filters = item.workload.filters
-    return f"({filters['top_k']:g}, {filters['top_p']:g}, {filters['temperature']:g})"
+    return f"({filters.top_k}, {filters.top_p:g}, {filters.temperature:g})"

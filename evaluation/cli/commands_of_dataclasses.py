@@ -44,12 +44,10 @@ def new_app(about: str) -> typer.Typer:
 
 
 @contextmanager
-def one_clear_line(
-    expected: tuple[type[Exception], ...] = (ValueError, OSError), code: int = 1
-) -> Iterator[None]:
+def one_clear_line(expected: tuple[type[Exception], ...] = (ValueError, OSError)) -> Iterator[None]:
     """Ends the command with the message of an expected error."""
     try:
         yield
     except expected as error:
         typer.echo(f"ttmark: {error}", err=True)
-        raise typer.Exit(code) from error
+        raise typer.Exit(1) from error

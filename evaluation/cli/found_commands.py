@@ -124,4 +124,4 @@ class Found:
             typer.echo(table.markdown())
         data = (*(row.plain() for row in rows), *map(asdict, nulls))
         result = Result(self.name, command_words(self.name, self), made, (), data)
-        (result.labelled(self.label) if self.label else result).made_here().save(run_folder(self.out))
+        result.labelled(self.label).made_here().save(run_folder(self.out))

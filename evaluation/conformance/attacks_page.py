@@ -12,10 +12,13 @@ from ttmark.evaluation.conformance.html import (
     bullets,
     definitions,
     figure_cell,
+    figures_table,
+    made_with,
     rate_name,
     share,
     whole_page,
 )
+from ttmark.evaluation.report.result import groups
 
 FAILS, WEAKENED, HOLDS = (
     "The mark fails against these",
@@ -80,7 +83,8 @@ def attacks_page(report: Mapping[str, Any]) -> tuple[str, str]:
         parts += _table(kind, [line for line in lines if line.row["kind"] == kind])
     limits = [*LIMITS, NEVER_RUN, *report["left_out"]]
     parts += ["<h2>Methods</h2>", bullets(METHODS), "<h2>Limits</h2>", bullets(limits)]
-    parts += ["<h2>What it was made of</h2>", *_provenance(report)]
+    made_of = {**made_with(report), "Texts, SHA-256": report["texts"]["sha256"], **report["tools"]}
+    parts += ["<h2>What it was made of</h2>", definitions(made_of)]
     return whole_page(f"What attacks leave of the mark of {report['subject']}", parts)
 
 
@@ -90,10 +94,7 @@ def verdicts(lines: Sequence[_Line]) -> dict[str, list[_Line]]:
     Those that fail come with the best text first: what an attacker would choose.
     """
     base = next(line for line in lines if line.row["kind"] == UNTOUCHED)
-    by_attack: dict[str, list[_Line]] = {}
-    for line in lines:
-        if line.row["kind"] in KINDS:
-            by_attack.setdefault(line.row["attack"], []).append(line)
+    by_attack = groups((line for line in lines if line.row["kind"] in KINDS), lambda line: line.row["attack"])
     found: dict[str, list[_Line]] = {FAILS: [], WEAKENED: [], HOLDS: []}
     for strengths in by_attack.values():
         for verdict, least in ((FAILS, LOST), (WEAKENED, LEFT)):
@@ -159,15 +160,16 @@ def _table(kind: str, lines: Sequence[_Line]) -> Iterator[str]:
     if not lines:
         return
     yield f"<h2>{escape(kind[:1].upper() + kind[1:])}</h2>"
-    rates = "".join(f"<th>at {rate_name(one.rate)}</th>" for one in lines[0].figures)
-    heads = f'<th></th><th class="n">texts</th>{rates}<th>words kept</th><th>meaning</th><th>perplexity</th>'
-    yield f'<table class="figures"><thead><tr>{heads}</tr></thead><tbody>'
-    for line in lines:
-        cells = "".join(figure_cell(one) for one in line.figures)
-        texts = f'<td class="n" data-unit="texts">{line.figures[0].texts:,}</td>'
-        name = f'<th scope="row">{escape(line.row["name"])}</th>'
-        yield f"<tr>{name}{texts}{cells}{_quality(line.row['kept'])}</tr>"
-    yield "</tbody></table>"
+    heads = [f"at {rate_name(one.rate)}" for one in lines[0].figures]
+    rows = (
+        (
+            line.row["name"],
+            line.figures[0].texts,
+            "".join(map(figure_cell, line.figures)) + _quality(line.row["kept"]),
+        )
+        for line in lines
+    )
+    yield from figures_table("texts", [*heads, "words kept", "meaning", "perplexity"], rows)
 
 
 def _quality(kept: Mapping[str, Any] | None) -> str:
@@ -177,18 +179,3 @@ def _quality(kept: Mapping[str, Any] | None) -> str:
         said = f"{form} [{form}, {form}]".format(*one.values()) if one else _NOT_MEASURED
         shown.append(f"<td>{said}</td>")
     return "".join(shown)
-
-
-def _provenance(report: Mapping[str, Any]) -> Iterator[str]:
-    machine = report["machine"]
-    yield definitions(
-        {
-            "Command": report["command"],
-            "Time": f"{report['seconds']:,.0f} s of this command",
-            "Machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB,"
-            f" {machine['system']}",
-            "Versions": ", ".join(f"{name} {version}" for name, version in report["versions"].items()),
-            "Texts, SHA-256": report["texts"]["sha256"],
-            **report["tools"],
-        }
-    )

@@ -6,14 +6,12 @@ import shlex
 import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
-import orjson
-
 from ttmark.evaluation.adversaries.removal_and_forgery import Verdict
+from ttmark.evaluation.json_files import append_lines, read_lines
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, Document
 
@@ -98,18 +96,14 @@ def told_by_service(client: Client, keys: Sequence[str], rate: float) -> Verdict
 
 def told_once(told: Verdict, folder: Path) -> Verdict:
     """Keeps each verdict in a file, so that a run that goes on asks nobody a second time."""
-    path, known = folder / "verdicts.jsonl", dict[str, bool | None]()
-    for line in path.read_bytes().splitlines() if path.is_file() else ():
-        with suppress(ValueError):  # cut off when the run was killed
-            digest, said = orjson.loads(line)
-            known[digest] = said
+    path = folder / "verdicts.jsonl"
+    known: dict[str, bool | None] = dict(read_lines(path))
 
     def verdict(text: str) -> bool | None:
         digest = hashlib.sha256(text.encode()).hexdigest()
         if digest not in known:
             known[digest] = told(text)
-            with path.open("ab") as file:
-                file.write(b"\n" + orjson.dumps([digest, known[digest]]))
+            append_lines(path, [[digest, known[digest]]])
         return known[digest]
 
     return verdict

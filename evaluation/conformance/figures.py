@@ -69,14 +69,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All figures that two runs share.
-
-    Attributes:
-        alone: figures that only one of them has.
-    """
+    """All figures that two runs share."""
 
     differences: tuple[Difference, ...]
-    alone: int
 
     @property
     def limit(self) -> float:
@@ -106,8 +101,7 @@ def compare(first: Sequence[Figure], second: Sequence[Figure]) -> Comparison:
     ]
     if not pairs:
         raise ValueError("the two reports share no figure")
-    found = tuple(Difference(one, other, _fisher(one, other)) for one, other in pairs)
-    return Comparison(found, len(first) + len(second) - 2 * len(pairs))
+    return Comparison(tuple(Difference(one, other, _fisher(one, other)) for one, other in pairs))
 
 
 def _fisher(one: Figure, other: Figure) -> float:

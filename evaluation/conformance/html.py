@@ -1,10 +1,12 @@
 """Parts of signed pages: head, lists, shares in words, and intervals drawn as lines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from typing import Any
 
 from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.conformance.page_words import STYLE
+from ttmark.evaluation.run_manifest import in_words
 
 
 def whole_page(title: str, parts: Sequence[str]) -> tuple[str, str]:
@@ -21,6 +23,26 @@ def whole_page(title: str, parts: Sequence[str]) -> tuple[str, str]:
 def definitions(entries: Mapping[str, str]) -> str:
     """Terms, and what they are."""
     return "<dl>" + "".join(f"<dt>{a}</dt><dd>{escape(b)}</dd>" for a, b in entries.items()) + "</dl>"
+
+
+def made_with(report: Mapping[str, Any], more: str = "") -> dict[str, str]:
+    """Command, time, machine and versions of a report."""
+    return {
+        "Command": report["command"],
+        "Time": f"{report['seconds']:,.0f} s of this command{more}",
+        "Machine": f"{in_words(report['machine'])}, {report['machine']['system']}",
+        "Versions": ", ".join(f"{name} {version}" for name, version in report["versions"].items()),
+    }
+
+
+def figures_table(unit: str, heads: Iterable[str], rows: Iterable[tuple[str, int, str]]) -> Iterator[str]:
+    """A table of rows by name, each with a number of texts (or of another unit) and cells."""
+    shown = "".join(f"<th>{head}</th>" for head in heads)
+    yield f'<table class="figures"><thead><tr><th></th><th class="n">{unit}</th>{shown}</tr></thead><tbody>'
+    for name, count, cells in rows:
+        texts = f'<td class="n" data-unit="{unit}">{count:,}</td>'
+        yield f'<tr><th scope="row">{escape(name)}</th>{texts}{cells}</tr>'
+    yield "</tbody></table>"
 
 
 def bullets(lines: Sequence[str]) -> str:

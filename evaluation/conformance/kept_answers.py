@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rich.progress import Progress
 
 from ttmark.evaluation.json_files import append_lines, read_lines
+from ttmark.evaluation.report.result import groups
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.whole_file import write_whole
 
@@ -73,15 +74,14 @@ class Questions(Generic[About]):
             for place, (_, about, text) in zip(places, asked, strict=True)
             if place not in self._known
         }
-        by_label: dict[str, list[tuple[str, About, str]]] = {}
-        for (label, digest), (about, text) in missing.items():
-            by_label.setdefault(label, []).append((digest, about, text))
+        by_label = groups(missing.items(), lambda one: one[0][0])
         task = self._progress.add_task(title, total=len(missing))
-        for label, group in by_label.items():
+        for group in by_label.values():
             for start in range(0, len(group), _BATCH):
                 some = group[start : start + _BATCH]
-                values = self._ask(some[0][1], [text for _, _, text in some])
-                found = [(label, digest, value) for (digest, *_), value in zip(some, values, strict=True)]
+                (_, (about, _)), *_ = some
+                values = self._ask(about, [text for _, (_, text) in some])
+                found = [(*place, value) for (place, _), value in zip(some, values, strict=True)]
                 append_lines(self._path, found)
                 self._known |= {(label, digest): value for label, digest, value in found}
                 self._progress.advance(task, len(some))

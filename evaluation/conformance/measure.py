@@ -26,6 +26,7 @@ from ttmark.evaluation.conformance.plan import (
 )
 from ttmark.evaluation.conformance.unmarked_texts import TextSet, human_documents
 from ttmark.evaluation.experiment_cells import sampling_seed
+from ttmark.evaluation.report.result import groups
 from ttmark.evaluation.run_folder import Run
 from ttmark.evaluation.text_edits import EDITS, Edit, Material
 from ttmark.shared.keys.pool import derive_prf_keys
@@ -169,12 +170,9 @@ class Conformance:
         name: Callable[[Prompt], str],
         wanted: Callable[[Prompt], bool],
     ) -> Iterator[Figure]:
-        groups: dict[str, list[str]] = {}
-        for one in answers:
-            if wanted(one.prompt):
-                groups.setdefault(name(one.prompt), []).append(one.text)
-        for group, texts in groups.items():
-            yield from self._rows(section, group, texts)
+        by_name = groups((one for one in answers if wanted(one.prompt)), lambda one: name(one.prompt))
+        for group, of_group in by_name.items():
+            yield from self._rows(section, group, [one.text for one in of_group])
 
     def _rows(self, section: str, name: str, texts: Sequence[str]) -> Iterator[Figure]:
         asked = [(DEPLOYED, self.key, text) for text in texts]

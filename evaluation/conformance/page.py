@@ -10,6 +10,8 @@ from ttmark.evaluation.conformance.html import (
     bullets,
     definitions,
     figure_cell,
+    figures_table,
+    made_with,
     percent,
     rate_name,
     share,
@@ -26,6 +28,7 @@ from ttmark.evaluation.conformance.measure import (
     SAMPLING,
 )
 from ttmark.evaluation.conformance.page_words import ABOUT, LIMITS, METHODS
+from ttmark.evaluation.report.result import groups
 from ttmark.shared.languages.words import counted
 
 _SCALE_ROOM = 1.1
@@ -98,27 +101,20 @@ def _section(section: str, rows: Sequence[Figure]) -> Iterator[str]:
     heading, about = ABOUT[section]
     yield f"<h2>{escape(heading)}</h2>"
     yield f"<p>{escape(about)}</p>"
-    by_name: dict[str, list[Figure]] = {}
-    for one in rows:
-        by_name.setdefault(one.name, []).append(one)
     rates = list(dict.fromkeys(one.rate for one in rows))
     is_false = section in (FRESH_SECTION, DEPLOYED_SECTION)
-    unit = "questions" if is_false else "texts"
     ends = {
         rate: max(one.interval.high for one in rows if one.rate == rate) * _SCALE_ROOM if is_false else 1.0
         for rate in rates
     }
-    header = "".join(
-        f"<th>at {rate_name(rate)}" + (f", axis to {percent(ends[rate])} %" if is_false else "") + "</th>"
-        for rate in rates
+    heads = [
+        f"at {rate_name(rate)}" + (f", axis to {percent(ends[rate])} %" if is_false else "") for rate in rates
+    ]
+    shown = (
+        (name, of[0].texts, "".join(figure_cell(one, ends[one.rate], promised=is_false) for one in of))
+        for name, of in groups(rows, lambda one: one.name).items()
     )
-    yield f'<table class="figures"><thead><tr><th></th><th class="n">{unit}</th>{header}</tr></thead><tbody>'
-    for name, of_name in by_name.items():
-        cells = "".join(figure_cell(one, ends[one.rate], promised=is_false) for one in of_name)
-        count = f"{of_name[0].texts:,}"
-        texts = f'<td class="n" data-unit="{unit}">{count}</td>'
-        yield f'<tr><th scope="row">{escape(name)}</th>{texts}{cells}</tr>'
-    yield "</tbody></table>"
+    yield from figures_table("questions" if is_false else "texts", heads, shown)
 
 
 def _spoken(spoken: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
@@ -131,15 +127,10 @@ def _spoken(spoken: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 
 def _provenance(report: Mapping[str, Any]) -> Iterator[str]:
-    model, machine = report["model"], report["machine"]
+    model = report["model"]
     yield definitions(
         {
-            "Command": report["command"],
-            "Time": f"{report['seconds']:,.0f} s of this command; {report['answer_tokens']:,} tokens of"
-            " marked answers",
-            "Machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB,"
-            f" {machine['system']}",
-            "Versions": ", ".join(f"{name} {version}" for name, version in report["versions"].items()),
+            **made_with(report, f"; {report['answer_tokens']:,} tokens of marked answers"),
             "Generation": ", ".join(f"{name} {value}" for name, value in model["served"].items()),
             "Detection": ", ".join(f"{name} {value}" for name, value in report["detection"].items()),
             "Profile": report["key"]["profile"],

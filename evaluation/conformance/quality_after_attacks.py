@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from ttmark.evaluation.adversaries.meaning import words_kept
 from ttmark.evaluation.conformance.kept_answers import Questions
 from ttmark.evaluation.intervals import Interval, mean
 from ttmark.shared.tokenization import TextTokenizer
@@ -87,6 +87,15 @@ def quality(
     if judge is not None:
         nats = Questions(work, _nats(judge), progress, "perplexity.jsonl")
     return Quality(seen, similarity, nats, compared, judged)
+
+
+def words_kept(before: str, after: str) -> float:
+    """Share of the words of `before` that `after` still has in the same order, by matching runs."""
+    words = before.split()
+    if not words:
+        return 1.0
+    runs = SequenceMatcher(None, words, after.split(), autojunk=False).get_matching_blocks()
+    return sum(run.size for run in runs) / len(words)
 
 
 def _digest(text: str) -> str:

@@ -9,9 +9,9 @@ import numpy as np
 from ttmark.evaluation.detection import FPRS, Detections, detect_texts, detect_under_random_keys
 from ttmark.evaluation.experiment import Lab
 from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
-from ttmark.evaluation.intervals import Interval, ratio_of_means, ratio_of_medians
+from ttmark.evaluation.intervals import Interval, mean, ratio_of_means, ratio_of_medians
 from ttmark.evaluation.options import SCHEMES, BlockSizes, Lengths, Schemes, Settings, TextsInTurn, in_turn
-from ttmark.evaluation.paper import DIRECT, STRICT, DirectFigures, row_name
+from ttmark.evaluation.paper import DIRECT, STRICT, row_name
 from ttmark.evaluation.report.plot_data import Figure, Panel, Series
 from ttmark.evaluation.report.result import Table, groups, power_of_ten, rate_name, table_by
 from ttmark.evaluation.run_folder import PromptRows, Run, rows_per_token, seconds_per_thousand
@@ -94,7 +94,7 @@ def measure_direct(
                     tpr=tuple(found.rate(fpr) for fpr in FPRS),
                     median_log10_p=found.median_log10_p(),
                     deviate=found.median_deviate(),
-                    z=found.mean_z(),
+                    z=mean(found.z),
                     gain=ratio_of_medians(found.deviates, single.deviates) if single else None,
                     mean_gain=ratio_of_means(found.z, single.z) if single else None,
                     fpr=tuple(null.rate(fpr) for fpr in NULL_FPRS),
@@ -155,18 +155,13 @@ def _tpr(number: int) -> Callable[[DirectRow], str]:
 TPR_COLUMNS = {f"TPR at FPR {rate_name(fpr)}": _tpr(number) for number, fpr in enumerate(FPRS)}
 
 
-def _paper_figures(row: DirectRow) -> DirectFigures | None:
-    """What the paper has for the same filters; its temperature there is 1, ours may be calibrated."""
-    if row.setting == SETTINGS[Setting.STRICT]:
-        return STRICT.get((row.scheme, row.block_size)) if row.length == STRICT_LENGTH else None
-    default = SETTINGS[Setting.DEFAULT]
-    if (row.setting.top_k, row.setting.top_p) != (default.top_k, default.top_p):
-        return None
-    return DIRECT.get((row.scheme, row.block_size, row.length))
-
-
 def _paper_text(row: DirectRow) -> str | None:
-    figures = _paper_figures(row)
+    """What the paper has for the same filters; its temperature there is 1, ours may be calibrated."""
+    figures, default = None, SETTINGS[Setting.DEFAULT]
+    if row.setting == SETTINGS[Setting.STRICT] and row.length == STRICT_LENGTH:
+        figures = STRICT.get((row.scheme, row.block_size))
+    elif (row.setting.top_k, row.setting.top_p) == (default.top_k, default.top_p):
+        figures = DIRECT.get((row.scheme, row.block_size, row.length))
     if figures is None:
         return None
     rates = " / ".join(f"{100 * rate:.1f}" for rate in figures.tpr)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -46,25 +47,11 @@ class Localized:
         tables, data = [], []
         for spans in self.spans:
             for length in self.document_tokens:
-                plan = LocalizedPlan(self.schemes, self.block_sizes, setting, self.documents, length, spans)
-                rows = measure_localized(lab.run, plan, texts)
+                rows = measure_localized(lab.run, self, setting, length, spans, texts)
                 tables.append(localized_table(rows, setting))
                 data += rows
         *shorter, printed = tables
         lab.finish(self.name, [*(replace(table, aside=True) for table in shorter), printed], data)
-
-
-@dataclass(frozen=True, slots=True)
-class LocalizedPlan:
-    """Documents of one length and number of spans, and as many without a span."""
-
-    schemes: tuple[str, ...]
-    block_sizes: tuple[int, ...]
-    setting: SamplingSetting
-    documents: int
-    document_tokens: int
-    spans: int = 1
-    methods: tuple[Method, ...] = METHODS
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,48 +77,41 @@ class LocalizedRow:
 
 
 def measure_localized(
-    run: Run, plan: LocalizedPlan, human: Sequence[NDArray[np.int64]]
+    run: Run,
+    plan: Localized,
+    setting: SamplingSetting,
+    document_tokens: int,
+    spans: int,
+    human: Sequence[NDArray[np.int64]],
+    methods: Sequence[Method] = METHODS,
 ) -> list[LocalizedRow]:
-    """One row per method, scheme and block size."""
+    """One row per method, scheme and block size; the spans of a document are prefixes of one text."""
+
+    def generator(name: str, index: int) -> np.random.Generator:
+        seed = sampling_seed(run.seed, "document", document_tokens, spans, name, index)
+        return np.random.default_rng(seed)
+
     rows = []
-    for scheme in plan.schemes:
-        for block_size in plan.block_sizes:
-            cell = Cell(scheme, block_size, plan.setting, SPAN_TOKENS[1])
-            marked = _marked_documents(run, plan, cell, human)
-            clean = [
-                plant(human, [], plan.document_tokens, _generator(run, plan, "clean", index))
-                for index in range(plan.documents)
-            ]
-            rows += [_row(run, plan, cell, method, marked, clean) for method in plan.methods]
+    clean = [plant(human, [], document_tokens, generator("clean", index)) for index in range(plan.documents)]
+    for scheme, block_size in product(plan.schemes, plan.block_sizes):
+        cell = Cell(scheme, block_size, setting, SPAN_TOKENS[1])
+        marked = []
+        for text in run.texts(cell, plan.documents):
+            draws = generator(cell.name, text.index)
+            lengths = draws.integers(SPAN_TOKENS[0], SPAN_TOKENS[1] + 1, size=spans)
+            whole = text.tokens()
+            cuts = [whole[: lengths[0]]] if spans == 1 else np.array_split(whole, spans)
+            document = plant(human, cuts, document_tokens, draws)
+            marked.append((cell.key(run.seed, text.index), document))
+        rows += [_row(run, cell, method, spans, marked, clean) for method in methods]
     return rows
-
-
-def _marked_documents(
-    run: Run, plan: LocalizedPlan, cell: Cell, human: Sequence[NDArray[np.int64]]
-) -> list[tuple[bytes, Document]]:
-    """Keys and documents; the spans of a document are prefixes of one text under its key."""
-    texts = run.texts(cell, plan.documents)
-    documents = []
-    for text in texts:
-        generator = _generator(run, plan, cell.name, text.index)
-        lengths = generator.integers(SPAN_TOKENS[0], SPAN_TOKENS[1] + 1, size=plan.spans)
-        whole = text.tokens()
-        cuts = [whole[: lengths[0]]] if plan.spans == 1 else np.array_split(whole, plan.spans)
-        document = plant(human, cuts, plan.document_tokens, generator)
-        documents.append((cell.key(run.seed, text.index), document))
-    return documents
-
-
-def _generator(run: Run, plan: LocalizedPlan, name: str, index: int) -> np.random.Generator:
-    seed = sampling_seed(run.seed, "document", plan.document_tokens, plan.spans, name, index)
-    return np.random.default_rng(seed)
 
 
 def _row(
     run: Run,
-    plan: LocalizedPlan,
     cell: Cell,
     method: Method,
+    spans: int,
     marked: list[tuple[bytes, Document]],
     clean: list[Document],
 ) -> LocalizedRow:
@@ -153,17 +133,17 @@ def _row(
     )
     run.progress.remove_task(task)
     # The spans of a document share its key and text: documents are resampled, not spans.
-    iou = np.array(overlaps).reshape(len(marked), plan.spans)
+    iou = np.array(overlaps).reshape(len(marked), spans)
     hits = (iou > 0).mean(axis=1)
     return LocalizedRow(
         method=method,
         scheme=str(cell.scheme),
         block_size=cell.block_size,
-        document_tokens=plan.document_tokens,
-        spans=plan.spans,
-        documents=plan.documents,
+        document_tokens=marked[0][1].tokens.size,
+        spans=spans,
+        documents=len(marked),
         fpr=clopper_pearson(int(alarms.sum()), len(alarms)),
-        fnr=clopper_pearson(int((1 - hits).sum()), len(hits)) if plan.spans == 1 else mean(1 - hits),
+        fnr=clopper_pearson(int((1 - hits).sum()), len(hits)) if spans == 1 else mean(1 - hits),
         f1=bootstrap(_f1, hits, alarms),
         iou=mean(iou.mean(axis=1)),
     )

@@ -17,9 +17,9 @@ from ttmark.evaluation.null_tables.sampling import (
     local_decay,
     local_thresholds,
     sample_aligned,
-    sample_best,
     sample_growth,
     sample_scan,
+    sample_windows,
     tail_bounds,
 )
 from ttmark.shared.watermark import Watermark
@@ -188,7 +188,7 @@ def _scan_samples(watermark: Watermark, lengths: Sequence[int], seed: int) -> It
 def _window_samples(watermark: Watermark, lengths: Sequence[int], seed: int) -> Iterator[Scores]:
     for tokens in lengths:
         documents = min(MOST_DOCUMENTS, max(FEWEST_DOCUMENTS, WINDOW_TOKENS // tokens))
-        yield sample_best(watermark, "waterseeker", tokens, documents, seed)
+        yield sample_windows(watermark, tokens, documents, seed)
 
 
 def local_lengths(block_size: int, ratio: float) -> list[int]:

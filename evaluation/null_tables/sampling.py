@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ttmark.evaluation.null_tables.tilting import null_chunks, null_scores, tilted
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.detectors.alignment import aligned_scores
-from ttmark.shared.watermark.detectors.localized import Method
 from ttmark.shared.watermark.detectors.scan import best_scores_so_far
 from ttmark.shared.watermark.detectors.waterseeker import CHUNK_SCORES, best_window_scores
 
@@ -110,12 +109,8 @@ def sample_growth(
     return drift, offsets
 
 
-def sample_best(
-    watermark: Watermark, method: Method, tokens: int, documents: int, seed: int
-) -> NDArray[np.float64]:
-    """Best segment score of each of `documents` unwatermarked documents of `tokens` scored tokens."""
-    if method == "scan":
-        return sample_scan(watermark, [tokens], documents, seed)[tokens].astype(np.float64)
+def sample_windows(watermark: Watermark, tokens: int, documents: int, seed: int) -> NDArray[np.float64]:
+    """Best window score of each of `documents` unwatermarked documents of `tokens` scored tokens."""
     rng = np.random.default_rng(seed)
     positions = tokens - watermark.block_size + 1
     rows = max(1, CHUNK_SCORES // positions)
@@ -133,7 +128,7 @@ def sample_best(
 def sample_scan(
     watermark: Watermark, lengths: Sequence[int], documents: int, seed: int
 ) -> dict[int, NDArray[np.float32]]:
-    """`sample_best` of `scan` for several numbers of tokens, all from one run [documents].
+    """Best segment scores of `scan` for several numbers of tokens, all from one run [documents].
 
     In single precision, because there are many.
     """

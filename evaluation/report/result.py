@@ -60,11 +60,6 @@ def rate_name(fpr: float) -> str:
     return f"1e{round(math.log10(fpr))}"
 
 
-def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A table of rows whose cells are written as `str` has them."""
-    return Table(title, tuple(columns), tuple(tuple(map(str, row)) for row in rows))
-
-
 Row = TypeVar("Row")
 Key = TypeVar("Key")
 
@@ -123,8 +118,10 @@ class Result:
         """The same with this machine and the installed versions."""
         return replace(self, machine=machine(), versions=versions())
 
-    def labelled(self, label: str) -> "Result":
-        """The same under `<experiment>-<label>`, plots included."""
+    def labelled(self, label: str | None) -> "Result":
+        """The same under `<experiment>-<label>`, plots included; as it is without a label."""
+        if not label:
+            return self
         figures = tuple(replace(figure, name=f"{figure.name}-{label}") for figure in self.figures)
         return replace(self, experiment=f"{self.experiment}-{label}", figures=figures)
 

@@ -10,8 +10,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from ttmark.detect_service.bulk import BulkError, BulkJob, Workers, run_bulk
-from ttmark.detect_service.bulk import Progress as BulkProgress
+from ttmark.detect_service.bulk.input_formats import BulkError
+from ttmark.detect_service.bulk.output_file import BulkJob
+from ttmark.detect_service.bulk.run import Progress as BulkProgress
+from ttmark.detect_service.bulk.run import Workers, run_bulk
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.bulk_detection import OpenExaminer, check_keys, only_tenant, open_backend, read_keys
 from ttmark.services.startup import no_start_after

@@ -153,7 +153,8 @@ def _name(one: "NotExamined") -> None:
 
 def _check(out: Path | None) -> None:
     require("bulk" if out is not None and out.suffix == ".parquet" else "detect")
-    from ttmark.detect_service.bulk import BulkError  # has the service, which other commands start without
+    # It has the service, which other commands start without.
+    from ttmark.detect_service.bulk.input_formats import BulkError
     from ttmark.detect_service.bulk.output_file import check_output
 
     if out is not None:
@@ -184,7 +185,7 @@ def _results(client: Client, job_id: str, out: Path | None, *, wait: bool) -> in
 
 
 def _wait(client: Client, job_id: str) -> None:
-    from ttmark.detect_service.bulk import Progress
+    from ttmark.detect_service.bulk.run import Progress
     from ttmark.services.cli.bulk import ProgressLine
 
     with ProgressLine() as line:

@@ -1,13 +1,14 @@
 """`ttmark detect --mark` and `ttmark verify --revealed`: a mark from files, looked for without a service."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 import typer
 
-from ttmark.detect_service.portable_detection import look_for
+from ttmark.detect_service.portable_detection import answer_for
 from ttmark.services.cli.files import STANDARD_INPUT, shown
 from ttmark.services.cli.input_files import NotExamined, named_files, read_text, read_texts
 from ttmark.services.cli.terminal import print_named
@@ -87,7 +88,7 @@ def show_answers(named: Sequence[tuple[str, "MarkAnswer"]], *, as_json: bool) ->
     """Prints answers as a table, or as one JSON object in each line."""
     if as_json:
         for name, answer in named:
-            typer.echo(orjson.dumps({"id": name, **answer.stored()}).decode())
+            typer.echo(orjson.dumps({"id": name, **asdict(answer)}).decode())
         return
     rows = [
         [one.verdict, f"{one.p_value:.2g}", str(one.tokens), str(one.scored_tokens), one.scheme]
@@ -113,7 +114,7 @@ def detect_mark(
         files, _ = named_files(names)
         texts = read_texts(files)
         answers = [
-            (str(name), look_for(mark, secret, text, reads, fpr))
+            (str(name), answer_for(mark, secret, reads.encode(text), fpr))
             for name, text in zip(files, texts, strict=True)
             if isinstance(text, str)
         ]
@@ -139,7 +140,8 @@ def verify_revealed(
         key = read_file(RevealedKey, revealed)
         key.prf_keys()
         key.check_date(dated)
-        answer = look_for(key.mark, key.secret, read_text(file), tokenizer_of(key.mark, tokenizer), fpr)
+        text = read_text(file)
+        answer = answer_for(key.mark, key.secret, tokenizer_of(key.mark, tokenizer).encode(text), fpr)
     show_answers([(file, answer)], as_json=as_json)
     if not as_json:
         typer.echo(

@@ -103,8 +103,8 @@ class ReaderSettings(Settings):
             raise StartupError(f"TTMARK_READER_URL: {error}; TTMARK_READER_ANYWHERE=true allows it") from None
 
     def _dialect(self) -> "Dialect":
-        from ttmark.detect_service.model_reader.dialect import TtmarkDialect
-        from ttmark.detect_service.model_reader.vllm_dialect import VllmDialect
+        from ttmark.detect_service.model_reader.dialect import ttmark_dialect
+        from ttmark.detect_service.model_reader.vllm_dialect import vllm_dialect
         from ttmark.shared.tokenization import TextTokenizer
 
         if not self.reader_model:
@@ -113,12 +113,12 @@ class ReaderSettings(Settings):
             )
         if self.reader_kind == "ttmark":
             # As TTMARK_MODEL has it too, so that one value serves both.
-            return TtmarkDialect(model_id(self.reader_model.partition(",")[0].strip()))
+            return ttmark_dialect(model_id(self.reader_model.partition(",")[0].strip()))
         if self.reader_tokenizer is None:
             raise StartupError(
                 "TTMARK_READER_KIND=vllm needs TTMARK_READER_TOKENIZER: a folder with its tokenizer"
             )
-        return VllmDialect(
+        return vllm_dialect(
             self.reader_model, TextTokenizer.load(self.reader_tokenizer), self.reader_context_tokens
         )
 

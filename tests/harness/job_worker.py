@@ -8,12 +8,13 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.api.metrics_and_audit import MODES, DetectionMetrics, JobMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, JobMetrics, WorkMetrics
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
 from ttmark.detect_service.jobs.background import JobWorker
-from ttmark.detect_service.jobs.job_store import Claim, JobStore, PartAnswer
+from ttmark.detect_service.jobs.job_store import Claim, PartAnswer
 from ttmark.detect_service.jobs.part_work import PartWork
+from ttmark.detect_service.jobs.sealed_jobs import JobStore
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.services.detection_stores import open_jobs
 from ttmark.services.key_access import KeyAccess
@@ -41,7 +42,7 @@ async def _work(parts: int, moment: Moment | None) -> None:
         _end_at(jobs.store, parts, moment)
     backend = DetectionBackend(access.cache, TokenizerSet.load(settings.tokenizer_folders()), 10_000)
     registry = CollectorRegistry()
-    queue = FairQueue(workers=1, most_jobs=8, observer=WorkMetrics(registry, MODES))
+    queue = FairQueue(workers=1, most_jobs=8, observer=WorkMetrics(registry))
     metrics, detection = JobMetrics(registry), DetectionMetrics(registry)
     async with access:
         part_work = PartWork(jobs, backend, queue, metrics, detection, no_audit, ReadsAlong(None, registry))

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from functools import cache
 
-from ttmark.detect_service.normalization.normalizer import (
+from ttmark.detect_service.normalization import (
     letters_marked_below,
     look_alike_letters,
     styled_letters,

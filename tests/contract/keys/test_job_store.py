@@ -10,7 +10,6 @@ import pytest
 from ttmark.detect_service.jobs.job_store import (
     Claim,
     JobRecord,
-    JobStore,
     JobStoreFull,
     PartAnswer,
     StoreLimits,
@@ -18,6 +17,7 @@ from ttmark.detect_service.jobs.job_store import (
     TooManyJobs,
     room,
 )
+from ttmark.detect_service.jobs.sealed_jobs import JobStore
 from ttmark.services.detection_stores import open_job_store
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 

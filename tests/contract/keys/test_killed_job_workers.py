@@ -140,7 +140,7 @@ def test_every_document_is_answered_once_whoever_is_killed(
         # Each is the answer of its own document: its length says which it was.
         lengths = [result.result.tokens for result in results if result.result]
         assert lengths == [13 + index % 97 for index in range(documents)]
-        runner.run(desk._jobs.store.close())
+        runner.run(desk.jobs.store.close())
     record_result(
         f"{kills} SIGKILLs of workers of a job of {documents:,} documents",
         "each document is answered once",

@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from ttmark.detect_service.model_reader.dialect import ReaderDown, TtmarkDialect
+from ttmark.detect_service.model_reader.dialect import ReaderDown, ttmark_dialect
 from ttmark.detect_service.model_reader.reader_client import ReaderClient
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import ReadingRequest, SequenceFailed
@@ -82,9 +82,9 @@ def test_without_a_token_that_begins_a_text_nothing_is_said_of_the_first_part(fa
 
 async def test_the_detection_service_s_client_gets_the_readings(real: Any) -> None:
     long = "the quick brown fox jumps over the lazy dog and " * 30
-    client = ReaderClient(real.url, TtmarkDialect("tiny"), token="reader", timeout_seconds=20)
+    client = ReaderClient(real.url, ttmark_dialect("tiny"), token="reader", timeout_seconds=20)
     readings = await client.read([*TEXTS, long])
-    stranger = ReaderClient(real.url, TtmarkDialect("tiny"), token="author")
+    stranger = ReaderClient(real.url, ttmark_dialect("tiny"), token="author")
     with pytest.raises(ReaderDown):
         await stranger.read(TEXTS)
     for each in (client, stranger):

@@ -99,7 +99,7 @@ def services() -> dict[str, list[Metric]]:
     watch_volume(_NoVolume(), generation)
     DetectionMetrics(detection)
     ExtractionMetrics(detection)
-    WorkMetrics(detection, MODES)
+    WorkMetrics(detection)
     JobMetrics(detection)
     ReadsAlong(None, detection)
     CanaryMetrics(canary)

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from ttmark.detect_service.bulk import BulkError, BulkJob, Examiner, Progress, run_bulk
-from ttmark.detect_service.bulk.input_formats import open_source
-from ttmark.detect_service.bulk.output_file import Tally
+from ttmark.detect_service.bulk.examiner import Examiner
+from ttmark.detect_service.bulk.input_formats import BulkError, open_source
+from ttmark.detect_service.bulk.output_file import BulkJob, Tally
 from ttmark.detect_service.bulk.row_format import InputRow
-from ttmark.detect_service.bulk.run import chunks
+from ttmark.detect_service.bulk.run import Progress, chunks, run_bulk
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.bulk_detection import check_keys
 from ttmark.services.startup import StartupError

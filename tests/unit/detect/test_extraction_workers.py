@@ -18,7 +18,7 @@ from ttmark.detect_service.extraction import (
     LimitExceeded,
     UnreadableFile,
 )
-from ttmark.detect_service.extraction.worker_process import AnswerHead, answer_head, line
+from ttmark.detect_service.extraction.worker_process import AnswerHead
 
 ENDLESS = HOSTILE_FILES["attributes.html"](4 * 2**20)
 """Takes minutes, in a library that does not let go of the interpreter."""
@@ -179,8 +179,9 @@ async def test_a_process_sees_no_secrets_and_writes_no_files(workers, monkeypatc
 
 def test_heads_come_back_as_they_were_and_one_that_no_worker_writes_is_refused():
     head = AnswerHead(size=3, encoding="utf-8", message="é\n")
-    assert answer_head(line(head)) == head
+    assert AnswerHead.model_validate_json(head.model_dump_json()) == head
+    assert "\n" not in head.model_dump_json()
     fields = (b'"size": -1', b'"size": "1"', b'"reason": "other"', b'"reason": ["cpu"]', b'"more": 1')
     for data in (b"", b"text", b"[]", b"1", b'{"message": 1}', *(b"{%s}" % field for field in fields)):
         with pytest.raises(ValueError):  # noqa: PT011  whatever the message: nobody sees it
-            answer_head(data)
+            AnswerHead.model_validate_json(data)

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from tests.unit.detect.public_asker import public_service
 from tests.unit.detect.served import served
-from ttmark.detect_service.bulk import Examiner
+from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.fair_work.fair_queue import Abandoned
 from ttmark.detect_service.options import DetectionOptions, route_of

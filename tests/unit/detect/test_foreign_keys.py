@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.detect.conftest import LETTERS, Service
 from tests.unit.detect.test_bulk import job, rows_of, run
-from ttmark.detect_service.bulk import Examiner
+from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.output_file import Tally
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli.detect import show

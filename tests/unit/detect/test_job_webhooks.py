@@ -14,6 +14,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tests.unit.detect.callers import once
 from ttmark.detect_service.api.metrics_and_audit import JobMetrics
 from ttmark.detect_service.jobs.background import MOST_CALLS, TENANTS_AT_ONCE, JobCalls, JobExpiry
 from ttmark.detect_service.jobs.job_store import JobRecord, PartAnswer, StoreLimits
@@ -100,12 +101,12 @@ async def test_a_finished_job_is_told_of_until_somebody_hears_it(tmp_path: Path)
     calls = JobCalls(jobs_with(store, webhooks), JobMetrics(registry), now=lambda: now)
 
     await finish(store, "j1", "a", ADDRESS, now=now)
-    assert await calls.call_once()
-    assert not await calls.call_once()
+    assert await once(calls.due, calls.call)
+    assert not await once(calls.due, calls.call)
     now, status = now + 11, 204
-    assert await calls.call_once()
+    assert await once(calls.due, calls.call)
     now += 1e6
-    assert not await calls.call_once()
+    assert not await once(calls.due, calls.call)
     assert len(heard) == 2
     body = heard[1].content
     said = json.loads(body)
@@ -119,7 +120,7 @@ async def test_a_finished_job_is_told_of_until_somebody_hears_it(tmp_path: Path)
     status = 500
     heard.clear()
     for _ in range(MOST_CALLS + 3):
-        await calls.call_once()
+        await once(calls.due, calls.call)
         now += 1e5
     assert len(heard) == MOST_CALLS
     counts = [

@@ -12,9 +12,9 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.unit.detect.callers import CALLERS
+from tests.unit.detect.callers import CALLERS, once
 from tests.unit.detect.served import served
-from ttmark.detect_service.api.metrics_and_audit import MODES, DetectionMetrics, JobMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, JobMetrics, WorkMetrics
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
 from ttmark.detect_service.jobs.background import JobWorker
@@ -56,9 +56,12 @@ class Desk:
         assert response.headers["Location"] == f"/v1/detect/jobs/{response.json()['id']}"
         return str(response.json()["id"])
 
+    async def work_once(self) -> bool:
+        return await once(self.worker.claimed, self.worker.hold)
+
     async def work(self) -> int:
         parts = 0
-        while await self.worker.work_once():
+        while await self.work_once():
             parts += 1
         return parts
 
@@ -94,7 +97,7 @@ def open_desk(service, tmp_path: Path) -> Open:
         jobs = Jobs(store, KeyEncryptionKey(bytes(32)), current, job_limits)
         options = {"registry": registry, "audit": events.append}
         other = CollectorRegistry()
-        queue = FairQueue(workers=1, most_jobs=9, observer=WorkMetrics(other, MODES))
+        queue = FairQueue(workers=1, most_jobs=9, observer=WorkMetrics(other))
         metrics = JobMetrics(other)
         parts = PartWork(
             jobs, backend, queue, metrics, DetectionMetrics(other), events.append, ReadsAlong(None, other)
@@ -148,7 +151,7 @@ async def test_the_status_says_how_far_a_job_is(desk: Desk) -> None:
         status = (await desk.ask("GET", f"/{job}")).json()
         assert (status["status"], status["answered"], status["documents"]) == (name, answered, 10)
         assert (status["failed"], status["finished_at"] is not None) == (0, name == "finished")
-        await desk.worker.work_once()
+        await desk.work_once()
 
 
 async def test_pages_give_each_document_once_while_the_job_goes_on(desk: Desk) -> None:
@@ -160,7 +163,7 @@ async def test_pages_give_each_document_once_while_the_job_goes_on(desk: Desk) -
         seen += [row["index"] for row in page["results"]]
         offset = page["next_offset"]
         if not page["results"]:
-            assert await desk.worker.work_once()
+            assert await desk.work_once()
     assert seen == list(range(11))
     assert (await desk.results(job, offset=50))["results"] == []
 
@@ -362,7 +365,7 @@ async def test_a_deleted_job_ends_while_it_is_worked_on(desk: Desk, monkeypatch:
     job = await desk.make(["a"])
     monkeypatch.setattr(PartWork, "do", never)
     monkeypatch.setattr(desk.store, "lease_seconds", 0.3)
-    working: Awaitable[bool] = asyncio.create_task(desk.worker.work_once())
+    working: Awaitable[bool] = asyncio.create_task(desk.work_once())
     await asyncio.wait_for(begun.wait(), 30)
     await desk.ask("DELETE", f"/{job}")
     assert await asyncio.wait_for(working, 30)

@@ -28,10 +28,10 @@ from ttmark.detect_service.model_reader.dialect import (
     ReaderDown,
     ReaderElsewhere,
     ReaderRefused,
-    TtmarkDialect,
+    ttmark_dialect,
 )
 from ttmark.detect_service.model_reader.reader_client import CircuitBreaker, ReaderClient, is_local
-from ttmark.detect_service.model_reader.vllm_dialect import VllmDialect
+from ttmark.detect_service.model_reader.vllm_dialect import vllm_dialect
 from ttmark.shared.byte_reading import InvalidReading
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -86,7 +86,7 @@ def serving(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Any]:
 async def asking(server: Any, dialect: Dialect | None = None, **given: Any) -> AsyncIterator[ReaderClient]:
     address = given.pop("address", f"http://127.0.0.1:{server.server_address[1]}")
     options = {"token": "t0ken", "timeout_seconds": 20.0} | given
-    client = ReaderClient(address, dialect or TtmarkDialect("small"), **options)
+    client = ReaderClient(address, dialect or ttmark_dialect("small"), **options)
     try:
         yield client
     finally:
@@ -311,12 +311,12 @@ def test_loopback_and_private_addresses_are_inside_and_a_reader_outside_is_refus
     assert [address for address in OUTSIDE.split() if is_local(address)] == []
     for address in ELSEWHERE.split():
         with pytest.raises(ReaderElsewhere):
-            ReaderClient(address, TtmarkDialect("small"))
+            ReaderClient(address, ttmark_dialect("small"))
 
 
 def test_a_reader_outside_is_taken_where_that_is_wanted_and_a_client_shows_no_token() -> None:
-    ReaderClient("http://8.8.8.8:80", TtmarkDialect("small"), anywhere=True)
-    client = ReaderClient("http://127.0.0.1:1", TtmarkDialect("small"), token="t0ken")
+    ReaderClient("http://8.8.8.8:80", ttmark_dialect("small"), anywhere=True)
+    client = ReaderClient("http://127.0.0.1:1", ttmark_dialect("small"), token="t0ken")
     assert "t0ken" not in repr(client) + str(vars(client))
 
 
@@ -428,7 +428,7 @@ async def test_vllm_s_log_probabilities_are_those_of_the_bytes_of_the_text(begin
     tokenizer = reader_tokenizer(begins=begins)
     texts = [*TEXTS, "A text that is longer than the context of its reader. " * 4]
     with serving(as_vllm) as server:
-        async with asking(server, VllmDialect("small", tokenizer, 40)) as client:
+        async with asking(server, vllm_dialect("small", tokenizer, 40)) as client:
             readings = await client.read(texts)
     start = [256] if begins else []
     for text, reading in zip(texts, readings, strict=True):
@@ -474,6 +474,6 @@ async def test_of_a_vllm_that_lies_nothing_is_taken(lie: str | int) -> None:
             handler.say(json.dumps({"choices": VLLM_CHOICES[lie]}))
 
     with serving(answer) as server:
-        async with asking(server, VllmDialect("small", reader_tokenizer(begins=True), 100)) as client:
+        async with asking(server, vllm_dialect("small", reader_tokenizer(begins=True), 100)) as client:
             with pytest.raises(InvalidReading):
                 await client.read(TEXTS)

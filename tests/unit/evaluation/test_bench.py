@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from ttmark.evaluation.bench.detect import SynthIdDetector, cut_texts, time_in_turns
+from ttmark.evaluation.bench.detect import cut_texts, synthid_detector, time_in_turns
 from ttmark.evaluation.bench.in_vllm import UNMARKED, medians
 from ttmark.evaluation.bench.workload import STRICT, Measurement, Rates, Stopwatch, Workload, ratio_table
 from ttmark.evaluation.cli.bench_commands import bench_app
@@ -59,7 +59,7 @@ def test_texts_are_cut_to_equal_numbers_of_tokens(tokenizer: TextTokenizer) -> N
 
 
 def test_the_peer_scores_half_of_a_text_without_its_watermark(tokenizer: TextTokenizer) -> None:
-    (scores,) = SynthIdDetector(tokenizer)([TEXT, TEXT[4:]])
+    (scores,) = synthid_detector(tokenizer)([TEXT, TEXT[4:]])
     assert scores.shape == (2,)
     assert ((scores > 0.4) & (scores < 0.6)).all()
 
@@ -120,7 +120,7 @@ def test_ours_is_compared_with_what_ran_under_the_same_load_and_filters_by_cpu_t
     def measured(system: str, rate: float, workload: Workload) -> Measurement:
         return Measurement(system, workload, Rates(per_second=1.0, per_cpu_second=rate))
 
-    paper, strict = Workload(8, 4), Workload(8, 4, filters=dict(STRICT))
+    paper, strict = Workload(8, 4), Workload(8, 4, filters=STRICT)
     table = ratio_table(
         [
             measured("ours, no watermark", 400.0, paper),

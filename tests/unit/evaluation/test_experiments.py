@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
-from ttmark.evaluation.experiments.localized import LocalizedPlan, localized_table, measure_localized
+from ttmark.evaluation.experiments.localized import Localized, localized_table, measure_localized
 from ttmark.evaluation.experiments.runtime import Runtime, measure_runtime, runtime_figure, runtime_table
 from ttmark.evaluation.run_folder import Run
 
@@ -18,14 +18,12 @@ def test_spans_of_pairs_are_found_in_a_document_by_people_and_each_counts(
     open_run: Callable[[], Run],
 ) -> None:
     human = [np.random.default_rng(10).integers(0, 12, size=2_000)]
-    plan = LocalizedPlan(("synthid",), (2,), SETTING, 4, 600, methods=("scan",))
-    rows = measure_localized(open_run(), plan, human)
+    plan = Localized(schemes=("synthid",), block_sizes=(2,), documents=4)
+    rows = measure_localized(open_run(), plan, SETTING, 600, 1, human, methods=("scan",))
     assert rows[0].fnr.estimate == 0.0
     assert rows[0].iou.estimate > 0.6
     assert len(localized_table(rows, SETTING).rows) == 1
-    human = [np.random.default_rng(10).integers(0, 12, size=2_000)]
-    plan = LocalizedPlan(("synthid",), (2,), SETTING, 4, 800, spans=3, methods=("scan",))
-    row = measure_localized(open_run(), plan, human)[0]
+    row = measure_localized(open_run(), plan, SETTING, 800, 3, human, methods=("scan",))[0]
     assert row.fnr.estimate == 0.0
     assert row.iou.estimate > 0.6
     assert "3 spans" in localized_table([row], SETTING).title

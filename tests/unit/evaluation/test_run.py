@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.progress import Progress
 
 from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
-from ttmark.evaluation.run_folder import Completion, CompletionFile, Run
+from ttmark.evaluation.run_folder import Completion, Run
 from ttmark.evaluation.run_manifest import ManifestMismatch, describe
 
 SETTING = SamplingSetting(50, 0.95, 1.0)
@@ -52,10 +54,10 @@ def test_cells_that_differ_have_names_that_differ() -> None:
 
 
 def test_a_text_survives_the_file(tmp_path: Path) -> None:
-    file = CompletionFile(tmp_path / "cell.jsonl")
-    text = Completion(7, (1, 2, 3), 1, 0.25, 12)
-    file.append(text)
-    assert file.read() == {7: text}
+    text = Completion(0, (1, 2, 3), 1, 0.25, 12)
+    source = SimpleNamespace(generate=lambda _, __, ___, on_text: on_text(text))
+    run = Run(tmp_path, source, 0, Progress(disable=True))
+    assert run.texts(CELL, 1) == run.stored(CELL) == [text]
     assert text.tokens(2).tolist() == [1, 2]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import stat
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def test_every_scheme_answers_in_the_same_shape() -> None:
         answer = answer_for(mark, secret, [5, 3, 1, 4, 2, 8, 7, 6] * 10, 1e-5)
         assert answer.verdict in ("not_detected", "too_short")
         assert 0.0 < answer.p_value <= 1.0
-        shapes.add((answer.scheme, tuple(answer.stored())))
+        shapes.add((answer.scheme, tuple(asdict(answer))))
     assert len(shapes) == 6
     assert len({shape for _, shape in shapes}) == 1
 
