@@ -12,7 +12,7 @@ from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
 from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
-from ttmark.gen_service.api.reasoning import Reasoning, ReasoningRule, ReasoningTags, tags_of
+from ttmark.gen_service.api.reasoning import END, START, Reasoning, ReasoningRule, reasons
 from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.engine import Delta, GenerationRequest, ReadingRequest
@@ -105,7 +105,7 @@ class ServedModel:
         reasoning_rule: in which tags the model reasons before it answers.
         created: Unix time at which it was loaded.
         grammars: makes grammars over its tokens.
-        reasoning_tags: None where answers have no reasoning that shows in their text.
+        reasons: whether answers have reasoning that shows in their text.
         conversations: reads conversations; None where there is no chat template.
         most_characters: of a prompt; more cannot fit the context, whatever its tokens are.
     """
@@ -117,7 +117,7 @@ class ServedModel:
     reasoning_rule: ReasoningRule = "auto"
     created: int = field(default_factory=lambda: int(time.time()))
     grammars: JsonGrammars = field(init=False)
-    reasoning_tags: ReasoningTags | None = field(init=False)
+    reasons: bool = field(init=False)
     conversations: ConversationEncoder | None = field(init=False)
     most_characters: int = field(init=False)
 
@@ -125,10 +125,9 @@ class ServedModel:
         tokenizer = self.generator.tokenizer
         object.__setattr__(self, "grammars", JsonGrammars(tokenizer, self.generator.eos_token_ids))
         template = self.chat_template
-        tags = tags_of(template.source, self.reasoning_rule) if template else None
-        if tags and any(map(self.control_token, (tags.start, tags.end))):
-            tags = None
-        object.__setattr__(self, "reasoning_tags", tags)
+        hidden = any(map(self.control_token, (START, END)))
+        shows = template is not None and reasons(template.source, self.reasoning_rule) and not hidden
+        object.__setattr__(self, "reasons", shows)
         conversations = ConversationEncoder(tokenizer, template, self.control_tokens) if template else None
         object.__setattr__(self, "conversations", conversations)
         longest = max(map(len, tokenizer.backend.get_vocab()))
@@ -136,8 +135,7 @@ class ServedModel:
 
     def reasoning(self, prompt: str) -> Reasoning | None:
         """Where answers to a prompt reason."""
-        tags = self.reasoning_tags
-        return Reasoning(tags, prompt.rstrip().endswith(tags.start)) if tags else None
+        return Reasoning(prompt.rstrip().endswith(START)) if self.reasons else None
 
     def control_token(self, text: str) -> int | None:
         """The id of a control token; None where the text is no control token."""
