@@ -17,7 +17,7 @@ from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.autotune import CostCurve
 from ttmark.gen_service.engine.cached_sequence import PROMPT_CUT, CachedSequence, TextReading
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics, StepRecorder
-from ttmark.gen_service.engine.errors import ContextTooLong, Draining, EngineDied, EngineError
+from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, check_length
 from ttmark.gen_service.engine.fair_share import check_place, reading_places
 from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.loading import LoadedModel, load_model
@@ -132,18 +132,14 @@ class Engine:
             ContextTooLong, Overloaded, Draining: at once.
             SequenceFailed, OutOfTime, Draining, EngineDied: while iterating.
         """
-        self._check_length(request)
+        check_length(request, self.context_length)
         return self._submit(
             CachedSequence(request, self.tokenizer, self.eos_token_ids, self._deadline(), self._prompt_cut)
         )
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
         """See `Generator`. What the first token is without a prompt the model does not say: it is certain."""
-        tokens = len(request.prompt_ids) + len(request.text_ids)
-        if tokens > self.context_length:
-            raise ContextTooLong(
-                f"the context holds {self.context_length} tokens, but prompt and text have {tokens}"
-            )
+        check_length(request, self.context_length)
         reading = TextReading(request, self.tokenizer, self._deadline(), self._prompt_cut)
         async with aclosing(self._submit(reading)) as stream:
             async for _ in stream:
@@ -166,14 +162,6 @@ class Engine:
             return lambda: most
         curve = CostCurve.measure(self._runner.probe_once, self._settings.step_rows)
         return lambda: min(most, curve.branch_budget(len(scheduler.running)))
-
-    def _check_length(self, request: GenerationRequest) -> None:
-        prompt, more = len(request.prompt_ids), request.sampling.max_tokens
-        limit = self.context_length
-        if prompt + more > limit:
-            raise ContextTooLong(
-                f"the context holds {limit} tokens, but the prompt has {prompt} and max_tokens is {more}"
-            )
 
 
 def _affordable_tokens(loaded: LoadedModel, settings: EngineSettings) -> int:
@@ -215,34 +203,29 @@ class Worker:
     def _in_hand(self) -> int:
         return len(self._inbox) + len(self._stepper.mailboxes)
 
-    def check_queue(self, tenant: str) -> None:
-        """Does nothing while there is a place in the queue for something to be written.
+    def check_queue(self, tenant: str, *, reading: bool = False) -> None:
+        """Does nothing while there is a place in the queue for something to be written, or read.
 
         Raises:
-            Overloaded: see `check_place`.
+            Overloaded: see `check_place`; readings have places of their own.
         """
-        check_place(tenant, self._held(reading=False), self._max_requests, self._stepper.drain_rate)
-
-    def _held(self, *, reading: bool) -> Counter[str]:
         arrivals = [sequence for sequence, _ in list(self._inbox)]
         everything = (*arrivals, *list(self._stepper.mailboxes))
-        return Counter(each.tenant for each in everything if isinstance(each, TextReading) is reading)
+        held = Counter(each.tenant for each in everything if isinstance(each, TextReading) is reading)
+        most = self._max_readings if reading else self._max_requests
+        check_place(tenant, held, most, self._stepper.drain_rate)
 
     def submit(self, sequence: CachedSequence, mailbox: Mailbox) -> None:
         """Queues a sequence.
 
         Raises:
             Draining: the worker is not started, is stopping or has ended.
-            Overloaded: see `check_place`; readings have places of their own.
+            Overloaded: see `check_queue`.
         """
         with self._wake:
             if not self.accepting:
                 raise Draining("the engine takes no new requests")
-            if isinstance(sequence, TextReading):
-                held, drain_rate = self._held(reading=True), self._stepper.drain_rate
-                check_place(sequence.tenant, held, self._max_readings, drain_rate)
-            else:
-                self.check_queue(sequence.tenant)
+            self.check_queue(sequence.tenant, reading=isinstance(sequence, TextReading))
             self._inbox.append((sequence, mailbox))
             self._stepper.recorder.arrived(sequence)
             self._wake.notify()
