@@ -140,11 +140,13 @@ class BlockBuilder:
         probs = np.concatenate([support.probs for support in supports])
         tails = _Tails.of(self.paths, self.mass, supports)
         paths = np.column_stack([np.repeat(self.paths, counts, axis=0), tokens])
-        self._extend(paths, np.repeat(self.mass, counts) * probs, tails)
+        self.extend(paths, np.repeat(self.mass, counts) * probs, tails)
 
-    def extend(self, paths: Ints, mass: Floats) -> None:
+    def extend(self, paths: Ints, mass: Floats, tails: "_Tails | None" = None) -> None:
         """Does what `grow` does, with what `next_levels` found: paths [n, depth + 1] and their mass [n]."""
-        self._extend(paths, mass, _NO_TAILS)
+        self.paths, self.mass = paths, mass
+        self._set_ended_apart()
+        self._apply_budget(self._max_blocks if self._deep else self._max_branches, tails or _NO_TAILS)
 
     def parts(self) -> list[tuple[Ints, Floats]]:
         """Blocks [n, block_size] and their mass [n], the joint distribution up to a factor (Eq. 3).
@@ -153,12 +155,6 @@ class BlockBuilder:
         """
         parts = [(self.paths, self.mass)] if self._deep else []
         return [*parts, (self._ended, self._ended_mass)] if len(self._ended) else parts
-
-    def _extend(self, paths: Ints, mass: Floats, tails: "_Tails") -> None:
-        """Takes the paths that one more token makes, and keeps to the budget."""
-        self.paths, self.mass = paths, mass
-        self._set_ended_apart()
-        self._apply_budget(self._max_blocks if self._deep else self._max_branches, tails)
 
     def _set_ended_apart(self) -> None:
         """Takes the branches that an end of text closes before their time out of the paths."""

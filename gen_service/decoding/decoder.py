@@ -101,7 +101,11 @@ class Decoder:
             except Exception as error:
                 outcomes[sequence] = SequenceFailed.because(error)
         for block, new in self._reweighter.draw(complete).items():
-            outcomes[complete[block]] = _append_block(complete[block], block, new)
+            sequence = complete[block]
+            try:
+                outcomes[sequence] = new if isinstance(new, SequenceFailed) else sequence.append(block, new)
+            except Exception as error:
+                outcomes[sequence] = SequenceFailed.because(error)
         return outcomes
 
 
@@ -177,17 +181,6 @@ def _open_together(parts: Items[Part]) -> list[BoundedRows | Supports]:
         else:
             found.append([others.get(row, support) for row, support in enumerate(part.supports(), start)])
     return found
-
-
-def _append_block(
-    sequence: Sequence, block: TandemBlock, tokens: tuple[int, ...] | SequenceFailed
-) -> Delta | SequenceFailed:
-    if isinstance(tokens, SequenceFailed):
-        return tokens
-    try:
-        return sequence.append(block, tokens)
-    except Exception as error:
-        return SequenceFailed.because(error)
 
 
 def _healthy(supports: Filtered) -> list[Support]:

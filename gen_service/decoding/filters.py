@@ -23,7 +23,6 @@ from ttmark.gen_service.decoding.support import (
     Support,
     Tail,
     top_k,
-    top_k_of_groups,
     window_weights,
 )
 
@@ -63,7 +62,7 @@ def wide_supports(logits: torch.Tensor, params: Sequence[FilterParams]) -> list[
 def _windows(logits: torch.Tensor) -> tuple[Floats, Ints, NDArray[np.bool_]]:
     """Values and ids [rows, width] of the likeliest tokens, falling, and which of them are in the window."""
     vocab = logits.shape[1]
-    values, ids = top_k(logits, min(WINDOW + 1, vocab))
+    values, ids, _ = top_k(logits, min(WINDOW + 1, vocab))
     if vocab <= WINDOW + 1:
         return values, ids, values > -np.inf
     inside = values > values[:, -1:]
@@ -321,7 +320,7 @@ def filter_window(
 def _within(logits: torch.Tensor, width: int, filters: Floats) -> tuple[BoundedRows, NDArray[np.bool_]]:
     """What is left of the `width` likeliest tokens; true for the rows that nothing is left of besides."""
     rows, vocab = logits.shape
-    values, ids = top_k(logits, width)
+    values, ids, _ = top_k(logits, width)
     weights = window_weights(values, filters[0])
     last = np.minimum(filters[1].astype(np.int64), width) - 1
     ranked = values >= values[np.arange(rows), last][:, None]
@@ -368,7 +367,7 @@ def _narrow(logits: torch.Tensor, params: Sequence[FilterParams]) -> tuple[Bound
     The window of a row is what is larger than its 65th largest logit, so that it depends on the row alone.
     """
     filters = np.array([(p.temperature, p.top_k, p.top_p, p.min_p) for p in params]).T
-    values, ids, groups = top_k_of_groups(logits, min(_NARROW + 1, logits.shape[1]))
+    values, ids, groups = top_k(logits, min(_NARROW + 1, logits.shape[1]))
     inside = values > values[:, -1:]
     every = window_weights(values, filters[0])
     weights = np.where(inside, every, 0.0)
