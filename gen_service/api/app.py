@@ -74,7 +74,14 @@ def create_generation_app(
     default_keys = DefaultKeys(backend)
 
     def readiness() -> Readiness:
-        return _readiness(backend, default_keys)
+        models = all(model.generator.ready for model in backend.models.values())
+        alive = all(model.generator.alive for model in backend.models.values())
+        checks, reasons = {"models": models, "keys": backend.keys.ready}, {}
+        if backend.default_keys:
+            problem = default_keys.problem()
+            checks["default_key"] = problem is None
+            reasons = {} if problem is None else {"default_key": problem}
+        return Readiness(checks, alive, reasons)
 
     options = replace(options, body_scopes=BODY_SCOPES, exposed_headers=tuple(described_headers()))
     app = create_app(options, title="TTMark generation", error_style="openai", readiness=readiness)
@@ -86,14 +93,3 @@ def create_generation_app(
         app.include_router(playground_router(console_url))
     describe_events(app, *EVENT_PAYLOADS)
     return app
-
-
-def _readiness(backend: GenerationBackend, default_keys: DefaultKeys) -> Readiness:
-    models = all(model.generator.ready for model in backend.models.values())
-    alive = all(model.generator.alive for model in backend.models.values())
-    checks, reasons = {"models": models, "keys": backend.keys.ready}, {}
-    if backend.default_keys:
-        problem = default_keys.problem()
-        checks["default_key"] = problem is None
-        reasons = {} if problem is None else {"default_key": problem}
-    return Readiness(checks, alive, reasons)

@@ -17,7 +17,7 @@ from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.engine import Delta, GenerationRequest, ReadingRequest
 from ttmark.shared.http.service_errors import ModelNotFound
-from ttmark.shared.keys.records import HeldKey
+from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.schemas.sampling import SamplingDefaults
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -78,20 +78,6 @@ class Generator(Protocol):
             Overloaded, Draining, ContextTooLong, OutOfTime, SequenceFailed, EngineDied: see
                 `ttmark.gen_service.engine.errors`.
         """
-
-
-class KeyProvider(Protocol):
-    """The keys in hand; `ttmark.shared.keys.KeyCache` is one."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether there are keys, fresh enough to be used."""
-
-    def get(self, key_id: str) -> HeldKey | None:
-        """The key of any tenant, or None."""
-
-    def for_tenant(self, tenant: str) -> Sequence[HeldKey]:
-        """The keys of one tenant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +163,7 @@ class GenerationBackend:
     """
 
     models: Mapping[str, ServedModel]
-    keys: KeyProvider
+    keys: KeyCache
     default_keys: Sequence[str] = ()
     limits: RequestLimits = field(default_factory=RequestLimits)
     policy: MarkingPolicy = field(default_factory=MarkingPolicy)

@@ -16,7 +16,7 @@ from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.format import ChoicesFormat
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.responses_format import ResponsesFormat
-from ttmark.gen_service.api.watermark_report import stream_headers, whole_headers
+from ttmark.gen_service.api.watermark_report import PENDING, answer_headers
 from ttmark.gen_service.engine import Delta
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import unless_disconnected
@@ -62,12 +62,12 @@ async def answer_with_text(
     if body.stream:
         # A refusal by the engine comes at once, while the answer can still be an HTTP error.
         first = await unless_disconnected(request.receive, _next(steps))
-        headers = stream_headers(plan.marking)
+        headers = answer_headers(PENDING if plan.marking.marking else "unwatermarked")
         return EventStream(_events(plan, form, first, steps), source=steps, headers=headers)
     answer = await unless_disconnected(request.receive, _last(steps))
     return Response(
         form.whole(answer).model_dump_json(),
-        headers=whole_headers(answer.watermark),
+        headers=answer_headers(answer.watermark.status, answer.watermark.detectability),
         media_type="application/json",
     )
 
