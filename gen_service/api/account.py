@@ -170,7 +170,10 @@ class Account:
                     ended = all(outcome.finish_reason for outcome in self._outcomes)
                     yield delta, self._answer() if ended else None
         finally:
-            self._settle()
+            tokens, allowance = self._completion_tokens, self._books.allowance
+            if allowance is not None:
+                allowance.settle(self._grant, used=self._plan.prompt_tokens + tokens)
+            self._books.audit(replace(self._use, action="key.generated", tokens=tokens))
 
     async def _score(self, index: int) -> None:
         """How detectable a completion that has ended is."""
@@ -208,10 +211,6 @@ class Account:
         outcome.text += wrapper
         return replace(last, text=last.text + wrapper)
 
-    def _manifest(self) -> ManifestNote | None:
-        lacking = any(not outcome.manifest for outcome in self._outcomes)
-        return "no_text" if self._plan.manifest == "embedded" and lacking else self._plan.manifest
-
     def _answer(self) -> Answer:
         plan, tokens, outcomes = self._plan, self._completion_tokens, self._outcomes
         receipts = self._rules.receipts.receipts(
@@ -222,9 +221,11 @@ class Account:
         reports = [outcome.report for outcome in outcomes if outcome.report is not None]
         if len(reports) != len(outcomes):
             raise InternalError("The state of the watermark is unknown.")
+        lacking = plan.manifest == "embedded" and any(not outcome.manifest for outcome in outcomes)
+        manifest: ManifestNote | None = "no_text" if lacking else plan.manifest
         block = watermark_block(plan.marking, reports, receipts).model_copy(
             update={
-                "manifest": self._manifest(),
+                "manifest": manifest,
                 "label": plan.label,
                 "aigc": self._rules.labels.aigc(plan.response_id),
             }
@@ -258,9 +259,3 @@ class Account:
         reused = [outcome.reused_tokens for outcome in self._outcomes]
         choices = self._plan.choices_per_prompt
         return sum(min(reused[first : first + choices]) for first in range(0, len(reused), choices))
-
-    def _settle(self) -> None:
-        plan, allowance, tokens = self._plan, self._books.allowance, self._completion_tokens
-        if allowance is not None:
-            allowance.settle(self._grant, used=plan.prompt_tokens + tokens)
-        self._books.audit(replace(self._use, action="key.generated", tokens=tokens))

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
-from ttmark.gen_service.api.key_selection import check_carried, choose_marking, markings
+from ttmark.gen_service.api.key_selection import choose_marking, markings
 from ttmark.gen_service.api.marking_policy import MarkingChoice
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts, context_limit
 from ttmark.gen_service.api.reasoning import Reasoning
@@ -225,7 +225,6 @@ class _Planner:
         self._sampling: dict[str, Any] = self.model.sampling.under(body)
         temperature = self._sampling["temperature"]
         self._marking = choose_marking(body.watermark, temperature, caller, backend, self.model.generator)
-        check_carried(body.watermark, self._marking)
 
     async def read(
         self,

@@ -122,17 +122,13 @@ def _encoded(texts: Sequence[str], generator: Generator) -> list[EncodedText]:
 def _readings(
     texts: Sequence[str], encoded: Sequence[EncodedText], said: Sequence[Floats], generator: Generator
 ) -> list[Reading]:
-    return [_reading(*each, generator) for each in zip(texts, encoded, said, strict=True)]
-
-
-def _reading(text: str, encoded: EncodedText, said: Floats, generator: Generator) -> Reading:
-    found = ByteReading.of_tokens(byte_ends(text, encoded.offsets), said)
-    logprobs: list[float | None] = np.maximum(found.logprobs, LEAST_LOGPROB).tolist()
-    if generator.start_token_id is None:
-        logprobs[:1] = [None]
-    return Reading(
-        sha256=hashlib.sha256(text.encode()).hexdigest(),
-        starts=found.starts.tolist(),
-        ends=found.ends.tolist(),
-        logprobs=logprobs,
-    )
+    readings = []
+    for text, tokens, values in zip(texts, encoded, said, strict=True):
+        found = ByteReading.of_tokens(byte_ends(text, tokens.offsets), values)
+        logprobs: list[float | None] = np.maximum(found.logprobs, LEAST_LOGPROB).tolist()
+        if generator.start_token_id is None:
+            logprobs[:1] = [None]
+        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        starts, ends = found.starts.tolist(), found.ends.tolist()
+        readings.append(Reading(sha256=sha256, starts=starts, ends=ends, logprobs=logprobs))
+    return readings

@@ -271,28 +271,17 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: ERRORS[status] for status in statuses}
 
 
-def _with_stream(chunk: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
-    content = event_content(chunk, ErrorEnvelope, ends_with="[DONE]")
-    return {
-        200: {
-            "description": "The completions, or with `stream` their events",
-            "content": content,
-            "headers": described_headers(),
-        },
-        **ERRORS,
-    }
+def _with_stream(
+    description: str, *payloads: type[BaseModel], ends_with: str | None = None
+) -> dict[int | str, dict[str, Any]]:
+    content = event_content(*payloads, ends_with=ends_with)
+    return {200: {"description": description, "content": content, "headers": described_headers()}, **ERRORS}
 
 
-COMPLETION_RESPONSES = _with_stream(CompletionResponse)
-CHAT_RESPONSES = _with_stream(ChatChunk)
-RESPONSES_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The response, or with `stream` its events",
-        "content": event_content(*RESPONSE_EVENTS),
-        "headers": described_headers(),
-    },
-    **ERRORS,
-}
+_CHOICES = "The completions, or with `stream` their events"
+COMPLETION_RESPONSES = _with_stream(_CHOICES, CompletionResponse, ErrorEnvelope, ends_with="[DONE]")
+CHAT_RESPONSES = _with_stream(_CHOICES, ChatChunk, ErrorEnvelope, ends_with="[DONE]")
+RESPONSES_RESPONSES = _with_stream("The response, or with `stream` its events", *RESPONSE_EVENTS)
 EVENT_PAYLOADS: tuple[type[BaseModel], ...] = (CompletionResponse, ChatChunk, ErrorEnvelope, *RESPONSE_EVENTS)
 
 _GENERATE = ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/tokenize", "/detokenize")

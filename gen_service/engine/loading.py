@@ -72,13 +72,16 @@ def ragged_attention(
         raise NotImplementedError("a mask of the model's own")
     if options.get("softcap") is not None:
         raise NotImplementedError("attention option softcap")
+    if not isinstance(module.layer_idx, int):
+        raise NotImplementedError("attention module without a layer index")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     size = value.shape[-1]
     if key.shape[-1] != size:
-        query, key, value = _equally_large(query, key, value)
+        parts, largest = (query, key, value), max(query.shape[-1], key.shape[-1], size)
+        query, key, value = (functional.pad(part, (0, largest - part.shape[-1])) for part in parts)
     out = attend(
         attention_plan,
-        _layer_index(module),
+        module.layer_idx,
         query[0].transpose(0, 1).contiguous(),
         torch.stack((key[0], value[0])).permute(2, 0, 1, 3),
         scale=scale,
@@ -86,19 +89,6 @@ def ragged_attention(
         sinks=None if s_aux is None else s_aux.detach().float(),
     )
     return out.view(1, query.shape[2], query.shape[1], -1)[..., :size], None
-
-
-def _equally_large(*parts: torch.Tensor) -> list[torch.Tensor]:
-    """The parts [..., dim] with the largest of their sizes."""
-    largest = max(part.shape[-1] for part in parts)
-    return [functional.pad(part, (0, largest - part.shape[-1])) for part in parts]
-
-
-def _layer_index(module: torch.nn.Module) -> int:
-    index = module.layer_idx
-    if not isinstance(index, int):
-        raise NotImplementedError("attention module without a layer index")
-    return index
 
 
 _ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
