@@ -10,7 +10,7 @@ from ttmark.evaluation.run_folder import Completion, OnText
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.key_selection import markings
 from ttmark.gen_service.api.marking_policy import MarkingChoice
-from ttmark.gen_service.api.prompts import chat_prompt, plain_prompt
+from ttmark.gen_service.api.prompts import chat_prompt, plain_prompts
 from ttmark.gen_service.engine import GenerationRequest, Marking, SamplingParams
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.chat import ChatMessage
@@ -71,7 +71,8 @@ class DeployedSource:
 
     async def _prompt(self, message: str) -> tuple[int, ...]:
         if self._model.conversations is None:
-            return (await plain_prompt(f"Question: {message}\nAnswer:", self._model)).token_ids
+            (read,) = await plain_prompts([f"Question: {message}\nAnswer:"], self._model)
+            return read.token_ids
         asked = [ChatMessage(role="user", content=message)]
         return (await chat_prompt(asked, self._model, field="messages", label=None)).token_ids
 

@@ -9,7 +9,7 @@ from typing import Any
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.key_selection import choose_marking, markings
 from ttmark.gen_service.api.marking_policy import MarkingChoice
-from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts, context_limit
+from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, context_limit, plain_prompts
 from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.structured_outputs import Asked, asked_form, response_grammar
 from ttmark.gen_service.api.tools import ToolUse, tool_use
@@ -159,7 +159,7 @@ async def plan_completion(body: CompletionRequest, caller: Principal, backend: G
             param="prompt",
         )
     asked = asked_form(body)
-    prompts = await completion_prompts(body, planner.model)
+    prompts = await plain_prompts(body.prompts, planner.model)
     max_tokens = body.max_tokens or DEFAULT_MAX_TOKENS
     return await planner.plan(prompts, max_tokens, asked, logprobs=body.logprobs)
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.generation_metrics import engine_errors_as_answers
-from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limit, plain_prompt
+from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limit, plain_prompts
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
@@ -157,7 +157,8 @@ async def _prompt(body: VerificationRequest, model: ServedModel, label: Label | 
         prompt = await chat_prompt(body.messages, model, field="messages", label=label, variables=variables)
         return prompt.token_ids
     if body.prompt is not None:
-        return (await plain_prompt(body.prompt, model)).token_ids
+        (read,) = await plain_prompts([body.prompt], model)
+        return read.token_ids
     return ()
 
 

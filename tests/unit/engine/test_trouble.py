@@ -59,7 +59,7 @@ async def test_what_is_not_finished_when_the_drain_time_is_over_is_told_so(start
     for request in (running, waiting):
         with pytest.raises(Draining, match="stopping"):
             await request
-    assert (engine.stats.cached_tokens, engine._worker.waiting) == (0, 0)
+    assert (engine.stats.cached_tokens, engine.waiting) == (0, 0)
 
 
 async def test_a_second_call_cuts_a_drain_short(start_engine: StartEngine) -> None:
