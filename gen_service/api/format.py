@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import accumulate
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
@@ -66,9 +66,6 @@ def utf8(text: str) -> list[int] | None:
 def finite(logprob: float) -> float:
     """A log probability as JSON can say it: OpenAI's API has a number for minus infinity."""
     return max(logprob, LEAST_LOGPROB)
-
-
-Body = TypeVar("Body", bound=BaseModel)
 
 
 class ChoicesFormat(ABC):
@@ -145,11 +142,11 @@ class ChoicesFormat(ABC):
 
     def _envelope(
         self,
-        schema: type[Body],
+        schema: type[BaseModel],
         choices: Sequence[BaseModel],
         usage: Usage | None,
         watermark: WatermarkBlock | None,
-    ) -> Body:
+    ) -> BaseModel:
         fields: dict[str, Any] = {
             "id": self._plan.response_id,
             "created": self._created,

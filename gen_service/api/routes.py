@@ -156,13 +156,11 @@ def describe_events(app: FastAPI, *payloads: type[BaseModel]) -> None:
 Caller = Annotated[Principal, Depends(require(Scope.GENERATE))]
 
 
-def tokenizer_router(
-    backend: GenerationBackend, route: type[JsonRoute], errors: dict[int | str, dict[str, Any]]
-) -> APIRouter:
+def tokenizer_router(backend: GenerationBackend, route: type[JsonRoute]) -> APIRouter:
     """Both of them; they take no part of the engine's time."""
     router = APIRouter(tags=["generation"], route_class=route)
 
-    @router.post("/tokenize", responses=errors)
+    @router.post("/tokenize", responses=ERRORS)
     async def tokenize(body: TokenizeRequest, _: Caller) -> TokenizeResponse:
         """Says which tokens a text or a conversation is to the model."""
         model = _model(body.model, backend)
@@ -175,7 +173,7 @@ def tokenizer_router(
             token_strs=[names(token) or "" for token in tokens] if body.return_token_strs else None,
         )
 
-    @router.post("/detokenize", responses=errors)
+    @router.post("/detokenize", responses=ERRORS)
     async def detokenize(body: DetokenizeRequest, _: Caller) -> DetokenizeResponse:
         """Says which text tokens are."""
         model = _model(body.model, backend)
@@ -335,5 +333,5 @@ def generation_router(books: Accounting) -> APIRouter:
         return describe(model_id, backend.model(model_id), caller.tenant, backend)
 
     whole.include_router(router)
-    whole.include_router(tokenizer_router(backend, route, ERRORS))
+    whole.include_router(tokenizer_router(backend, route))
     return whole

@@ -53,10 +53,6 @@ def _said(form: ToolFormat, tag: str, words: str, *, must: bool, answer: Mapping
     return f"said: WORDS | until_tag opened\nuntil_tag[lazy]: WORDS {tag}\nWORDS: /(.|\\n)*/{words}"
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text)
-
-
 _ID_SIGNS = string.ascii_letters + string.digits
 _ID_LENGTH = 24
 
@@ -106,16 +102,16 @@ class ToolUse:
         # OpenAI's clients leave the type out at times; arguments are an object whatever they say.
         schemas = [{"type": "object", **(each.parameters or NO_ARGUMENTS)} for each in self.functions]
         check_schemas([*schemas, answer] if answer is not None else schemas)
-        tag = f"<[{self.tag_token}]> / ?/" if self.tag_token is not None else _quoted(form.tag)
+        tag = f"<[{self.tag_token}]> / ?/" if self.tag_token is not None else json.dumps(form.tag)
         words = reasoning.no_words if reasoning else ""
         lines = ["%llguidance {}", *_start(reasoning), _said(form, tag, words, must=self.must, answer=answer)]
-        lines.append(f"opened: {_quoted(form.opening)} calls")
+        lines.append(f"opened: {json.dumps(form.opening)} calls")
         several = self.several and form.between
-        more = f" ({_quoted(form.between)} call){{0,{MOST_CALLS - 1}}}" if several else ""
-        lines.append(f"calls: call{more} {_quoted(form.close)}")
+        more = f" ({json.dumps(form.between)} call){{0,{MOST_CALLS - 1}}}" if several else ""
+        lines.append(f"calls: call{more} {json.dumps(form.close)}")
         lines.append("call: " + " | ".join(f"call_{number}" for number in range(len(schemas))))
         for number, (function, schema) in enumerate(zip(self.functions, schemas, strict=True)):
-            beginning = _quoted(form.head + function.name + form.middle)
+            beginning = json.dumps(form.head + function.name + form.middle)
             lines.append(f"call_{number}: {beginning} %json {guided(schema, lenient=not function.strict)}")
         return _source(lines, reasoning, free=not self.must and answer is None)
 

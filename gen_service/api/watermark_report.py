@@ -36,11 +36,9 @@ async def scored(request: GenerationRequest, text: str, tokenizer: TextTokenizer
     marking = request.marking
     if marking is None:
         return None
-
-    def log10_p() -> float:
-        return detect_direct(marking.watermark, marking.prf_key, tokenizer.encode(text), phase="any").log10_p
-
-    return await asyncio.to_thread(log10_p)
+    scheme, key = marking.watermark, marking.prf_key
+    found = await asyncio.to_thread(lambda: detect_direct(scheme, key, tokenizer.encode(text), phase="any"))
+    return found.log10_p
 
 
 Receipts = tuple[Receipt, list[Receipt] | None]

@@ -86,7 +86,9 @@ def model_config(file: GGUFFile) -> dict[str, Any]:
         "attention_bias": False,
         "mlp_bias": False,
         "tie_word_embeddings": True,
-        **_special_ids(file),
+        "bos_token_id": file["tokenizer.ggml.bos_token_id"],
+        "eos_token_id": file["tokenizer.ggml.eos_token_id"],
+        "pad_token_id": file["tokenizer.ggml.padding_token_id"],
     }
 
 
@@ -102,11 +104,6 @@ def tokenizer_config(file: GGUFFile) -> dict[str, Any]:
         "pad_token": tokens[file["tokenizer.ggml.padding_token_id"]],
         "unk_token": tokens[file["tokenizer.ggml.unknown_token_id"]],
     }
-
-
-def _special_ids(file: GGUFFile) -> dict[str, Any]:
-    names = {"bos": "bos", "eos": "eos", "pad": "padding"}
-    return {f"{name}_token_id": file[f"tokenizer.ggml.{ours}_token_id"] for name, ours in names.items()}
 
 
 _CONTROL = 3  # GGUF's token type of special tokens
