@@ -1,7 +1,7 @@
 """What the routes work with; built by the composition root."""
 
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -23,7 +23,23 @@ from ttmark.shared.tokenization import TextTokenizer
 
 
 class Generator(Protocol):
-    """A model that continues prompts; `ttmark.gen_service.engine.Engine` is one."""
+    """A model that continues prompts; `ttmark.gen_service.engine.Engine` is one.
+
+    Attributes:
+        model_id: name under which the model is served.
+        context_length: most tokens of prompt and completion together.
+        vocab_size: number of token ids.
+        eos_token_ids: tokens that end a completion.
+        start_token_id: what stands before a text that is read without a prompt; None where the model has no
+            such token.
+    """
+
+    model_id: str
+    context_length: int
+    vocab_size: int
+    tokenizer: TextTokenizer
+    eos_token_ids: tuple[int, ...]
+    start_token_id: int | None
 
     @property
     def ready(self) -> bool:
@@ -32,30 +48,6 @@ class Generator(Protocol):
     @property
     def alive(self) -> bool:
         """False once no request will ever be taken again, although nobody stopped it."""
-
-    @property
-    def model_id(self) -> str:
-        """Name under which the model is served."""
-
-    @property
-    def context_length(self) -> int:
-        """Most tokens of prompt and completion together."""
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of token ids."""
-
-    @property
-    def tokenizer(self) -> TextTokenizer:
-        """The model's tokenizer."""
-
-    @property
-    def eos_token_ids(self) -> Collection[int]:
-        """Tokens that end a completion."""
-
-    @property
-    def start_token_id(self) -> int | None:
-        """What stands before a text that is read without a prompt; None where the model has no such token."""
 
     def check_queue(self, tenant: str) -> None:
         """Cheaply, whether `generate` would refuse a tenant's request for want of a place.

@@ -169,12 +169,21 @@ async def merge(
     """
     queue: asyncio.Queue[Event] = asyncio.Queue(_EVENTS_AHEAD * len(streams))
     tasks = [asyncio.create_task(_pump(index, stream, queue)) for index, stream in enumerate(streams)]
-    clock = _IdleClock(queue, idle_seconds)
-    running = len(tasks)
+    loop, running, idle = asyncio.get_running_loop(), len(tasks), True
+    timer: asyncio.TimerHandle
+
+    def tick() -> None:
+        """Says that a period was idle; one timer per period, not one per event."""
+        nonlocal idle, timer
+        if idle and queue.empty():
+            queue.put_nowait(None)
+        idle, timer = True, loop.call_later(idle_seconds, tick)
+
+    timer = loop.call_later(idle_seconds, tick)
     try:
         while running:
             event = await queue.get()
-            clock.idle = False
+            idle = False
             if isinstance(event, Exception):
                 raise event
             if isinstance(event, _End):
@@ -182,29 +191,10 @@ async def merge(
             else:
                 yield event
     finally:
-        clock.stop()
+        timer.cancel()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-class _IdleClock:
-    """Puts None into a queue after a period without events; one timer per period, not one per event."""
-
-    def __init__(self, queue: asyncio.Queue[Event], seconds: float) -> None:
-        self.idle = True
-        self._queue = queue
-        self._seconds = seconds
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._tick)
-
-    def stop(self) -> None:
-        self._timer.cancel()
-
-    def _tick(self) -> None:
-        if self.idle and self._queue.empty():
-            self._queue.put_nowait(None)
-        self.idle = True
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._tick)
 
 
 async def _pump(index: int, stream: AsyncIterator[Delta], queue: asyncio.Queue[Event]) -> None:

@@ -27,18 +27,14 @@ def answer_source(answer: Mapping[str, Any], reasoning: Reasoning | None) -> Gra
     if reasoning is None:
         return GrammarSource.of_schema(answer)
     check_schemas([answer])
-    return _source(
-        ["%llguidance {}", *_start(reasoning), f"said: %json {guided(answer)}"], reasoning, free=False
-    )
+    return _source([f"said: %json {guided(answer)}"], reasoning, free=False)
 
 
-def _source(lines: Sequence[str], reasoning: Reasoning | None, *, free: bool) -> GrammarSource:
-    opened = reasoning is not None and reasoning.opened
-    return GrammarSource("lark", "\n".join(lines) + "\n", free=free or opened)
-
-
-def _start(reasoning: Reasoning | None) -> list[str]:
-    return reasoning.rules("said") if reasoning else ["start: said"]
+def _source(rules: Sequence[str], reasoning: Reasoning | None, *, free: bool) -> GrammarSource:
+    """The grammar in which `rules` say what is `said`, after reasoning."""
+    start = reasoning.rules("said") if reasoning else ["start: said"]
+    text = "\n".join(["%llguidance {}", *start, *rules, ""])
+    return GrammarSource("lark", text, free=free or (reasoning is not None and reasoning.opened))
 
 
 def _said(form: ToolFormat, tag: str, words: str, *, must: bool, answer: Mapping[str, Any] | None) -> str:
@@ -104,7 +100,7 @@ class ToolUse:
         check_schemas([*schemas, answer] if answer is not None else schemas)
         tag = f"<[{self.tag_token}]> / ?/" if self.tag_token is not None else json.dumps(form.tag)
         words = reasoning.no_words if reasoning else ""
-        lines = ["%llguidance {}", *_start(reasoning), _said(form, tag, words, must=self.must, answer=answer)]
+        lines = [_said(form, tag, words, must=self.must, answer=answer)]
         lines.append(f"opened: {json.dumps(form.opening)} calls")
         several = self.several and form.between
         more = f" ({json.dumps(form.between)} call){{0,{MOST_CALLS - 1}}}" if several else ""

@@ -9,6 +9,7 @@ a row does not depend on the other rows, to the last bit.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
 import numpy as np
 import torch
@@ -165,7 +166,10 @@ def _with_mass(tail: Tail) -> Tail:
     return replace(tail, mass=float(tail.weights().sum()))
 
 
+Part = tuple[torch.Tensor, FilterParams]
+"""Rows [rows, vocab], and the filters of all of them."""
 Supports = list[Support | None]
+"""Of each row; None: it is not finite."""
 
 
 def filter_rows(logits: torch.Tensor, params: Sequence[FilterParams]) -> Supports:
@@ -175,22 +179,47 @@ def filter_rows(logits: torch.Tensor, params: Sequence[FilterParams]) -> Support
     where top-p has to choose between ties (transformers leaves that to its sort) the lower id stays.
     """
     supports: Supports = [None] * len(params)
-    for bounded, supports_of in ((True, _bounded_supports), (False, _open_supports)):
+    for bounded in (True, False):
         rows = [row for row, each in enumerate(params) if each.bounded is bounded]
         if rows:
-            selected = logits if len(rows) == len(params) else logits[rows]
-            for row, support in zip(rows, supports_of(selected, [params[row] for row in rows]), strict=True):
-                supports[row] = support
+            found = filter_parts([(logits[row : row + 1], params[row]) for row in rows], bounded=bounded)
+            for row, part in zip(rows, found, strict=True):
+                (supports[row],) = part.supports() if isinstance(part, BoundedRows) else part
     return supports
 
 
-def _bounded_supports(logits: torch.Tensor, params: Sequence[FilterParams]) -> Supports:
-    return bounded_rows(logits, params, [1] * len(params)).supports()
+def filter_parts(parts: Sequence[Part], *, bounded: bool) -> list["BoundedRows | Supports"]:
+    """What the filters leave of the rows of each part; all filters are `bounded`, or none is."""
+    logits, params = zip(*parts, strict=True)
+    counts = [len(rows) for rows in logits]
+    together, bounds = _joined(logits, counts), pairwise(accumulate(counts, initial=0))
+    if bounded:
+        found = bounded_rows(together, params, counts)
+        return [found.part(start, stop) for start, stop in bounds]
+    own = [each for each, count in zip(params, counts, strict=True) for _ in range(count)]
+    found, others = open_rows(together, own)
+    results: list[BoundedRows | Supports] = []
+    for start, stop in bounds:
+        part = found.part(start, stop)
+        if others.keys().isdisjoint(range(start, stop)):
+            results.append(part)
+        else:
+            results.append([others.get(row, support) for row, support in enumerate(part.supports(), start)])
+    return results
 
 
-def _open_supports(logits: torch.Tensor, params: Sequence[FilterParams]) -> Supports:
-    bounded, others = open_rows(logits, params)
-    return [others.get(row, support) for row, support in enumerate(bounded.supports())]
+def _joined(parts: Sequence[torch.Tensor], counts: Sequence[int]) -> torch.Tensor:
+    """Rows one after the other; no copy where they lie so already, as those of one pass do."""
+    first = parts[0]
+    start, strides = first.data_ptr(), first.stride()
+    row_bytes = strides[0] * first.element_size()
+    for part, count in zip(parts, counts, strict=True):
+        if part.data_ptr() != start or part.stride() != strides:
+            return torch.cat(list(parts))
+        start += count * row_bytes
+    if first.untyped_storage().data_ptr() != parts[-1].untyped_storage().data_ptr():
+        return torch.cat(list(parts))
+    return first.as_strided((sum(counts), first.shape[1]), strides)
 
 
 _TIE_MARGIN = 16

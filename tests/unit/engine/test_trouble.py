@@ -12,7 +12,7 @@ import structlog
 import torch
 
 from tests.unit.engine.asking import StartEngine, ask, collect, marking, tokens, until
-from ttmark.gen_service.decoding import decoder
+from ttmark.gen_service.decoding import filters
 from ttmark.gen_service.decoding.filters import bounded_rows
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import (
@@ -175,5 +175,5 @@ async def test_filters_that_fail_for_one_sequence_fail_it_alone(
         return bounded_rows(logits, params, counts)
 
     requests = [ask(engine, mark=marking(r), seed=r) for r in (1, 2, 3)]
-    monkeypatch.setattr(decoder, "bounded_rows", filter_or_fail)
+    monkeypatch.setattr(filters, "bounded_rows", filter_or_fail)
     await broken_alone(engine, requests, ask(engine, mark=marking(), top_p=cursed))
