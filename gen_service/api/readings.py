@@ -7,14 +7,13 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import Generator
 from ttmark.gen_service.api.generation_metrics import engine_errors_as_answers
-from ttmark.gen_service.decoding.support import FilterParams
+from ttmark.gen_service.decoding.support import FilterParams, Floats
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.byte_reading import LEAST_LOGPROB, ByteReading
@@ -24,7 +23,6 @@ from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.verification import Reading, ReadingsRequest, ReadingsResponse
 from ttmark.shared.tokenization import EncodedText, Window, byte_ends, reading_windows
 
-Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
 _AT_ONCE = 4
