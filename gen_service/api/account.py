@@ -16,7 +16,7 @@ from ttmark.gen_service.api.reasoning import ReasoningReader
 from ttmark.gen_service.api.watermark_report import scored, watermark_block
 from ttmark.gen_service.engine import Delta, FinishReason, MarkReport, TokenLogprob
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.service_errors import InternalError, PolicyDenied
+from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.limits.allowances import NOTHING, Grant, TokenAllowance
 from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.sampling import CompletionTokensDetails, PromptTokensDetails, Usage
@@ -81,14 +81,6 @@ class Accounting:
     audit: AuditSink
     allowance: TokenAllowance | None
 
-    def check_queue(self, model_id: str, caller: Principal) -> None:
-        """Refuses what would find a model's queue full, before anything is spent on it.
-
-        Raises:
-            ServiceError: it is full, or there is no such model.
-        """
-        self.metrics.check_queue(self.backend.model(model_id).generator, caller.tenant)
-
     async def grant(self, caller: Principal, tokens: int) -> Grant:
         """The most tokens that a request can come to.
 
@@ -130,10 +122,6 @@ class Accounting:
             tokens=plan.prompt_tokens,
         )
         return Account(self, plan, caller, use, grant)
-
-    def denied(self, denial: PolicyDenied, caller: Principal, request: Request) -> None:
-        self.metrics.policy(denial.rule, "denied")
-        self.record("policy.deny", caller, request, reason=denial.reason, rule=denial.rule)
 
 
 class Account:

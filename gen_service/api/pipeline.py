@@ -48,11 +48,13 @@ async def answer_with_text(
             refused or failed a completion before anything was sent.
         ClientDisconnect: the client has gone.
     """
-    books.check_queue(body.model, caller)
+    # What would find the queue full is refused before anything is spent on it.
+    books.metrics.check_queue(books.backend.model(body.model).generator, caller.tenant)
     try:
         plan = await make_plan(body, caller, books.backend)
     except PolicyDenied as denial:
-        books.denied(denial, caller, request)
+        books.metrics.policy(denial.rule, "denied")
+        books.record("policy.deny", caller, request, reason=denial.reason, rule=denial.rule)
         raise
     form = make_format(plan, body)
     account = await books.open(plan, caller, request)

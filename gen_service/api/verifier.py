@@ -191,7 +191,7 @@ class Verifier:
             ClientDisconnect: the client has gone.
         """
         books = self._books
-        books.check_queue(body.model, caller)
+        books.metrics.check_queue(books.backend.model(body.model).generator, caller.tenant)
         plan = await plan_verification(body, caller, books.backend)
         tokens = len(plan.prompt_ids) + len(plan.text_ids)
         await books.grant(caller, tokens)
