@@ -11,7 +11,7 @@ from ttmark.evaluation.run_folder import OnText
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.key_selection import markings
 from ttmark.gen_service.api.marking_policy import MarkingChoice
-from ttmark.gen_service.api.prompts import chat_prompt, plain_prompt
+from ttmark.gen_service.api.prompts import chat_prompt, plain_prompts
 from ttmark.gen_service.engine import GenerationRequest, Marking
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.chat import ChatMessage
@@ -46,7 +46,8 @@ class DeployedSource:
 
     async def _prompt(self, message: str) -> tuple[int, ...]:
         if self.model.conversations is None:
-            return (await plain_prompt(f"Question: {message}\nAnswer:", self.model)).token_ids
+            (read,) = await plain_prompts([f"Question: {message}\nAnswer:"], self.model)
+            return read.token_ids
         asked = [ChatMessage(role="user", content=message)]
         return (await chat_prompt(asked, self.model, field="messages", label=None)).token_ids
 

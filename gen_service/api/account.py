@@ -4,23 +4,24 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import structlog
 from starlette.requests import Request
 
+from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.plan import Plan
-from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
 from ttmark.gen_service.api.reasoning import ReasoningReader
-from ttmark.gen_service.api.watermark_report import ReceiptRule, scored, watermark_block
+from ttmark.gen_service.api.watermark_report import scored, watermark_block
 from ttmark.gen_service.engine import Delta, FinishReason, MarkReport, TokenLogprob
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.service_errors import InternalError, PolicyDenied
+from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.limits.allowances import NOTHING, Grant, TokenAllowance
 from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.sampling import CompletionTokensDetails, PromptTokensDetails, Usage
 from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkBlock
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import Action, AuditEvent, AuditSink
 
 
 @dataclass(slots=True)
@@ -69,14 +70,37 @@ Step = tuple[Delta, Answer | None]
 
 @dataclass(frozen=True)
 class Accounting:
-    """Where the use of tokens and keys is granted and recorded, and receipts are made out."""
+    """Where the use of tokens and keys is granted and recorded.
 
+    Attributes:
+        allowance: None: there is no limit.
+    """
+
+    backend: GenerationBackend
     metrics: GenerationMetrics
     audit: AuditSink
     allowance: TokenAllowance | None
-    receipts: ReceiptRule
-    manifests: ManifestRule
-    labels: LabelRule
+
+    async def grant(self, caller: Principal, tokens: int) -> Grant:
+        """The most tokens that a request can come to.
+
+        Raises:
+            ServiceError: the caller's allowance does not suffice.
+        """
+        return NOTHING if self.allowance is None else await self.allowance.take(caller, tokens)
+
+    def record(self, action: Action, caller: Principal, request: Request, **said: Any) -> AuditEvent:
+        """Writes what a request of the caller's did into the audit trail."""
+        event = AuditEvent(
+            action,
+            token_id=caller.token_id,
+            tenant=caller.tenant,
+            request_id=request_id(request.scope),
+            route=request.scope["route"].path,
+            **said,
+        )
+        self.audit(event)
+        return event
 
     async def open(self, plan: Plan, caller: Principal, request: Request) -> "Account":
         """Grants the most that the plan can come to, and records the use of its key.
@@ -84,26 +108,20 @@ class Accounting:
         Raises:
             ServiceError: the caller's allowance does not suffice.
         """
-        grant = NOTHING if self.allowance is None else await self.allowance.take(caller, plan.most_tokens)
+        grant, marking = await self.grant(caller, plan.most_tokens), plan.marking.marking
         self.metrics.tokens(prompt=plan.prompt_tokens)
-        self.metrics.policy(plan.marking.rule, "marked" if plan.marking.marking else "unmarked")
-        use = _key_use(plan, caller, request)
-        self.audit(use)
-        return Account(self, plan, caller, use, grant)
-
-    def denied(self, denial: PolicyDenied, caller: Principal, request: Request) -> None:
-        self.metrics.policy(denial.rule, "denied")
-        self.audit(
-            AuditEvent(
-                "policy.deny",
-                token_id=caller.token_id,
-                tenant=caller.tenant,
-                request_id=request_id(request.scope),
-                reason=denial.reason,
-                route=request.scope["route"].path,
-                rule=denial.rule,
-            )
+        self.metrics.policy(plan.marking.rule, "marked" if marking else "unmarked")
+        use = self.record(
+            "key.generate",
+            caller,
+            request,
+            key_id=marking.key_id if marking else None,
+            version=marking.key_version if marking else None,
+            reason=plan.marking.unmarked_reason,
+            rule=plan.marking.rule,
+            tokens=plan.prompt_tokens,
         )
+        return Account(self, plan, caller, use, grant)
 
 
 class Account:
@@ -114,7 +132,7 @@ class Account:
     ) -> None:
         self._outcomes = [Outcome() for _ in plan.requests]
         self._readers = [ReasoningReader(plan.reasoning) for _ in plan.requests] if plan.reasoning else []
-        self._books = books
+        self._books, self._rules = books, books.backend
         self._plan = plan
         self._caller = caller
         self._use = use
@@ -140,18 +158,22 @@ class Account:
                     ended = all(outcome.finish_reason for outcome in self._outcomes)
                     yield delta, self._answer() if ended else None
         finally:
-            self._settle()
+            tokens, allowance = self._completion_tokens, self._books.allowance
+            if allowance is not None:
+                allowance.settle(self._grant, used=self._plan.prompt_tokens + tokens)
+            self._books.audit(replace(self._use, action="key.generated", tokens=tokens))
 
     async def _score(self, index: int) -> None:
         """How detectable a completion that has ended is."""
-        outcome, books = self._outcomes[index], self._books
+        outcome = self._outcomes[index]
         tokenizer = self._plan.model.generator.tokenizer
         outcome.log10_p = await scored(self._plan.requests[index], outcome.text, tokenizer)
         if self._readers:
             count = self._readers[index].count
             outcome.reasoning_tokens = await asyncio.to_thread(count, outcome.token_ids, tokenizer)
-        word, tokens = books.receipts.word(outcome.log10_p), len(outcome.token_ids) - outcome.reasoning_tokens
-        books.metrics.receipt(self._plan.model_id, tokens, word, outcome.log10_p)
+        tokens = len(outcome.token_ids) - outcome.reasoning_tokens
+        word = self._rules.receipts.word(outcome.log10_p)
+        self._books.metrics.receipt(self._plan.model_id, tokens, word, outcome.log10_p)
 
     def _split(self, delta: Delta) -> Delta:
         """A delta with its reasoning apart: labels, manifests and receipts are of the answer alone."""
@@ -165,25 +187,21 @@ class Account:
         """A delta as it is sent, with the visible label where that begins or ends the text."""
         if self._plan.label in (None, "structured_output"):
             return delta
-        return self._books.labels.put(delta, self._outcomes[delta.index].text)
+        return self._rules.labels.put(delta, self._outcomes[delta.index].text)
 
     async def _signed(self, last: Delta) -> Delta:
         """The last delta of a completion, with a manifest where there is to be one."""
         if self._plan.manifest != "embedded":
             return last
         outcome = self._outcomes[last.index]
-        wrapper = await self._books.manifests.wrapper(outcome.text, self._plan.model_id)
+        wrapper = await self._rules.manifests.wrapper(outcome.text, self._plan.model_id)
         outcome.manifest = bool(wrapper)
         outcome.text += wrapper
         return replace(last, text=last.text + wrapper)
 
-    def _manifest(self) -> ManifestNote | None:
-        lacking = any(not outcome.manifest for outcome in self._outcomes)
-        return "no_text" if self._plan.manifest == "embedded" and lacking else self._plan.manifest
-
     def _answer(self) -> Answer:
         plan, tokens, outcomes = self._plan, self._completion_tokens, self._outcomes
-        receipts = self._books.receipts.receipts(
+        receipts = self._rules.receipts.receipts(
             [outcome.log10_p for outcome in outcomes],
             self._caller,
             dictated=any(request.grammar is not None for request in plan.requests),
@@ -191,11 +209,13 @@ class Account:
         reports = [outcome.report for outcome in outcomes if outcome.report is not None]
         if len(reports) != len(outcomes):
             raise InternalError("The state of the watermark is unknown.")
+        lacking = plan.manifest == "embedded" and any(not outcome.manifest for outcome in outcomes)
+        manifest: ManifestNote | None = "no_text" if lacking else plan.manifest
         block = watermark_block(plan.marking, reports, receipts).model_copy(
             update={
-                "manifest": self._manifest(),
+                "manifest": manifest,
                 "label": plan.label,
-                "aigc": self._books.labels.aigc(plan.response_id),
+                "aigc": self._rules.labels.aigc(plan.response_id),
             }
         )
         self._books.metrics.watermark(block.status, block.watermarked_blocks, block.reasons)
@@ -227,25 +247,3 @@ class Account:
         reused = [outcome.reused_tokens for outcome in self._outcomes]
         choices = self._plan.choices_per_prompt
         return sum(min(reused[first : first + choices]) for first in range(0, len(reused), choices))
-
-    def _settle(self) -> None:
-        plan, allowance, tokens = self._plan, self._books.allowance, self._completion_tokens
-        if allowance is not None:
-            allowance.settle(self._grant, used=plan.prompt_tokens + tokens)
-        self._books.audit(replace(self._use, action="key.generated", tokens=tokens))
-
-
-def _key_use(plan: Plan, caller: Principal, request: Request) -> AuditEvent:
-    marking = plan.marking.marking
-    return AuditEvent(
-        "key.generate",
-        key_id=marking.key_id if marking else None,
-        version=marking.key_version if marking else None,
-        token_id=caller.token_id,
-        tenant=caller.tenant,
-        request_id=request_id(request.scope),
-        reason=plan.marking.unmarked_reason,
-        rule=plan.marking.rule,
-        route=request.scope["route"].path,
-        tokens=plan.prompt_tokens,
-    )

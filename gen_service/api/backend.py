@@ -1,7 +1,7 @@
 """What the routes work with; built by the composition root."""
 
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,18 +12,34 @@ from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
 from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
-from ttmark.gen_service.api.reasoning import Reasoning, ReasoningRule, ReasoningTags, tags_of
+from ttmark.gen_service.api.reasoning import END, START, Reasoning, ReasoningRule, reasons
 from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.engine import Delta, GenerationRequest, ReadingRequest
 from ttmark.shared.http.service_errors import ModelNotFound
-from ttmark.shared.keys.records import HeldKey
+from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.schemas.sampling import SamplingDefaults
 from ttmark.shared.tokenization import TextTokenizer
 
 
 class Generator(Protocol):
-    """A model that continues prompts; `ttmark.gen_service.engine.Engine` is one."""
+    """A model that continues prompts; `ttmark.gen_service.engine.Engine` is one.
+
+    Attributes:
+        model_id: name under which the model is served.
+        context_length: most tokens of prompt and completion together.
+        vocab_size: number of token ids.
+        eos_token_ids: tokens that end a completion.
+        start_token_id: what stands before a text that is read without a prompt; None where the model has no
+            such token.
+    """
+
+    model_id: str
+    context_length: int
+    vocab_size: int
+    tokenizer: TextTokenizer
+    eos_token_ids: tuple[int, ...]
+    start_token_id: int | None
 
     @property
     def ready(self) -> bool:
@@ -32,30 +48,6 @@ class Generator(Protocol):
     @property
     def alive(self) -> bool:
         """False once no request will ever be taken again, although nobody stopped it."""
-
-    @property
-    def model_id(self) -> str:
-        """Name under which the model is served."""
-
-    @property
-    def context_length(self) -> int:
-        """Most tokens of prompt and completion together."""
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of token ids."""
-
-    @property
-    def tokenizer(self) -> TextTokenizer:
-        """The model's tokenizer."""
-
-    @property
-    def eos_token_ids(self) -> Collection[int]:
-        """Tokens that end a completion."""
-
-    @property
-    def start_token_id(self) -> int | None:
-        """What stands before a text that is read without a prompt; None where the model has no such token."""
 
     def check_queue(self, tenant: str) -> None:
         """Cheaply, whether `generate` would refuse a tenant's request for want of a place.
@@ -80,20 +72,6 @@ class Generator(Protocol):
         """
 
 
-class KeyProvider(Protocol):
-    """The keys in hand; `ttmark.shared.keys.KeyCache` is one."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether there are keys, fresh enough to be used."""
-
-    def get(self, key_id: str) -> HeldKey | None:
-        """The key of any tenant, or None."""
-
-    def for_tenant(self, tenant: str) -> Sequence[HeldKey]:
-        """The keys of one tenant."""
-
-
 @dataclass(frozen=True, slots=True)
 class ServedModel:
     """A model and how a conversation becomes its prompt.
@@ -105,7 +83,7 @@ class ServedModel:
         reasoning_rule: in which tags the model reasons before it answers.
         created: Unix time at which it was loaded.
         grammars: makes grammars over its tokens.
-        reasoning_tags: None where answers have no reasoning that shows in their text.
+        reasons: whether answers have reasoning that shows in their text.
         conversations: reads conversations; None where there is no chat template.
         most_characters: of a prompt; more cannot fit the context, whatever its tokens are.
     """
@@ -117,7 +95,7 @@ class ServedModel:
     reasoning_rule: ReasoningRule = "auto"
     created: int = field(default_factory=lambda: int(time.time()))
     grammars: JsonGrammars = field(init=False)
-    reasoning_tags: ReasoningTags | None = field(init=False)
+    reasons: bool = field(init=False)
     conversations: ConversationEncoder | None = field(init=False)
     most_characters: int = field(init=False)
 
@@ -125,10 +103,9 @@ class ServedModel:
         tokenizer = self.generator.tokenizer
         object.__setattr__(self, "grammars", JsonGrammars(tokenizer, self.generator.eos_token_ids))
         template = self.chat_template
-        tags = tags_of(template.source, self.reasoning_rule) if template else None
-        if tags and any(map(self.control_token, (tags.start, tags.end))):
-            tags = None
-        object.__setattr__(self, "reasoning_tags", tags)
+        hidden = any(map(self.control_token, (START, END)))
+        shows = template is not None and reasons(template.source, self.reasoning_rule) and not hidden
+        object.__setattr__(self, "reasons", shows)
         conversations = ConversationEncoder(tokenizer, template, self.control_tokens) if template else None
         object.__setattr__(self, "conversations", conversations)
         longest = max(map(len, tokenizer.backend.get_vocab()))
@@ -136,8 +113,7 @@ class ServedModel:
 
     def reasoning(self, prompt: str) -> Reasoning | None:
         """Where answers to a prompt reason."""
-        tags = self.reasoning_tags
-        return Reasoning(tags, prompt.rstrip().endswith(tags.start)) if tags else None
+        return Reasoning(prompt.rstrip().endswith(START)) if self.reasons else None
 
     def control_token(self, text: str) -> int | None:
         """The id of a control token; None where the text is no control token."""
@@ -179,7 +155,7 @@ class GenerationBackend:
     """
 
     models: Mapping[str, ServedModel]
-    keys: KeyProvider
+    keys: KeyCache
     default_keys: Sequence[str] = ()
     limits: RequestLimits = field(default_factory=RequestLimits)
     policy: MarkingPolicy = field(default_factory=MarkingPolicy)

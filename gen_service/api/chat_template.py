@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import TemplateError
 
 from ttmark.gen_service.api.template_sandbox import BoundedEnvironment, TemplateTooLarge
-from ttmark.gen_service.api.tool_formats import calls_text, format_of, result_text, system_text
+from ttmark.gen_service.api.tool_formats import calls_text, format_of, system_text
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import ToolCall
@@ -42,7 +42,7 @@ def turns_in_words(
         if message.tool_calls:
             content += calls_text([_call(call) for call in message.tool_calls])
         if role == "tool":
-            role, content = "user", result_text(content)
+            role, content = "user", f"<tool_response>{content}</tool_response>"
             if told and told[-1].get("results"):
                 told[-1]["content"] += "\n" + content
                 continue

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import accumulate
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
@@ -68,31 +68,9 @@ def finite(logprob: float) -> float:
     return max(logprob, LEAST_LOGPROB)
 
 
-Body = TypeVar("Body", bound=BaseModel)
-
-
-class Format(Protocol):
-    """The shape of one API's responses; events are bytes as they are sent."""
-
-    def whole(self, answer: Answer) -> BaseModel:
-        """The response that is not streamed."""
-
-    def opening(self) -> Iterator[bytes]:
-        """Events before the first delta."""
-
-    def delta(self, delta: Delta, answer: Answer | None) -> Iterator[bytes]:
-        """Events of a delta; with the last of all comes the answer."""
-
-    def closing(self, answer: Answer) -> Iterator[bytes]:
-        """Events after the last delta."""
-
-    def failed(self, error: ServiceError) -> Iterator[bytes]:
-        """Events that end a stream which cannot go on."""
-
-
 class ChoicesFormat(ABC):
     """An answer of choices, streamed as chunks: the watermark is in the last, which is one with the token
-    counts if asked for."""
+    counts if asked for. Events are bytes as they are sent."""
 
     whole_schema: ClassVar[type[BaseModel]]
     chunk_schema: ClassVar[type[BaseModel]]
@@ -117,6 +95,7 @@ class ChoicesFormat(ABC):
         """Log probabilities of the tokens that completion number `index` goes on with."""
 
     def whole(self, answer: Answer) -> BaseModel:
+        """The response that is not streamed."""
         choices = [
             self._whole_choice(outcome, self._common(index, outcome, first=True))
             for index, outcome in enumerate(answer.completions)
@@ -124,10 +103,11 @@ class ChoicesFormat(ABC):
         return self._envelope(self.whole_schema, choices, answer.usage, answer.watermark)
 
     def opening(self) -> Iterator[bytes]:
-        """Nothing: the first chunk is that of a delta."""
+        """Events before the first delta: none, the first chunk is that of a delta."""
         yield from ()
 
     def delta(self, delta: Delta, answer: Answer | None) -> Iterator[bytes]:
+        """Events of a delta; with the last of all comes the answer."""
         watermark = None if answer is None or self._body.include_usage else answer.watermark
         if watermark is None and not self._says_something(delta):
             return
@@ -138,12 +118,13 @@ class ChoicesFormat(ABC):
         yield self._chunk([self._choice(delta.text, common, first=first)], None, watermark)
 
     def closing(self, answer: Answer) -> Iterator[bytes]:
+        """Events after the last delta."""
         if self._body.include_usage:
             yield self._chunk([], answer.usage, answer.watermark)
         yield DONE
 
     def failed(self, error: ServiceError) -> Iterator[bytes]:
-        """The error, without the end that a good stream has."""
+        """What ends a stream that cannot go on: the error, without the end that a good stream has."""
         yield event(ErrorEnvelope.model_validate(openai_envelope(error)))
 
     def _common(self, index: int, part: Outcome | Delta, *, first: bool) -> dict[str, Any]:
@@ -161,11 +142,11 @@ class ChoicesFormat(ABC):
 
     def _envelope(
         self,
-        schema: type[Body],
+        schema: type[BaseModel],
         choices: Sequence[BaseModel],
         usage: Usage | None,
         watermark: WatermarkBlock | None,
-    ) -> Body:
+    ) -> BaseModel:
         fields: dict[str, Any] = {
             "id": self._plan.response_id,
             "created": self._created,

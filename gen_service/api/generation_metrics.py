@@ -7,7 +7,7 @@ from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import cast
 
-from opentelemetry.trace import Span, StatusCode, Tracer
+from opentelemetry.trace import NoOpTracer, StatusCode, Tracer
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from ttmark.gen_service.api.backend import Generator
@@ -55,15 +55,26 @@ REASONS = frozenset(
 )
 DECISIONS = ("marked", "unmarked", "denied")
 _OTHER = "other"
+_NO_TRACER = NoOpTracer()
 
 
 class GenerationMetrics:
-    """Completions by outcome, tokens, latencies as a client sees them, and what became of the watermark."""
+    """Completions by outcome, tokens, latencies as a client sees them, and what became of the watermark.
+
+    Args:
+        models: names under which models are served.
+        rules: names of those of the marking policy.
+        tracer: makes the span of each completion.
+    """
 
     def __init__(
-        self, registry: CollectorRegistry, models: Collection[str] = (), rules: Collection[str] = ()
+        self,
+        registry: CollectorRegistry,
+        models: Collection[str] = (),
+        rules: Collection[str] = (),
+        tracer: Tracer = _NO_TRACER,
     ) -> None:
-        """`models` are the names under which models are served, `rules` those of the marking policy."""
+        self._tracer = tracer
         counter = partial(Counter, registry=registry)
         histogram = partial(Histogram, registry=registry)
         self._completions = counter("ttmark_gen_completions", "Completions by how they ended.", ["outcome"])
@@ -133,23 +144,6 @@ class GenerationMetrics:
             self._watermarks.labels(status)
         self._rejections.labels("rate_limit_exceeded")
 
-    def completion_ended(self, outcome: str, seconds: float) -> None:
-        """One completion ended after `seconds`."""
-        self._completions.labels(outcome if outcome in OUTCOMES else _OTHER).inc()
-        self._duration.observe(seconds)
-
-    def rejected(self, reason: str) -> None:
-        """A request was refused; `reason` is the code of the error."""
-        self._rejections.labels(reason).inc()
-
-    def first_token(self, seconds: float) -> None:
-        self._first_token.observe(seconds)
-
-    def later_tokens(self, tokens: int, seconds: float) -> None:
-        """A completion's `tokens` after the first took `seconds` together."""
-        if tokens > 0:
-            self._per_token.observe(seconds / tokens)
-
     def tokens(self, *, prompt: int = 0, completion: int = 0, read: int = 0) -> None:
         """Counts tokens of prompts, tokens that were generated, and those of texts that are only read."""
         self._tokens.labels("prompt").inc(prompt)
@@ -176,6 +170,71 @@ class GenerationMetrics:
         self._receipts.labels(model, LENGTHS[bisect_right(_LENGTHS_FROM, tokens)], word).inc()
         if log10_p is not None:
             self._evidence.labels(model).observe(-log10_p)
+
+    async def observe(self, generator: Generator, request: GenerationRequest) -> AsyncGenerator[Delta, None]:
+        """The completion's pieces; its latencies, tokens and end are recorded, in a span of its own.
+
+        Raises:
+            ServiceError: the engine refused or failed the request.
+        """
+        began, tokens, outcome = time.perf_counter(), 0, "cancelled"
+        first_at: float | None = None
+        span = self._tracer.start_span(
+            "generate",
+            attributes={
+                "gen_ai.request.model": generator.model_id,
+                "gen_ai.usage.input_tokens": len(request.prompt_ids),
+                "gen_ai.request.max_tokens": request.sampling.max_tokens,
+                "ttmark.watermarked": request.marking is not None,
+            },
+        )
+        try:
+            with engine_errors_as_answers():
+                stream = cast(AsyncGenerator[Delta, None], generator.generate(request))
+                async with aclosing(stream):
+                    async for delta in stream:
+                        if delta.token_ids and first_at is None:
+                            first_at = time.perf_counter()
+                            self._first_token.observe(first_at - began)
+                            span.add_event("first_token")
+                        tokens += len(delta.token_ids)
+                        outcome = delta.finish_reason or outcome
+                        yield delta
+        except Exception as error:
+            outcome = "failed"
+            if isinstance(error, ServiceError):
+                self._rejections.labels(error.code).inc()
+                outcome = "failed" if tokens else "rejected"
+            span.set_status(StatusCode.ERROR)
+            span.set_attribute("error.type", type(error).__name__)
+            raise
+        finally:
+            ended = time.perf_counter()
+            self._completion_ended(outcome, ended - began)
+            self.tokens(completion=tokens)
+            if first_at is not None and tokens > 1:
+                self._per_token.observe((ended - first_at) / (tokens - 1))
+            span.set_attribute("gen_ai.usage.output_tokens", tokens)
+            span.set_attribute("ttmark.outcome", outcome)
+            span.end()
+
+    def check_queue(self, generator: Generator, tenant: str) -> None:
+        """Refuses what would find the queue full, before anything is spent on the request.
+
+        Raises:
+            ServiceError: the queue is full.
+        """
+        try:
+            with engine_errors_as_answers():
+                generator.check_queue(tenant)
+        except ServiceError as error:
+            self._rejections.labels(error.code).inc()
+            self._completion_ended("rejected", 0.0)
+            raise
+
+    def _completion_ended(self, outcome: str, seconds: float) -> None:
+        self._completions.labels(outcome if outcome in OUTCOMES else _OTHER).inc()
+        self._duration.observe(seconds)
 
 
 class GenerationFailed(InternalError):
@@ -217,94 +276,3 @@ def engine_errors_as_answers() -> Iterator[None]:
         if answer is None or answer is error:
             raise
         raise answer from error
-
-
-class Observer:
-    """Records latencies, tokens and ends of completions, each in a span of its own."""
-
-    def __init__(self, metrics: GenerationMetrics, tracer: Tracer) -> None:
-        self._metrics = metrics
-        self._tracer = tracer
-
-    async def observe(self, generator: Generator, request: GenerationRequest) -> AsyncGenerator[Delta, None]:
-        """The completion's pieces.
-
-        Raises:
-            ServiceError: the engine refused or failed the request.
-        """
-        progress = _Progress(self._metrics, self._span(generator, request))
-        try:
-            with engine_errors_as_answers():
-                stream = cast(AsyncGenerator[Delta, None], generator.generate(request))
-                async with aclosing(stream):
-                    async for delta in stream:
-                        progress.add(delta)
-                        yield delta
-        except Exception as error:
-            progress.failed(error)
-            raise
-        finally:
-            progress.end()
-
-    def check_queue(self, generator: Generator, tenant: str) -> None:
-        """Refuses what would find the queue full, before anything is spent on the request.
-
-        Raises:
-            ServiceError: the queue is full.
-        """
-        try:
-            with engine_errors_as_answers():
-                generator.check_queue(tenant)
-        except ServiceError as error:
-            self._metrics.rejected(error.code)
-            self._metrics.completion_ended("rejected", 0.0)
-            raise
-
-    def _span(self, generator: Generator, request: GenerationRequest) -> Span:
-        return self._tracer.start_span(
-            "generate",
-            attributes={
-                "gen_ai.request.model": generator.model_id,
-                "gen_ai.usage.input_tokens": len(request.prompt_ids),
-                "gen_ai.request.max_tokens": request.sampling.max_tokens,
-                "ttmark.watermarked": request.marking is not None,
-            },
-        )
-
-
-class _Progress:
-    """How far one completion has come; `cancelled` is how it ends when nothing else is said."""
-
-    def __init__(self, metrics: GenerationMetrics, span: Span) -> None:
-        self._metrics = metrics
-        self._span = span
-        self._started = time.perf_counter()
-        self._first_at: float | None = None
-        self._tokens = 0
-        self._outcome = "cancelled"
-
-    def add(self, delta: Delta) -> None:
-        if delta.token_ids and self._first_at is None:
-            self._first_at = time.perf_counter()
-            self._metrics.first_token(self._first_at - self._started)
-            self._span.add_event("first_token")
-        self._tokens += len(delta.token_ids)
-        self._outcome = delta.finish_reason or self._outcome
-
-    def failed(self, error: Exception) -> None:
-        self._outcome = "failed"
-        if isinstance(error, ServiceError):
-            self._metrics.rejected(error.code)
-            self._outcome = "failed" if self._tokens else "rejected"
-        self._span.set_status(StatusCode.ERROR)
-        self._span.set_attribute("error.type", type(error).__name__)
-
-    def end(self) -> None:
-        ended = time.perf_counter()
-        self._metrics.completion_ended(self._outcome, ended - self._started)
-        self._metrics.tokens(completion=self._tokens)
-        if self._first_at is not None:
-            self._metrics.later_tokens(self._tokens - 1, ended - self._first_at)
-        self._span.set_attribute("gen_ai.usage.output_tokens", self._tokens)
-        self._span.set_attribute("ttmark.outcome", self._outcome)
-        self._span.end()

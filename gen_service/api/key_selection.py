@@ -39,7 +39,7 @@ def choose_marking(
         Forbidden: the request turns the watermark off, or has a payload, without the scope for it.
         KeyNotFound: no such key, or another tenant's (the answer does not tell which).
         BadRequest: the key is for another tokenizer, or there are several and the request names none; the
-            key takes no payloads, not this one, or needs one.
+            key takes no payloads, not this one, or needs one; a payload has no watermark to carry it.
         NoUsableKey, NotReady: there is no key to watermark with now.
     """
     options = options or WatermarkOptions()
@@ -47,7 +47,7 @@ def choose_marking(
         check_scope(caller, Scope.GENERATE_PAYLOAD)
     if options.enabled is False:
         check_scope(caller, Scope.GENERATE_UNWATERMARKED)
-        return MarkingChoice(None, DISABLED)
+        return _unmarked(DISABLED, options)
     if not backend.keys.ready:
         raise NotReady("No watermark key is in hand at the moment.", retry_after=1)
     if options.key_id is not None:
@@ -59,7 +59,7 @@ def choose_marking(
         raise NoUsableKey("The watermark key has no version in use.")
     profile = key.profile
     if temperature == 0:
-        return MarkingChoice(None, GREEDY, profile.block_size)
+        return _unmarked(GREEDY, options, profile.block_size)
     _check_payload(options.payload, profile)
     pool = version.prf_keys if options.payload is None else (version.prf_keys[options.payload],)
     marking = Marking(
@@ -68,17 +68,12 @@ def choose_marking(
     return MarkingChoice(marking, block_size=profile.block_size, pool=pool)
 
 
-def check_carried(options: WatermarkOptions | None, choice: MarkingChoice) -> None:
-    """Refuses a payload for text that has no watermark to carry it.
-
-    Raises:
-        BadRequest: the message says why there is none.
-    """
-    if options is not None and options.payload is not None and choice.marking is None:
+def _unmarked(reason: str, options: WatermarkOptions, block_size: int = 1) -> MarkingChoice:
+    if options.payload is not None:
         raise BadRequest(
-            f"The text would carry no watermark ({choice.unmarked_reason}), so no payload either.",
-            param=_PAYLOAD_FIELD,
+            f"The text would carry no watermark ({reason}), so no payload either.", param=_PAYLOAD_FIELD
         )
+    return MarkingChoice(None, reason, block_size)
 
 
 def usable_keys(tenant: str, backend: GenerationBackend, generator: Generator) -> list[UnlockedKey]:

@@ -177,12 +177,8 @@ class MarkingPolicy(BaseModel):
                 rule=name,
                 reason=reason,
             )
-        if action == "leave_unmarked" and choice.marking is not None and not _asks_for_a_mark(body.watermark):
+        options = body.watermark or WatermarkOptions()
+        asks = options.enabled is True or options.key_id is not None or options.payload is not None
+        if action == "leave_unmarked" and choice.marking is not None and not asks:
             return replace(choice, marking=None, unmarked_reason=BY_POLICY, pool=())
         return choice
-
-
-def _asks_for_a_mark(options: WatermarkOptions | None) -> bool:
-    return options is not None and (
-        options.enabled is True or options.key_id is not None or options.payload is not None
-    )

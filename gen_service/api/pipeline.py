@@ -13,10 +13,10 @@ from starlette.types import Receive, Scope, Send
 
 from ttmark.gen_service.api.account import Accounting, Answer, Step
 from ttmark.gen_service.api.backend import GenerationBackend
-from ttmark.gen_service.api.format import Format
-from ttmark.gen_service.api.generation_metrics import Observer
+from ttmark.gen_service.api.format import ChoicesFormat
 from ttmark.gen_service.api.plan import Plan
-from ttmark.gen_service.api.watermark_report import stream_headers, whole_headers
+from ttmark.gen_service.api.responses_format import ResponsesFormat
+from ttmark.gen_service.api.watermark_report import PENDING, answer_headers
 from ttmark.gen_service.engine import Delta
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import unless_disconnected
@@ -28,56 +28,50 @@ KEEP_ALIVE = b": keep-alive\n\n"
 
 Body = TypeVar("Body", bound=SamplingFields)
 MakePlan = Callable[[Body, Principal, GenerationBackend], Awaitable[Plan]]
+Format = ChoicesFormat | ResponsesFormat
 MakeFormat = Callable[[Plan, Body], Format]
 Steps = AsyncGenerator[Step | None, None]
 
 
-class Pipeline:
-    """Answers the requests of every API over one backend."""
+async def answer_with_text(
+    books: Accounting,
+    body: Body,
+    caller: Principal,
+    request: Request,
+    make_plan: MakePlan[Body],
+    make_format: MakeFormat[Body],
+) -> Response:
+    """The answer of any API, whole or as a stream; its completions are cancelled when the client goes.
 
-    def __init__(self, backend: GenerationBackend, observer: Observer, accounting: Accounting) -> None:
-        self._backend = backend
-        self._observer = observer
-        self._accounting = accounting
-
-    async def answer(
-        self,
-        body: Body,
-        caller: Principal,
-        request: Request,
-        make_plan: MakePlan[Body],
-        make_format: MakeFormat[Body],
-    ) -> Response:
-        """The answer, whole or as a stream; its completions are cancelled when the client goes.
-
-        Raises:
-            ServiceError: the request cannot be served, the caller's allowance does not suffice, or the engine
-                refused or failed a completion before anything was sent.
-            ClientDisconnect: the client has gone.
-        """
-        # What would find the queue full is refused before anything is spent on it.
-        self._observer.check_queue(self._backend.model(body.model).generator, caller.tenant)
-        try:
-            plan = await make_plan(body, caller, self._backend)
-        except PolicyDenied as denial:
-            self._accounting.denied(denial, caller, request)
-            raise
-        form = make_format(plan, body)
-        account = await self._accounting.open(plan, caller, request)
-        completions = [self._observer.observe(plan.model.generator, each) for each in plan.requests]
-        deltas = merge(completions, idle_seconds=self._backend.limits.keep_alive_seconds)
-        steps = account.follow(deltas)
-        if body.stream:
-            # A refusal by the engine comes at once, while the answer can still be an HTTP error.
-            first = await unless_disconnected(request.receive, _next(steps))
-            headers = stream_headers(plan.marking)
-            return EventStream(_events(plan, form, first, steps), source=steps, headers=headers)
-        answer = await unless_disconnected(request.receive, _last(steps))
-        return Response(
-            form.whole(answer).model_dump_json(),
-            headers=whole_headers(answer.watermark),
-            media_type="application/json",
-        )
+    Raises:
+        ServiceError: the request cannot be served, the caller's allowance does not suffice, or the engine
+            refused or failed a completion before anything was sent.
+        ClientDisconnect: the client has gone.
+    """
+    # What would find the queue full is refused before anything is spent on it.
+    books.metrics.check_queue(books.backend.model(body.model).generator, caller.tenant)
+    try:
+        plan = await make_plan(body, caller, books.backend)
+    except PolicyDenied as denial:
+        books.metrics.policy(denial.rule, "denied")
+        books.record("policy.deny", caller, request, reason=denial.reason, rule=denial.rule)
+        raise
+    form = make_format(plan, body)
+    account = await books.open(plan, caller, request)
+    completions = [books.metrics.observe(plan.model.generator, each) for each in plan.requests]
+    deltas = merge(completions, idle_seconds=books.backend.limits.keep_alive_seconds)
+    steps = account.follow(deltas)
+    if body.stream:
+        # A refusal by the engine comes at once, while the answer can still be an HTTP error.
+        first = await unless_disconnected(request.receive, _next(steps))
+        headers = answer_headers(PENDING if plan.marking.marking else "unwatermarked")
+        return EventStream(_events(plan, form, first, steps), source=steps, headers=headers)
+    answer = await unless_disconnected(request.receive, _last(steps))
+    return Response(
+        form.whole(answer).model_dump_json(),
+        headers=answer_headers(answer.watermark.status, answer.watermark.detectability),
+        media_type="application/json",
+    )
 
 
 async def _next(steps: Steps) -> Step | None:
@@ -177,12 +171,21 @@ async def merge(
     """
     queue: asyncio.Queue[Event] = asyncio.Queue(_EVENTS_AHEAD * len(streams))
     tasks = [asyncio.create_task(_pump(index, stream, queue)) for index, stream in enumerate(streams)]
-    clock = _IdleClock(queue, idle_seconds)
-    running = len(tasks)
+    loop, running, idle = asyncio.get_running_loop(), len(tasks), True
+    timer: asyncio.TimerHandle
+
+    def tick() -> None:
+        """Says that a period was idle; one timer per period, not one per event."""
+        nonlocal idle, timer
+        if idle and queue.empty():
+            queue.put_nowait(None)
+        idle, timer = True, loop.call_later(idle_seconds, tick)
+
+    timer = loop.call_later(idle_seconds, tick)
     try:
         while running:
             event = await queue.get()
-            clock.idle = False
+            idle = False
             if isinstance(event, Exception):
                 raise event
             if isinstance(event, _End):
@@ -190,29 +193,10 @@ async def merge(
             else:
                 yield event
     finally:
-        clock.stop()
+        timer.cancel()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-class _IdleClock:
-    """Puts None into a queue after a period without events; one timer per period, not one per event."""
-
-    def __init__(self, queue: asyncio.Queue[Event], seconds: float) -> None:
-        self.idle = True
-        self._queue = queue
-        self._seconds = seconds
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._tick)
-
-    def stop(self) -> None:
-        self._timer.cancel()
-
-    def _tick(self) -> None:
-        if self.idle and self._queue.empty():
-            self._queue.put_nowait(None)
-        self.idle = True
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._tick)
 
 
 async def _pump(index: int, stream: AsyncIterator[Delta], queue: asyncio.Queue[Event]) -> None:

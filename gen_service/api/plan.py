@@ -3,21 +3,21 @@
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
-from ttmark.gen_service.api.key_selection import check_carried, choose_marking, markings
+from ttmark.gen_service.api.key_selection import choose_marking, markings
 from ttmark.gen_service.api.marking_policy import MarkingChoice
-from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts, context_limit
+from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, context_limit, plain_prompts
 from ttmark.gen_service.api.reasoning import Reasoning
-from ttmark.gen_service.api.structured_outputs import asked_form, response_grammar
+from ttmark.gen_service.api.structured_outputs import Asked, asked_form, response_grammar
 from ttmark.gen_service.api.tools import ToolUse, tool_use
-from ttmark.gen_service.decoding.grammar import Grammar
 from ttmark.gen_service.engine import GenerationRequest, SamplingParams
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, NotReady
 from ttmark.shared.languages.words import counted
-from ttmark.shared.schemas.chat import ChatRequest
+from ttmark.shared.schemas.chat import ChatMessage, ChatRequest
 from ttmark.shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.sampling import ChoiceFields, SamplingFields
@@ -50,19 +50,21 @@ def sampling_params(
     """
     stop_token_ids = tuple(dict.fromkeys(body.stop_token_ids or ()))
     _check_ids("stop_token_ids", stop_token_ids, vocab_size)
+    logit_bias = {int(token_id): bias for token_id, bias in (body.logit_bias or {}).items()}
     if len(bad_words) + len({*stop_token_ids, *ends}) >= vocab_size:
         raise BadRequest("bad_words: could leave no token to go on with.", param="bad_words")
+    _check_ids("logit_bias", logit_bias, vocab_size)
     given: dict[str, Any] = {name: value for name in _SAME_NAME if (value := getattr(body, name)) is not None}
     try:
         return SamplingParams(
             max_tokens=max_tokens,
             logprobs=logprobs,
-            stop=_stop(body.stop),
+            stop=(body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ()),
             min_tokens=body.min_tokens or 0,
             stop_token_ids=stop_token_ids,
             bad_words=bad_words,
             seed=None if body.seed is None else body.seed % _SEEDS,
-            logit_bias=_logit_bias(body.logit_bias or {}, vocab_size),
+            logit_bias=logit_bias,
             **resolved,
             **given,
         )
@@ -74,18 +76,6 @@ def sampling_params(
 def seed_of_choice(seed: int | None, choice: int) -> int | None:
     """The seed of a prompt's completion number `choice`; the first has the request's own."""
     return None if seed is None else (seed + choice) % _SEEDS
-
-
-def _stop(stop: str | list[str] | None) -> tuple[str, ...]:
-    if stop is None:
-        return ()
-    return (stop,) if isinstance(stop, str) else tuple(stop)
-
-
-def _logit_bias(biases: Mapping[str, float], vocab_size: int) -> dict[int, float]:
-    by_id = {int(token_id): bias for token_id, bias in biases.items()}
-    _check_ids("logit_bias", by_id, vocab_size)
-    return by_id
 
 
 def _check_ids(field: str, ids: Collection[int], vocab_size: int) -> None:
@@ -159,15 +149,19 @@ async def plan_completion(body: CompletionRequest, caller: Principal, backend: G
         ServiceError: the request cannot be served; the message says why.
     """
     planner = _Planner("cmpl-", body, caller, backend)
-    model = planner.model
     if body.echo and body.logprobs is not None:
         raise BadRequest("logprobs: not available together with echo.", param="logprobs")
-    _check_count(len(body.prompts), body.choices, backend.limits.max_completions)
-    field, form = asked_form(body)
-    prompts = await completion_prompts(body, model)
+    count, limit = len(body.prompts), backend.limits.max_completions
+    if count * body.choices > limit:
+        raise BadRequest(
+            f"prompt: {counted(count, 'prompt')} times n = {body.choices} is more than the limit of "
+            f"{limit} completions.",
+            param="prompt",
+        )
+    asked = asked_form(body)
+    prompts = await plain_prompts(body.prompts, planner.model)
     max_tokens = body.max_tokens or DEFAULT_MAX_TOKENS
-    grammar = await response_grammar(form, None, model, None, ignore_eos=bool(body.ignore_eos), field=field)
-    return planner.plan(prompts, max_tokens, grammar, logprobs=body.logprobs)
+    return await planner.plan(prompts, max_tokens, asked, logprobs=body.logprobs)
 
 
 async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBackend) -> Plan:
@@ -177,27 +171,19 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
         ServiceError: the request cannot be served; the message says why.
     """
     planner = _Planner("chatcmpl-", body, caller, backend)
-    model = planner.model
     if body.top_logprobs and not body.logprobs:
         raise BadRequest("top_logprobs: needs logprobs.", param="top_logprobs")
-    tools = tool_use(body.tools, body.tool_choice, body.parallel_tool_calls, model)
-    field, form = asked_form(body, tools)
-    prompt = await chat_prompt(
-        body.messages,
-        model,
-        field="messages",
-        label=backend.labels.label,
-        tools=tools.shown if tools else (),
-        variables=body.chat_template_kwargs or {},
+    tools = tool_use(body.tools, body.tool_choice, body.parallel_tool_calls, planner.model)
+    asked = asked_form(body, tools)
+    prompt, usual = await planner.read("messages", body.messages, tools, body.chat_template_kwargs or {})
+    return await planner.plan(
+        [prompt],
+        body.max_completion_tokens or body.max_tokens or usual,
+        asked,
+        logprobs=(body.top_logprobs or 0) if body.logprobs else None,
+        tools=tools,
+        reasoning=planner.model.reasoning(prompt.text),
     )
-    room = _room(prompt, model, "messages")
-    max_tokens = body.max_completion_tokens or body.max_tokens or model.sampling.answer_tokens(room)
-    reasoning = model.reasoning(prompt.text)
-    grammar = await response_grammar(
-        form, tools, model, reasoning, ignore_eos=bool(body.ignore_eos), field=field
-    )
-    logprobs = (body.top_logprobs or 0) if body.logprobs else None
-    return planner.plan([prompt], max_tokens, grammar, logprobs=logprobs, tools=tools, reasoning=reasoning)
 
 
 async def plan_response(body: ResponsesRequest, caller: Principal, backend: GenerationBackend) -> Plan:
@@ -207,28 +193,15 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
         ServiceError: the request cannot be served; the message says why.
     """
     planner = _Planner("resp_", body, caller, backend)
-    model = planner.model
-    tools = tool_use(body.chat_tools, body.chat_tool_choice, body.parallel_tool_calls, model)
-    prompt = await chat_prompt(
-        body.messages,
-        model,
-        field="input",
-        label=backend.labels.label,
-        tools=tools.shown if tools else (),
-    )
-    room = _room(prompt, model, "input")
-    max_tokens = body.max_output_tokens or model.sampling.answer_tokens(room)
-    reasoning = model.reasoning(prompt.text)
-    grammar = await response_grammar(
-        body.response_format,
-        tools,
-        model,
-        reasoning,
-        ignore_eos=bool(body.ignore_eos),
-        field="text.format",
-    )
-    return planner.plan(
-        [prompt], max_tokens, grammar, tools=tools, reasoning=reasoning, limit_field="max_output_tokens"
+    tools = tool_use(body.chat_tools, body.chat_tool_choice, body.parallel_tool_calls, planner.model)
+    prompt, usual = await planner.read("input", body.messages, tools)
+    return await planner.plan(
+        [prompt],
+        body.max_output_tokens or usual,
+        ("text.format", body.response_format),
+        tools=tools,
+        reasoning=planner.model.reasoning(prompt.text),
+        limit_field="max_output_tokens",
     )
 
 
@@ -252,13 +225,43 @@ class _Planner:
         self._sampling: dict[str, Any] = self.model.sampling.under(body)
         temperature = self._sampling["temperature"]
         self._marking = choose_marking(body.watermark, temperature, caller, backend, self.model.generator)
-        check_carried(body.watermark, self._marking)
 
-    def plan(
+    async def read(
+        self,
+        field: str,
+        messages: Sequence[ChatMessage],
+        tools: ToolUse | None,
+        variables: Mapping[str, Any] = MappingProxyType({}),
+    ) -> tuple[Prompt, int]:
+        """A conversation, which the request calls `field`, as a prompt; tokens of its answer by default.
+
+        Raises:
+            ServiceError: it cannot be a prompt, or leaves no room for an answer.
+        """
+        model = self.model
+        prompt = await chat_prompt(
+            messages,
+            model,
+            field=field,
+            label=self._backend.labels.label,
+            tools=tools.shown if tools else (),
+            variables=variables,
+        )
+        room = model.generator.context_length - len(prompt.token_ids)
+        if room < 1:
+            raise ContextLengthExceeded(
+                f"{context_limit(model.generator.context_length)} The messages have "
+                f"{counted(len(prompt.token_ids), 'token')}, {counted(1 - room, 'token')} over what leaves "
+                "room for an answer.",
+                param=field,
+            )
+        return prompt, model.sampling.answer_tokens(room)
+
+    async def plan(
         self,
         prompts: Sequence[Prompt],
         max_tokens: int,
-        grammar: Grammar | None,
+        asked: Asked,
         *,
         logprobs: int | None = None,
         tools: ToolUse | None = None,
@@ -267,10 +270,16 @@ class _Planner:
     ) -> Plan:
         """The plan; `limit_field` is what the request calls `max_tokens`.
 
+        Args:
+            asked: the form of the answer that the request asks for.
+
         Raises:
             ServiceError: the request does not fit the model, or the policy refuses it.
         """
         body, model, backend = self._body, self.model, self._backend
+        field, form = asked
+        ignore_eos = bool(body.ignore_eos)
+        grammar = await response_grammar(form, tools, model, reasoning, ignore_eos=ignore_eos, field=field)
         choices = body.choices if isinstance(body, ChoiceFields) else 1
         for prompt in prompts:
             check_room(len(prompt.token_ids), max_tokens, model.generator.context_length, limit_field)
@@ -283,8 +292,12 @@ class _Planner:
             ends=model.generator.eos_token_ids,
             bad_words=bad_word_ids(body.bad_words or (), model.generator.tokenizer),
         )
-        if grammar is not None:
-            _check_beside_grammar(body)
+        structured = grammar is not None
+        # They could forbid all that a grammar allows.
+        beside = [name for name in ("min_tokens", "bad_words") if structured and getattr(body, name)]
+        if beside:
+            message = f"{beside[0]}: not available together with tools or a form of the answer."
+            raise BadRequest(message, param=beside[0])
         marking = backend.policy.apply(
             self._marking,
             body,
@@ -292,7 +305,6 @@ class _Planner:
             prompt_tokens=sum(len(prompt.token_ids) for prompt in prompts),
             most_tokens=len(prompts) * choices * max_tokens,
         )
-        structured = grammar is not None
         label = backend.labels.choose(structured=structured)
         manifest = backend.manifests.choose(body.watermark, marking.manifest, structured=structured)
         response_id = f"{self._kind}{uuid.uuid4().hex}"
@@ -329,33 +341,3 @@ class _Planner:
             tools=tools,
             reasoning=reasoning,
         )
-
-
-def _check_count(prompts: int, choices: int, limit: int) -> None:
-    if prompts * choices > limit:
-        raise BadRequest(
-            f"prompt: {counted(prompts, 'prompt')} times n = {choices} is more than the limit of "
-            f"{limit} completions.",
-            param="prompt",
-        )
-
-
-def _check_beside_grammar(body: SamplingFields) -> None:
-    """Refuses what could forbid all that a grammar allows."""
-    for field in ("min_tokens", "bad_words"):
-        if getattr(body, field):
-            raise BadRequest(
-                f"{field}: not available together with tools or a form of the answer.", param=field
-            )
-
-
-def _room(prompt: Prompt, model: ServedModel, field: str) -> int:
-    room = model.generator.context_length - len(prompt.token_ids)
-    if room < 1:
-        raise ContextLengthExceeded(
-            f"{context_limit(model.generator.context_length)} The messages have "
-            f"{counted(len(prompt.token_ids), 'token')}, {counted(1 - room, 'token')} over what leaves room "
-            "for an answer.",
-            param=field,
-        )
-    return room

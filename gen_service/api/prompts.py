@@ -15,7 +15,6 @@ from ttmark.shared.labels import Label
 from ttmark.shared.languages.words import counted
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.chat import ChatMessage
-from ttmark.shared.schemas.completions import CompletionRequest
 
 _QUICK_CHARACTERS = 1_000  # tokenised in a millisecond; beside a busy engine a thread's turns take longer
 
@@ -28,32 +27,22 @@ class Prompt:
     token_ids: tuple[int, ...]
 
 
-async def completion_prompts(body: CompletionRequest, model: ServedModel) -> list[Prompt]:
-    """The prompts of a completion request, in order: all of the model's input, control tokens included.
+async def plain_prompts(given: Sequence[str | list[int]], model: ServedModel) -> list[Prompt]:
+    """Prompts as they were given but for manifests: all of the model's input, control tokens included.
 
     Raises:
         BadRequest: a token id is not in the vocabulary.
         ContextLengthExceeded: a prompt is too long whatever its tokens are, which costs nothing to see.
     """
-    for prompt in body.prompts:
-        seen = without_wrappers(prompt) if isinstance(prompt, str) else prompt
-        check_text(seen, model, "prompt")
-    return [await plain_prompt(prompt, model) for prompt in body.prompts]
-
-
-async def plain_prompt(prompt: str | list[int], model: ServedModel) -> Prompt:
-    """A prompt as it was given but for manifests: all of the model's input, control tokens included.
-
-    Raises:
-        BadRequest: a token id is not in the vocabulary.
-        ContextLengthExceeded: it is too long whatever its tokens are.
-    """
-    if isinstance(prompt, str):
-        prompt = without_wrappers(prompt)
-    check_text(prompt, model, "prompt")
-    if isinstance(prompt, str):
-        return await _from_text(prompt, model.generator)
-    return Prompt(model.generator.tokenizer.decode(prompt), tuple(prompt))
+    prompts = [without_wrappers(prompt) if isinstance(prompt, str) else prompt for prompt in given]
+    for prompt in prompts:
+        check_text(prompt, model, "prompt")
+    return [
+        await _from_text(prompt, model.generator)
+        if isinstance(prompt, str)
+        else Prompt(model.generator.tokenizer.decode(prompt), tuple(prompt))
+        for prompt in prompts
+    ]
 
 
 async def chat_prompt(

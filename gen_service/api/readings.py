@@ -7,25 +7,22 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from ttmark.gen_service.api.backend import GenerationBackend, Generator
-from ttmark.gen_service.api.generation_metrics import GenerationMetrics, engine_errors_as_answers
-from ttmark.gen_service.decoding.support import FilterParams
+from ttmark.gen_service.api.account import Accounting
+from ttmark.gen_service.api.backend import Generator
+from ttmark.gen_service.api.generation_metrics import engine_errors_as_answers
+from ttmark.gen_service.decoding.support import FilterParams, Floats
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.byte_reading import LEAST_LOGPROB, ByteReading
 from ttmark.shared.http.request_body import unless_disconnected
 from ttmark.shared.http.service_errors import BadRequest, NotReady, ServiceError, TooMuchWork
-from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.verification import Reading, ReadingsRequest, ReadingsResponse
 from ttmark.shared.tokenization import EncodedText, Window, byte_ends, reading_windows
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 
-Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
 _AT_ONCE = 4
@@ -34,90 +31,71 @@ _LONGEST_WINDOW = 2_048
 _AS_IT_IS = FilterParams()
 
 
-class Reader:
-    """Answers requests for readings."""
+async def answer_with_readings(
+    books: Accounting, body: ReadingsRequest, caller: Principal, request: Request
+) -> ReadingsResponse:
+    """A reading of each text; all work ends when the client goes.
 
-    def __init__(
-        self,
-        backend: GenerationBackend,
-        metrics: GenerationMetrics,
-        audit: AuditSink,
-        allowance: TokenAllowance | None,
-    ) -> None:
-        self._backend = backend
-        self._metrics = metrics
-        self._audit = audit
-        self._allowance = allowance
+    Raises:
+        ServiceError: the request cannot be served, or the engine refused or failed it.
+        ClientDisconnect: the client has gone.
+    """
+    began, outcome = time.perf_counter(), "cancelled"
+    try:
+        response = await _answer(books, body, caller, request)
+        outcome = "read"
+    except ServiceError as error:
+        outcome = "failed" if error.status >= 500 else "rejected"
+        raise
+    finally:
+        books.metrics.texts_read(outcome, len(body.texts), time.perf_counter() - began)
+    return response
 
-    async def answer(self, body: ReadingsRequest, caller: Principal, request: Request) -> ReadingsResponse:
-        """A reading of each text; all work ends when the client goes.
 
-        Raises:
-            ServiceError: the request cannot be served, or the engine refused or failed it.
-            ClientDisconnect: the client has gone.
-        """
-        began, outcome = time.perf_counter(), "cancelled"
-        try:
-            response = await self._answer(body, caller, request)
-            outcome = "read"
-        except ServiceError as error:
-            outcome = "failed" if error.status >= 500 else "rejected"
-            raise
-        finally:
-            self._metrics.texts_read(outcome, len(body.texts), time.perf_counter() - began)
-        return response
-
-    async def _answer(self, body: ReadingsRequest, caller: Principal, request: Request) -> ReadingsResponse:
-        model = self._backend.model(body.model)
-        if not model.generator.ready:
-            raise NotReady("The model is not ready.", retry_after=1)
-        encoded = await run_in_threadpool(_encoded, body.texts, model.generator)
-        tokens = sum(len(text.ids) for text in encoded)
-        limit = self._backend.limits.max_read_tokens
-        if tokens > limit:
-            raise TooMuchWork(
-                f"The texts have {tokens} tokens together; the limit is {limit}. Send fewer at a time.",
-                param="texts",
-            )
-        if self._allowance is not None:
-            await self._allowance.take(caller, tokens)
-        self._metrics.tokens(read=tokens)
-        identifier = request_id(request.scope)
-        work = self._read(encoded, model.generator, caller, identifier)
-        said = await unless_disconnected(request.receive, work)
-        readings = await run_in_threadpool(_readings, body.texts, encoded, said, model.generator)
-        self._audit(
-            AuditEvent(
-                "text.read",
-                token_id=caller.token_id,
-                tenant=caller.tenant,
-                request_id=identifier,
-                route=request.scope["route"].path,
-                tokens=tokens,
-            )
+async def _answer(
+    books: Accounting, body: ReadingsRequest, caller: Principal, request: Request
+) -> ReadingsResponse:
+    model = books.backend.model(body.model)
+    if not model.generator.ready:
+        raise NotReady("The model is not ready.", retry_after=1)
+    encoded = await run_in_threadpool(_encoded, body.texts, model.generator)
+    tokens = sum(len(text.ids) for text in encoded)
+    limit = books.backend.limits.max_read_tokens
+    if tokens > limit:
+        raise TooMuchWork(
+            f"The texts have {tokens} tokens together; the limit is {limit}. Send fewer at a time.",
+            param="texts",
         )
-        return ReadingsResponse(model=body.model, readings=readings, tokens=tokens, request_id=identifier)
+    await books.grant(caller, tokens)
+    books.metrics.tokens(read=tokens)
+    identifier = request_id(request.scope)
+    work = _read(encoded, model.generator, caller, identifier)
+    said = await unless_disconnected(request.receive, work)
+    readings = await run_in_threadpool(_readings, body.texts, encoded, said, model.generator)
+    books.record("text.read", caller, request, tokens=tokens)
+    return ReadingsResponse(model=body.model, readings=readings, tokens=tokens, request_id=identifier)
 
-    async def _read(
-        self, encoded: Sequence[EncodedText], generator: Generator, caller: Principal, identifier: str
-    ) -> list[Floats]:
-        """Log-probabilities of each text's tokens."""
-        start = () if generator.start_token_id is None else (generator.start_token_id,)
-        size = min(_LONGEST_WINDOW, generator.context_length) - len(start)
-        turns = asyncio.Semaphore(_AT_ONCE)
 
-        async def read(ids: Sequence[int], window: Window) -> Floats:
-            text = tuple(ids[window.start : window.end])
-            if len(start) + len(text) < 2:
-                return np.zeros(len(text))
-            async with turns:
-                with engine_errors_as_answers():
-                    wanted = ReadingRequest(identifier, start, text, _AS_IT_IS, caller.tenant)
-                    return (await generator.read(wanted))[window.kept - window.start :]
+async def _read(
+    encoded: Sequence[EncodedText], generator: Generator, caller: Principal, identifier: str
+) -> list[Floats]:
+    """Log-probabilities of each text's tokens."""
+    start = () if generator.start_token_id is None else (generator.start_token_id,)
+    size = min(_LONGEST_WINDOW, generator.context_length) - len(start)
+    turns = asyncio.Semaphore(_AT_ONCE)
 
-        parts = [(text, list(reading_windows(len(text.ids), size))) for text in encoded]
-        found = iter(await _all([read(text.ids, window) for text, windows in parts for window in windows]))
-        return [np.concatenate([next(found) for _ in windows]) for _, windows in parts]
+    async def read(ids: Sequence[int], window: Window) -> Floats:
+        text = tuple(ids[window.start : window.end])
+        if len(start) + len(text) < 2:
+            return np.zeros(len(text))
+        async with turns:
+            with engine_errors_as_answers():
+                wanted = ReadingRequest(identifier, start, text, _AS_IT_IS, caller.tenant)
+                return (await generator.read(wanted))[window.kept - window.start :]
+
+    parts = [(text, list(reading_windows(len(text.ids), size))) for text in encoded]
+    found = iter(await _all([read(text.ids, window) for text, windows in parts for window in windows]))
+    return [np.concatenate([next(found) for _ in windows]) for _, windows in parts]
 
 
 async def _all(works: Sequence[Coroutine[Any, Any, Result]]) -> list[Result]:
@@ -142,17 +120,13 @@ def _encoded(texts: Sequence[str], generator: Generator) -> list[EncodedText]:
 def _readings(
     texts: Sequence[str], encoded: Sequence[EncodedText], said: Sequence[Floats], generator: Generator
 ) -> list[Reading]:
-    return [_reading(*each, generator) for each in zip(texts, encoded, said, strict=True)]
-
-
-def _reading(text: str, encoded: EncodedText, said: Floats, generator: Generator) -> Reading:
-    found = ByteReading.of_tokens(byte_ends(text, encoded.offsets), said)
-    logprobs: list[float | None] = np.maximum(found.logprobs, LEAST_LOGPROB).tolist()
-    if generator.start_token_id is None:
-        logprobs[:1] = [None]
-    return Reading(
-        sha256=hashlib.sha256(text.encode()).hexdigest(),
-        starts=found.starts.tolist(),
-        ends=found.ends.tolist(),
-        logprobs=logprobs,
-    )
+    readings = []
+    for text, tokens, values in zip(texts, encoded, said, strict=True):
+        found = ByteReading.of_tokens(byte_ends(text, tokens.offsets), values)
+        logprobs: list[float | None] = np.maximum(found.logprobs, LEAST_LOGPROB).tolist()
+        if generator.start_token_id is None:
+            logprobs[:1] = [None]
+        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        starts, ends = found.starts.tolist(), found.ends.tolist()
+        readings.append(Reading(sha256=sha256, starts=starts, ends=ends, logprobs=logprobs))
+    return readings

@@ -13,22 +13,13 @@ ReasoningRule = Literal["auto", "think", "none"]
 _ANYTHING = r"(.|\n)*"
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningTags:
-    """What stands before reasoning, and what ends it."""
-
-    start: str
-    end: str
+START, END = "<think>", "</think>"
+"""What stands before reasoning, and what ends it."""
 
 
-THINK = ReasoningTags("<think>", "</think>")
-
-
-def tags_of(template: str, rule: ReasoningRule) -> ReasoningTags | None:
-    """The tags that a model reasons in: by the rule's name, or as its chat template knows them."""
-    if rule == "auto":
-        return THINK if THINK.end in template else None
-    return THINK if rule == "think" else None
+def reasons(template: str, rule: ReasoningRule) -> bool:
+    """Whether a model reasons before it answers: by the rule, or as its chat template knows the tags."""
+    return END in template if rule == "auto" else rule == "think"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +30,22 @@ class Reasoning:
         opened: whether the prompt ends in the first tag, so that answers begin inside.
     """
 
-    tags: ReasoningTags
     opened: bool
 
     def rules(self, rest: str) -> list[str]:
         """A grammar in llguidance's dialect of Lark: what `rest` says, after reasoning if there is any."""
-        start = "" if self.opened else f"{_regex(self.tags.start)} "
+        start = "" if self.opened else f"{_regex(START)} "
         return [
             f"start: thought{'' if self.opened else '?'} {rest}",
             "thought: reasoning BLANKS?",
-            f"reasoning[lazy]: {start}/{_ANYTHING}/ {_regex(self.tags.end)}",
+            f"reasoning[lazy]: {start}/{_ANYTHING}/ {_regex(END)}",
             r"BLANKS: /\n{1,2}/",
         ]
 
     @property
     def no_words(self) -> str:
         """Taken from a terminal of words in such a grammar: words that begin as reasoning does."""
-        return "" if self.opened else f" & ~({_regex(self.tags.start)} /{_ANYTHING}/)"
+        return "" if self.opened else f" & ~({_regex(START)} /{_ANYTHING}/)"
 
 
 class ReasoningReader:
@@ -66,7 +56,6 @@ class ReasoningReader:
     """
 
     def __init__(self, reasoning: Reasoning) -> None:
-        self._tags = reasoning.tags
         self._opened = reasoning.opened
         self._place: Literal["start", "reasoning", "answer"] = "start"
         self._held = ""
@@ -89,14 +78,14 @@ class ReasoningReader:
         if not self.ended:
             return len(token_ids)
         cuts = range(len(token_ids) + 1)
-        return bisect_left(cuts, True, key=lambda cut: self._tags.end in tokenizer.decode(token_ids[:cut]))
+        return bisect_left(cuts, True, key=lambda cut: END in tokenizer.decode(token_ids[:cut]))
 
     def _find_start(self, final: bool) -> bool:
         seen = self._held.lstrip()
-        if not final and len(seen) < len(self._tags.start) and self._tags.start.startswith(seen):
+        if not final and len(seen) < len(START) and START.startswith(seen):
             return False
-        if seen.startswith(self._tags.start):
-            self._held = seen[len(self._tags.start) :]
+        if seen.startswith(START):
+            self._held = seen[len(START) :]
             self.reasons = True
         self.reasons = self.reasons or self._opened
         self._place = "reasoning" if self.reasons else "answer"
@@ -106,12 +95,12 @@ class ReasoningReader:
     def _read_reasoning(self, final: bool) -> str:
         if not self._begun:
             self._held = self._held.lstrip()
-        at = self._held.find(self._tags.end)
+        at = self._held.find(END)
         if at >= 0:
-            said, self._held = self._held[:at].rstrip(), self._held[at + len(self._tags.end) :]
+            said, self._held = self._held[:at].rstrip(), self._held[at + len(END) :]
             self._place, self._begun, self.ended = "answer", False, True
             return said
-        certain = len(self._held) if final else len(self._held) - overlap(self._held, self._tags.end)
+        certain = len(self._held) if final else len(self._held) - overlap(self._held, END)
         said = self._held[:certain].rstrip()
         self._held = self._held[len(said) :]
         self._begun = self._begun or bool(said)

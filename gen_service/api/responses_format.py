@@ -20,7 +20,7 @@ Item = responses.OutputReasoning | responses.OutputMessage | responses.OutputCal
 
 
 class ResponsesFormat:
-    """Writes one response."""
+    """Writes one response, with the methods of `ChoicesFormat`."""
 
     def __init__(self, plan: Plan, body: ResponsesRequest) -> None:
         self._plan = plan

@@ -4,7 +4,7 @@ They take a body as `JsonBodyMiddleware` has parsed it, and name or leave out it
 """
 
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
@@ -14,13 +14,14 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.concurrency import run_in_threadpool
 
+from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.format import ChatFormat, CompletionFormat
 from ttmark.gen_service.api.key_selection import usable_keys
-from ttmark.gen_service.api.pipeline import Pipeline
+from ttmark.gen_service.api.pipeline import answer_with_text
 from ttmark.gen_service.api.plan import plan_chat, plan_completion, plan_response
 from ttmark.gen_service.api.prompts import chat_prompt, check_text
-from ttmark.gen_service.api.readings import Reader
+from ttmark.gen_service.api.readings import answer_with_readings
 from ttmark.gen_service.api.responses_format import ResponsesFormat
 from ttmark.gen_service.api.tools import tool_use
 from ttmark.gen_service.api.verifier import Verifier
@@ -65,45 +66,40 @@ class JsonRoute(APIRoute):
     """For `APIRouter(route_class=JsonRoute)`: a body with an unknown field is refused."""
 
     def get_route_handler(self) -> Handle:
-        """The framework's handler, given a request that knows its body already."""
+        """Gives the framework's handler a request that knows its body already, and names an unknown field
+        before anything else that is wrong with it."""
         handle = super().get_route_handler()
 
         async def handle_parsed(request: Request) -> Response:
-            return await handle(_ParsedRequest(request.scope, request.receive))
-
-        if self.body_field is None:
-            return handle_parsed
-        return self.named(handle_parsed, self.body_field.field_info.annotation)
-
-    def named(self, handle: Handle, body: Any) -> Handle:
-        """A handler that names an unknown field of a `body` before anything else that is wrong with it."""
-
-        async def refuse_by_name(request: Request) -> Response:
             try:
-                return await handle(request)
+                return await handle(_ParsedRequest(request.scope, request.receive))
             except RequestValidationError:
-                parsed = request.scope["state"].get(PARSED_JSON)
-                unknown = next(unknown_fields(body, parsed), None)
+                unknown = next(self.unknown(request), None)
                 if unknown is None:
                     raise
                 raise BadRequest(unknown.message, param=unknown.path) from None
 
-        return refuse_by_name
+        return handle_parsed
+
+    def unknown(self, request: Request) -> Iterator[UnknownField]:
+        """Fields of its body that nobody knows."""
+        if self.body_field is not None:
+            body: Any = self.body_field.field_info.annotation
+            yield from unknown_fields(body, request.scope["state"].get(PARSED_JSON))
 
 
 class IgnoringRoute(JsonRoute):
     """Leaves unknown fields aside and lists them in a header; those in parts of our own are refused."""
 
-    def named(self, handle: Handle, body: Any) -> Handle:
-        """A handler that takes the fields out of the body first."""
-        refuse = super().named(handle, body)
+    def get_route_handler(self) -> Handle:
+        """Takes the fields out of the body first."""
+        handle = super().get_route_handler()
 
         async def ignore_by_name(request: Request) -> Response:
-            parsed = request.scope["state"].get(PARSED_JSON)
-            ignored = [unknown for unknown in unknown_fields(body, parsed) if not unknown.closed]
+            ignored = [unknown for unknown in self.unknown(request) if not unknown.closed]
             for unknown in ignored:
                 del unknown.holder[unknown.name]
-            response = await refuse(request)
+            response = await handle(request)
             if ignored:
                 response.headers[WARNING] = _warning(ignored)
             return response
@@ -160,13 +156,11 @@ def describe_events(app: FastAPI, *payloads: type[BaseModel]) -> None:
 Caller = Annotated[Principal, Depends(require(Scope.GENERATE))]
 
 
-def tokenizer_router(
-    backend: GenerationBackend, route: type[JsonRoute], errors: dict[int | str, dict[str, Any]]
-) -> APIRouter:
+def tokenizer_router(backend: GenerationBackend, route: type[JsonRoute]) -> APIRouter:
     """Both of them; they take no part of the engine's time."""
     router = APIRouter(tags=["generation"], route_class=route)
 
-    @router.post("/tokenize", responses=errors)
+    @router.post("/tokenize", responses=ERRORS)
     async def tokenize(body: TokenizeRequest, _: Caller) -> TokenizeResponse:
         """Says which tokens a text or a conversation is to the model."""
         model = _model(body.model, backend)
@@ -179,7 +173,7 @@ def tokenizer_router(
             token_strs=[names(token) or "" for token in tokens] if body.return_token_strs else None,
         )
 
-    @router.post("/detokenize", responses=errors)
+    @router.post("/detokenize", responses=ERRORS)
     async def detokenize(body: DetokenizeRequest, _: Caller) -> DetokenizeResponse:
         """Says which text tokens are."""
         model = _model(body.model, backend)
@@ -275,28 +269,17 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: ERRORS[status] for status in statuses}
 
 
-def _with_stream(chunk: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
-    content = event_content(chunk, ErrorEnvelope, ends_with="[DONE]")
-    return {
-        200: {
-            "description": "The completions, or with `stream` their events",
-            "content": content,
-            "headers": described_headers(),
-        },
-        **ERRORS,
-    }
+def _with_stream(
+    description: str, *payloads: type[BaseModel], ends_with: str | None = None
+) -> dict[int | str, dict[str, Any]]:
+    content = event_content(*payloads, ends_with=ends_with)
+    return {200: {"description": description, "content": content, "headers": described_headers()}, **ERRORS}
 
 
-COMPLETION_RESPONSES = _with_stream(CompletionResponse)
-CHAT_RESPONSES = _with_stream(ChatChunk)
-RESPONSES_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The response, or with `stream` its events",
-        "content": event_content(*RESPONSE_EVENTS),
-        "headers": described_headers(),
-    },
-    **ERRORS,
-}
+_CHOICES = "The completions, or with `stream` their events"
+COMPLETION_RESPONSES = _with_stream(_CHOICES, CompletionResponse, ErrorEnvelope, ends_with="[DONE]")
+CHAT_RESPONSES = _with_stream(_CHOICES, ChatChunk, ErrorEnvelope, ends_with="[DONE]")
+RESPONSES_RESPONSES = _with_stream("The response, or with `stream` its events", *RESPONSE_EVENTS)
 EVENT_PAYLOADS: tuple[type[BaseModel], ...] = (CompletionResponse, ChatChunk, ErrorEnvelope, *RESPONSE_EVENTS)
 
 _GENERATE = ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/tokenize", "/detokenize")
@@ -307,10 +290,9 @@ BODY_SCOPES = dict.fromkeys(_GENERATE, Scope.GENERATE) | {
 """What callers need before their body is read; no other paths outside of `/v1/` need a token."""
 
 
-def generation_router(
-    backend: GenerationBackend, pipeline: Pipeline, verifier: Verifier, reader: Reader
-) -> APIRouter:
+def generation_router(books: Accounting) -> APIRouter:
     """All routes that need a token."""
+    backend, verifier = books.backend, Verifier(books)
     route = IgnoringRoute if backend.ignore_unknown_fields else JsonRoute
     whole = APIRouter()
     router = APIRouter(prefix="/v1", tags=["generation"], route_class=route)
@@ -318,17 +300,17 @@ def generation_router(
     @router.post("/completions", response_model=CompletionResponse, responses=COMPLETION_RESPONSES)
     async def completions(body: CompletionRequest, caller: Caller, request: Request) -> Response:
         """Continues prompts."""
-        return await pipeline.answer(body, caller, request, plan_completion, CompletionFormat)
+        return await answer_with_text(books, body, caller, request, plan_completion, CompletionFormat)
 
     @router.post("/chat/completions", response_model=ChatResponse, responses=CHAT_RESPONSES)
     async def chat_completions(body: ChatRequest, caller: Caller, request: Request) -> Response:
         """Writes the assistant's next message."""
-        return await pipeline.answer(body, caller, request, plan_chat, ChatFormat)
+        return await answer_with_text(books, body, caller, request, plan_chat, ChatFormat)
 
     @router.post("/responses", response_model=ResponseObject, responses=RESPONSES_RESPONSES)
     async def responses(body: ResponsesRequest, caller: Caller, request: Request) -> Response:
         """Answers a conversation; nothing is stored."""
-        return await pipeline.answer(body, caller, request, plan_response, ResponsesFormat)
+        return await answer_with_text(books, body, caller, request, plan_response, ResponsesFormat)
 
     @router.post("/watermark/verify", responses=ERRORS)
     async def verify(body: VerificationRequest, caller: Auditor, request: Request) -> VerificationResponse:
@@ -338,7 +320,7 @@ def generation_router(
     @router.post("/readings", responses=ERRORS)
     async def readings(body: ReadingsRequest, caller: Reads, request: Request) -> ReadingsResponse:
         """Says how likely the model finds each part of texts that it did not write."""
-        return await reader.answer(body, caller, request)
+        return await answer_with_readings(books, body, caller, request)
 
     @router.get("/models", responses=_errors(401, 403, 429, 503))
     async def models(caller: Caller) -> ModelList:
@@ -351,5 +333,5 @@ def generation_router(
         return describe(model_id, backend.model(model_id), caller.tenant, backend)
 
     whole.include_router(router)
-    whole.include_router(tokenizer_router(backend, route, ERRORS))
+    whole.include_router(tokenizer_router(backend, route))
     return whole

@@ -100,7 +100,7 @@ async def response_grammar(
     reasoning: Reasoning | None,
     *,
     ignore_eos: bool,
-    field: str = "response_format",
+    field: str,
 ) -> Grammar | None:
     """The grammar of a request; None where it asks for text. Compiled in a thread of the model's own.
 

@@ -18,6 +18,7 @@ from jinja2 import Environment, TemplateError, nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.visitor import NodeTransformer
 
 RENDER_SECONDS = 5.0
 _LARGEST_NUMBER = 10**6  # widths, counts and factors
@@ -192,7 +193,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
 
 
 class _Counted(Extension):
-    """Has the turns of loops, and what `~` joins, counted."""
+    """Has templates changed by `_Counting` when they are read."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
@@ -200,37 +201,25 @@ class _Counted(Extension):
 
         def counted(source: str, name: str | None, filename: str | None) -> nodes.Template:
             template = parse(source, name, filename)
-            for loop in template.find_all(nodes.For):
-                text = sum(len(data.data) for part in loop.body for data in _own_text(part))
-                loop.iter = _filter(loop.iter, "_turns", [nodes.Const(text)])
-            _replace_concats(template)
+            _Counting().visit(template)
             template.set_environment(environment)
             return template
 
         environment._parse = counted  # type: ignore[method-assign]
 
 
-def _own_text(part: nodes.Node) -> Iterable[nodes.TemplateData]:
-    return [part] if isinstance(part, nodes.TemplateData) else part.find_all(nodes.TemplateData)
+class _Counting(NodeTransformer):
+    """Has the turns of loops, and what `~` joins, counted."""
 
+    def visit_For(self, loop: nodes.For) -> nodes.Node:  # noqa: N802 - the library's names
+        # Of the body alone: what stands in the loop's `else` is written once.
+        text = sum(len(data.data) for data in nodes.Output(loop.body).find_all(nodes.TemplateData))
+        loop.iter = _filter(loop.iter, "_turns", [nodes.Const(text)])
+        return self.generic_visit(loop)
 
-def _replace_concats(node: nodes.Node) -> None:
-    for name, value in node.iter_fields():
-        if isinstance(value, list):
-            setattr(node, name, [_without_concat(item) for item in value])
-        elif isinstance(value, nodes.Node):
-            setattr(node, name, _without_concat(value))
-
-
-def _without_concat(node: Any) -> Any:
-    if not isinstance(node, nodes.Node):
-        return node
-    _replace_concats(node)
-    return (
-        _filter(nodes.List(node.nodes, lineno=node.lineno), "_joined", [])
-        if isinstance(node, nodes.Concat)
-        else node
-    )
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return _filter(nodes.List(node.nodes, lineno=node.lineno), "_joined", [])
 
 
 def _filter(value: nodes.Node, name: str, args: list[nodes.Expr]) -> nodes.Filter:

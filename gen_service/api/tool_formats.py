@@ -95,18 +95,9 @@ def system_text(tools: Sequence[Mapping[str, Any]]) -> str:
 
 def calls_text(calls: Sequence[Mapping[str, Any]]) -> str:
     """Calls of an earlier answer, for a template that has no place for them."""
-    form = SMOLLM
-    written = [
-        form.head + call["function"]["name"] + form.middle + _as_json(call["function"]["arguments"])
-        for call in calls
-    ]
+    form, written = SMOLLM, []
+    for function in (call["function"] for call in calls):
+        given = function["arguments"]
+        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        written.append(form.head + function["name"] + form.middle + text)
     return form.tag + form.opening + form.between.join(written) + form.close
-
-
-def result_text(content: str) -> str:
-    """What a tool returned, likewise."""
-    return f"<tool_response>{content}</tool_response>"
-
-
-def _as_json(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)

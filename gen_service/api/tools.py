@@ -27,18 +27,14 @@ def answer_source(answer: Mapping[str, Any], reasoning: Reasoning | None) -> Gra
     if reasoning is None:
         return GrammarSource.of_schema(answer)
     check_schemas([answer])
-    return _source(
-        ["%llguidance {}", *_start(reasoning), f"said: %json {guided(answer)}"], reasoning, free=False
-    )
+    return _source([f"said: %json {guided(answer)}"], reasoning, free=False)
 
 
-def _source(lines: Sequence[str], reasoning: Reasoning | None, *, free: bool) -> GrammarSource:
-    opened = reasoning is not None and reasoning.opened
-    return GrammarSource("lark", "\n".join(lines) + "\n", free=free or opened)
-
-
-def _start(reasoning: Reasoning | None) -> list[str]:
-    return reasoning.rules("said") if reasoning else ["start: said"]
+def _source(rules: Sequence[str], reasoning: Reasoning | None, *, free: bool) -> GrammarSource:
+    """The grammar in which `rules` say what is `said`, after reasoning."""
+    start = reasoning.rules("said") if reasoning else ["start: said"]
+    text = "\n".join(["%llguidance {}", *start, *rules, ""])
+    return GrammarSource("lark", text, free=free or (reasoning is not None and reasoning.opened))
 
 
 def _said(form: ToolFormat, tag: str, words: str, *, must: bool, answer: Mapping[str, Any] | None) -> str:
@@ -51,10 +47,6 @@ def _said(form: ToolFormat, tag: str, words: str, *, must: bool, answer: Mapping
         # The blanks in front belong to the words: what comes first else tells the two apart.
         return f"said: WORDS | {tag} opened\nWORDS: /\\s*([^\\s\\{form.sign}](.|\\n)*)?/{words}"
     return f"said: WORDS | until_tag opened\nuntil_tag[lazy]: WORDS {tag}\nWORDS: /(.|\\n)*/{words}"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text)
 
 
 _ID_SIGNS = string.ascii_letters + string.digits
@@ -106,16 +98,16 @@ class ToolUse:
         # OpenAI's clients leave the type out at times; arguments are an object whatever they say.
         schemas = [{"type": "object", **(each.parameters or NO_ARGUMENTS)} for each in self.functions]
         check_schemas([*schemas, answer] if answer is not None else schemas)
-        tag = f"<[{self.tag_token}]> / ?/" if self.tag_token is not None else _quoted(form.tag)
+        tag = f"<[{self.tag_token}]> / ?/" if self.tag_token is not None else json.dumps(form.tag)
         words = reasoning.no_words if reasoning else ""
-        lines = ["%llguidance {}", *_start(reasoning), _said(form, tag, words, must=self.must, answer=answer)]
-        lines.append(f"opened: {_quoted(form.opening)} calls")
+        lines = [_said(form, tag, words, must=self.must, answer=answer)]
+        lines.append(f"opened: {json.dumps(form.opening)} calls")
         several = self.several and form.between
-        more = f" ({_quoted(form.between)} call){{0,{MOST_CALLS - 1}}}" if several else ""
-        lines.append(f"calls: call{more} {_quoted(form.close)}")
+        more = f" ({json.dumps(form.between)} call){{0,{MOST_CALLS - 1}}}" if several else ""
+        lines.append(f"calls: call{more} {json.dumps(form.close)}")
         lines.append("call: " + " | ".join(f"call_{number}" for number in range(len(schemas))))
         for number, (function, schema) in enumerate(zip(self.functions, schemas, strict=True)):
-            beginning = _quoted(form.head + function.name + form.middle)
+            beginning = json.dumps(form.head + function.name + form.middle)
             lines.append(f"call_{number}: {beginning} %json {guided(schema, lenient=not function.strict)}")
         return _source(lines, reasoning, free=not self.must and answer is None)
 

@@ -10,9 +10,10 @@ import numpy as np
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
-from ttmark.gen_service.api.generation_metrics import GenerationMetrics, Observer, engine_errors_as_answers
-from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limit, plain_prompt
+from ttmark.gen_service.api.generation_metrics import engine_errors_as_answers
+from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limit, plain_prompts
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
@@ -24,15 +25,13 @@ from ttmark.shared.http.service_errors import (
     NotReady,
     TooMuchWork,
 )
-from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion, foreign_keys, own_keys
+from ttmark.shared.keys.records import UnlockedKey, foreign_keys, own_keys
 from ttmark.shared.labels import Label
 from ttmark.shared.languages.words import counted
-from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.detection import DetectedKey
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 from ttmark.shared.watermark import corrected
 from ttmark.shared.watermark.interruption import interruptible
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
@@ -158,7 +157,8 @@ async def _prompt(body: VerificationRequest, model: ServedModel, label: Label | 
         prompt = await chat_prompt(body.messages, model, field="messages", label=label, variables=variables)
         return prompt.token_ids
     if body.prompt is not None:
-        return (await plain_prompt(body.prompt, model)).token_ids
+        (read,) = await plain_prompts([body.prompt], model)
+        return read.token_ids
     return ()
 
 
@@ -174,42 +174,11 @@ async def _text(body: VerificationRequest, model: ServedModel, label: Label | No
     return tuple(await run_in_threadpool(model.generator.tokenizer.encode, text))
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The best key of all versions.
-
-    Attributes:
-        pool_key: its number in the version's pool.
-        log10_p: corrected for all keys that were tried, `hypotheses`.
-        log10_e: of the mean of E over all of them.
-        scored_blocks: positions with a (context, block) of their own.
-    """
-
-    key: UnlockedKey
-    version: UnlockedVersion
-    pool_key: int
-    log10_p: float
-    log10_e: float
-    hypotheses: int
-    scored_blocks: int
-
-
 class Verifier:
     """Answers verifications; one at a time is scored, beside the engine."""
 
-    def __init__(
-        self,
-        backend: GenerationBackend,
-        observer: Observer,
-        metrics: GenerationMetrics,
-        audit: AuditSink,
-        allowance: TokenAllowance | None,
-    ) -> None:
-        self._backend = backend
-        self._observer = observer
-        self._metrics = metrics
-        self._audit = audit
-        self._allowance = allowance
+    def __init__(self, books: Accounting) -> None:
+        self._books = books
         self._turn = asyncio.Semaphore(1)
 
     async def answer(
@@ -221,45 +190,49 @@ class Verifier:
             ServiceError: the request cannot be served, or the engine refused or failed it.
             ClientDisconnect: the client has gone.
         """
-        self._observer.check_queue(self._backend.model(body.model).generator, caller.tenant)
-        plan = await plan_verification(body, caller, self._backend)
+        books = self._books
+        books.metrics.check_queue(books.backend.model(body.model).generator, caller.tenant)
+        plan = await plan_verification(body, caller, books.backend)
         tokens = len(plan.prompt_ids) + len(plan.text_ids)
-        if self._allowance is not None:
-            await self._allowance.take(caller, tokens)
-        self._metrics.tokens(prompt=tokens)
+        await books.grant(caller, tokens)
+        books.metrics.tokens(prompt=tokens)
         identifier = request_id(request.scope)
-        finding = await unless_disconnected(request.receive, self._find(plan, caller, identifier))
-        response = _response(plan, finding, identifier)
-        self._audit(
-            AuditEvent(
-                "key.detect",
-                token_id=caller.token_id,
-                tenant=caller.tenant,
-                request_id=identifier,
-                route=request.scope["route"].path,
-                tokens=len(plan.text_ids),
-                keys=tuple(f"{k.key_id}/{version.version}" for k in plan.keys for version in k.detectable),
-                verdicts={response.verdict: 1},
-            )
+        response = await unless_disconnected(request.receive, self._find(plan, caller, identifier))
+        books.record(
+            "key.detect",
+            caller,
+            request,
+            tokens=len(plan.text_ids),
+            keys=tuple(f"{key.key_id}/{version.version}" for key in plan.keys for version in key.detectable),
+            verdicts={response.verdict: 1},
         )
         return response
 
-    async def _find(self, plan: VerificationPlan, caller: Principal, identifier: str) -> Finding:
-        reading = ReadingRequest(
+    async def _find(self, plan: VerificationPlan, caller: Principal, identifier: str) -> VerificationResponse:
+        wanted = ReadingRequest(
             identifier, plan.prompt_ids, plan.text_ids, plan.filters, caller.tenant, plan.repetition_penalty
         )
         with engine_errors_as_answers():
-            log_probs = await plan.model.generator.read(reading)
+            reading = Reading(await plan.model.generator.read(wanted))
+        nobody_waits = _NobodyWaits()
+
+        def best() -> VerificationResponse:
+            with interruptible(nobody_waits):
+                return best_finding(
+                    plan.keys,
+                    plan.text_ids,
+                    reading,
+                    plan.fpr,
+                    self._books.backend.draw_secret,
+                    prompt_tokens=len(plan.prompt_ids),
+                    request_id=identifier,
+                )
+
         async with self._turn:
-            nobody_waits = _NobodyWaits()
             try:
-                return await asyncio.to_thread(self._best, plan, Reading(log_probs), nobody_waits)
+                return await asyncio.to_thread(best)
             finally:
                 nobody_waits.raised = True
-
-    def _best(self, plan: VerificationPlan, reading: Reading, nobody_waits: "_NobodyWaits") -> Finding:
-        with interruptible(nobody_waits):
-            return best_finding(plan.keys, plan.text_ids, reading, plan.fpr, self._backend.draw_secret)
 
 
 class _Abandoned(Exception):
@@ -281,9 +254,18 @@ class _NobodyWaits:
 
 
 def best_finding(
-    keys: Sequence[UnlockedKey], text_ids: Sequence[int], reading: Reading, fpr: float, secret: bytes = b""
-) -> Finding:
+    keys: Sequence[UnlockedKey],
+    text_ids: Sequence[int],
+    reading: Reading,
+    fpr: float,
+    secret: bytes = b"",
+    *,
+    prompt_tokens: int = 0,
+    request_id: str = "",
+) -> VerificationResponse:
     """The smallest p-value over all detectable versions and their pools; for one key at least.
+
+    It is corrected for all that were tried, and log10_e is of the mean of E over all of them.
 
     Args:
         secret: seeds the draws of p-values, see `LikelihoodTest`.
@@ -302,34 +284,23 @@ def best_finding(
     ]
     evidence, (key, version) = min(zip(found, versions, strict=True), key=lambda each: each[0].log10_p)
     of_keys = np.concatenate([each.of_keys for each in found])
-    return Finding(
-        key=key,
-        version=version,
-        pool_key=evidence.best,
-        log10_p=corrected(evidence.log10_p, len(versions)),
-        log10_e=float(log10_mean(of_keys)),
-        hypotheses=of_keys.size,
-        scored_blocks=evidence.scored,
-    )
-
-
-def _response(plan: VerificationPlan, finding: Finding, identifier: str) -> VerificationResponse:
-    profile, found = finding.key.profile, finding.log10_p <= math.log10(plan.fpr)
-    key = DetectedKey(
-        key_id=finding.key.key_id,
-        version=finding.version.version,
+    log10_p, profile = corrected(evidence.log10_p, len(versions)), key.profile
+    marked = log10_p <= math.log10(fpr)
+    detected = DetectedKey(
+        key_id=key.key_id,
+        version=version.version,
         profile=profile.profile_id,
-        pool_key=finding.pool_key if profile.pool > 1 else None,
+        pool_key=evidence.best if profile.pool > 1 else None,
     )
     return VerificationResponse(
-        verdict="watermarked" if found else "not_detected",
-        tokens=len(plan.text_ids),
-        prompt_tokens=len(plan.prompt_ids),
-        hypotheses=finding.hypotheses,
-        p_value=10**finding.log10_p,
-        log10_p=finding.log10_p,
-        log10_e=finding.log10_e,
-        scored_blocks=finding.scored_blocks,
-        key=key if found else None,
-        request_id=identifier,
+        verdict="watermarked" if marked else "not_detected",
+        tokens=len(text_ids),
+        prompt_tokens=prompt_tokens,
+        hypotheses=of_keys.size,
+        p_value=10**log10_p,
+        log10_p=log10_p,
+        log10_e=float(log10_mean(of_keys)),
+        scored_blocks=evidence.scored,
+        key=detected if marked else None,
+        request_id=request_id,
     )

@@ -36,11 +36,9 @@ async def scored(request: GenerationRequest, text: str, tokenizer: TextTokenizer
     marking = request.marking
     if marking is None:
         return None
-
-    def log10_p() -> float:
-        return detect_direct(marking.watermark, marking.prf_key, tokenizer.encode(text), phase="any").log10_p
-
-    return await asyncio.to_thread(log10_p)
+    scheme, key = marking.watermark, marking.prf_key
+    found = await asyncio.to_thread(lambda: detect_direct(scheme, key, tokenizer.encode(text), phase="any"))
+    return found.log10_p
 
 
 Receipts = tuple[Receipt, list[Receipt] | None]
@@ -95,12 +93,15 @@ def watermark_block(
     hardest, each = receipts
     blocks = sum(report.blocks for report in reports)
     marked = sum(report.watermarked_blocks for report in reports)
+    status: WatermarkStatus = "watermarked" if marked else "unwatermarked"
     reasons: Counter[str] = Counter()
     for report in reports:
         reasons.update(report.reasons)
+    if marked and reasons.keys() - _BY_DESIGN:
+        status = "partial"
     marking = choice.marking
     return WatermarkBlock(
-        status=_status(marked, reasons),
+        status=status,
         reasons=dict(reasons),
         key_id=marking.key_id if marking else None,
         key_version=marking.key_version if marking else None,
@@ -114,29 +115,16 @@ def watermark_block(
     )
 
 
-def _status(marked: int, reasons: Counter[str]) -> WatermarkStatus:
-    if not marked:
-        return "unwatermarked"
-    return "partial" if reasons.keys() - _BY_DESIGN else "watermarked"
-
-
 STATUS = "X-TTMark-Status"
 DETECTABILITY = "X-TTMark-Detectability"
 WARNING = "Warning"
 PENDING = "pending"
 """Of a stream that is to be marked: what came of it is in its last event."""
 
-Headers = dict[str, str]
 
-
-def whole_headers(block: WatermarkBlock) -> Headers:
-    """Of an answer that has ended."""
-    return _headers(block.status, block.detectability)
-
-
-def stream_headers(choice: MarkingChoice) -> Headers:
-    """Of an answer that begins: it is known whether it will be marked at all."""
-    return _headers(PENDING if choice.marking else "unwatermarked", None)
+def answer_headers(status: str, detectability: Detectability | None = None) -> dict[str, str]:
+    """Of an answer that has ended, or begins: then it is known whether it will be marked at all."""
+    return {STATUS: status} | ({DETECTABILITY: detectability} if detectability else {})
 
 
 def described_headers() -> dict[str, Any]:
@@ -155,7 +143,3 @@ def described_headers() -> dict[str, Any]:
             "schema": {"type": "string"},
         },
     }
-
-
-def _headers(status: str, detectability: Detectability | None) -> Headers:
-    return {STATUS: status} | ({DETECTABILITY: detectability} if detectability else {})

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ttmark.gen_service.decoding.filters import BoundedRows
 from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Marking, SequenceFailed, each_or_failed
-from ttmark.gen_service.decoding.support import Floats, Support, Tail, choose
+from ttmark.gen_service.decoding.support import Floats, Ints, Support, Tail, choose
 from ttmark.shared.watermark import Watermark, key_lanes
 
 LEAST_SHARE = 0.25
@@ -66,8 +66,6 @@ def _padded(rows: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArr
     padded[listed] = np.concatenate(rows)
     return padded, listed
 
-
-Ints = NDArray[np.int64]
 
 MAX_BLOCKS = 4096
 """Blocks that are reweighted together: more than the paper's 50 x 50, and few enough to hash at each step."""
@@ -140,11 +138,13 @@ class BlockBuilder:
         probs = np.concatenate([support.probs for support in supports])
         tails = _Tails.of(self.paths, self.mass, supports)
         paths = np.column_stack([np.repeat(self.paths, counts, axis=0), tokens])
-        self._extend(paths, np.repeat(self.mass, counts) * probs, tails)
+        self.extend(paths, np.repeat(self.mass, counts) * probs, tails)
 
-    def extend(self, paths: Ints, mass: Floats) -> None:
+    def extend(self, paths: Ints, mass: Floats, tails: "_Tails | None" = None) -> None:
         """Does what `grow` does, with what `next_levels` found: paths [n, depth + 1] and their mass [n]."""
-        self._extend(paths, mass, _NO_TAILS)
+        self.paths, self.mass = paths, mass
+        self._set_ended_apart()
+        self._apply_budget(self._max_blocks if self._deep else self._max_branches, tails or _NO_TAILS)
 
     def parts(self) -> list[tuple[Ints, Floats]]:
         """Blocks [n, block_size] and their mass [n], the joint distribution up to a factor (Eq. 3).
@@ -153,12 +153,6 @@ class BlockBuilder:
         """
         parts = [(self.paths, self.mass)] if self._deep else []
         return [*parts, (self._ended, self._ended_mass)] if len(self._ended) else parts
-
-    def _extend(self, paths: Ints, mass: Floats, tails: "_Tails") -> None:
-        """Takes the paths that one more token makes, and keeps to the budget."""
-        self.paths, self.mass = paths, mass
-        self._set_ended_apart()
-        self._apply_budget(self._max_blocks if self._deep else self._max_branches, tails)
 
     def _set_ended_apart(self) -> None:
         """Takes the branches that an end of text closes before their time out of the paths."""
@@ -241,7 +235,7 @@ _NO_TAILS = _Tails(np.empty((0, 0), dtype=np.int64), np.empty(0), ())
 
 
 TokenPath = tuple[int, ...]
-"""The first tokens of a block."""
+"""Tokens of a block, from its first on."""
 
 
 @dataclass(eq=False, slots=True)
@@ -298,9 +292,6 @@ class TandemBlock:
 Block = PlainBlock | TandemBlock
 
 
-Tokens = tuple[int, ...]
-
-
 class Reweighter:
     """Reweights the joint distributions of complete blocks and draws from them (Algorithm 1, lines 14, 15).
 
@@ -313,13 +304,13 @@ class Reweighter:
     def __init__(self) -> None:
         self.seconds = 0.0
 
-    def draw(self, blocks: Iterable[TandemBlock]) -> dict[TandemBlock, Tokens | SequenceFailed]:
+    def draw(self, blocks: Iterable[TandemBlock]) -> dict[TandemBlock, TokenPath | SequenceFailed]:
         """The tokens of every block, cut after an end of text, or why it has none.
 
         Args:
             blocks: with a complete builder.
         """
-        drawn: dict[TandemBlock, Tokens | SequenceFailed] = {}
+        drawn: dict[TandemBlock, TokenPath | SequenceFailed] = {}
         groups: dict[Hashable, list[TandemBlock]] = defaultdict(list)
         for block in blocks:
             groups[_identity(block.marking.watermark)].append(block)
@@ -328,7 +319,7 @@ class Reweighter:
             drawn |= zip(group, tokens, strict=True)
         return drawn
 
-    def _draw_together(self, blocks: Sequence[TandemBlock]) -> list[Tokens]:
+    def _draw_together(self, blocks: Sequence[TandemBlock]) -> list[TokenPath]:
         """Tokens of blocks with one and the same watermark."""
         started = time.perf_counter()
         parts = [block.builder.parts() for block in blocks]
@@ -350,7 +341,7 @@ class Reweighter:
         ]
 
 
-def _tokens(block: NDArray[np.int64]) -> Tokens:
+def _tokens(block: NDArray[np.int64]) -> TokenPath:
     """The tokens of a block [block_size], without what fills it up."""
     return tuple(token for token in block.tolist() if token != NO_TOKEN)
 

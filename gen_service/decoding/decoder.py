@@ -3,8 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
-from collections.abc import Sequence as Items
-from itertools import accumulate, pairwise
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -20,17 +19,13 @@ from ttmark.gen_service.decoding.block import (
     least_share,
     next_levels,
 )
-from ttmark.gen_service.decoding.filters import BoundedRows, bounded_rows, open_rows
+from ttmark.gen_service.decoding.filters import BoundedRows, Supports, filter_parts
 from ttmark.gen_service.decoding.request import Delta, SequenceFailed, each_or_failed
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.decoding.support import FilterParams, Support
+from ttmark.gen_service.decoding.support import Support
 
 S = TypeVar("S", bound=Sequence)
 
-Part = tuple[torch.Tensor, FilterParams]
-"""Rows [paths, vocab] of a sequence, and their filters."""
-Supports = list[Support | None]
-"""Of each path of a block; None: its logits are not finite."""
 Filtered = BoundedRows | Supports | SequenceFailed
 """What the filters leave of the rows of a sequence, or why that is not known."""
 
@@ -101,19 +96,22 @@ class Decoder:
             except Exception as error:
                 outcomes[sequence] = SequenceFailed.because(error)
         for block, new in self._reweighter.draw(complete).items():
-            outcomes[complete[block]] = _append_block(complete[block], block, new)
+            sequence = complete[block]
+            try:
+                outcomes[sequence] = new if isinstance(new, SequenceFailed) else sequence.append(block, new)
+            except Exception as error:
+                outcomes[sequence] = SequenceFailed.because(error)
         return outcomes
 
 
 def _filtered(logits: Mapping[S, torch.Tensor], sequences: Collection[S]) -> dict[S, Filtered]:
     """What the filters leave of the rows of each sequence."""
     found: dict[S, Filtered] = {}
-    few = {sequence: sequence.filters.bounded for sequence in sequences}
-    for together, bounded in ((_bounded_together, True), (_open_together, False)):
-        own = [sequence for sequence, is_few in few.items() if is_few is bounded]
+    for bounded in (True, False):
+        own = [sequence for sequence in sequences if sequence.filters.bounded is bounded]
         if own:
             parts = [(logits[sequence], sequence.filters) for sequence in own]
-            results = each_or_failed(together, parts)
+            results = each_or_failed(partial(filter_parts, bounded=bounded), parts)
             found |= zip(own, results, strict=True)
     return found
 
@@ -158,38 +156,6 @@ def _note_share(block: Block, own: torch.Tensor, changed: torch.Tensor, found: F
             block.share = min(block.share, least_share(own, changed, rows))
 
 
-def _bounded_together(parts: Items[Part]) -> list[BoundedRows | Supports]:
-    logits, params = zip(*parts, strict=True)
-    counts = [rows.shape[0] for rows in logits]
-    found = bounded_rows(_joined(logits, counts), params, counts)
-    return [found.part(start, stop) for start, stop in pairwise(accumulate(counts, initial=0))]
-
-
-def _open_together(parts: Items[Part]) -> list[BoundedRows | Supports]:
-    counts = [rows.shape[0] for rows, _ in parts]
-    params = [own for (_, own), count in zip(parts, counts, strict=True) for _ in range(count)]
-    bounded, others = open_rows(_joined([rows for rows, _ in parts], counts), params)
-    found: list[BoundedRows | Supports] = []
-    for start, stop in pairwise(accumulate(counts, initial=0)):
-        part = bounded.part(start, stop)
-        if others.keys().isdisjoint(range(start, stop)):
-            found.append(part)
-        else:
-            found.append([others.get(row, support) for row, support in enumerate(part.supports(), start)])
-    return found
-
-
-def _append_block(
-    sequence: Sequence, block: TandemBlock, tokens: tuple[int, ...] | SequenceFailed
-) -> Delta | SequenceFailed:
-    if isinstance(tokens, SequenceFailed):
-        return tokens
-    try:
-        return sequence.append(block, tokens)
-    except Exception as error:
-        return SequenceFailed.because(error)
-
-
 def _healthy(supports: Filtered) -> list[Support]:
     """The support of each path.
 
@@ -203,17 +169,3 @@ def _healthy(supports: Filtered) -> list[Support]:
     if len(healthy) < len(each):
         raise SequenceFailed("the model gave logits that are not finite")
     return healthy
-
-
-def _joined(parts: Items[torch.Tensor], counts: Items[int]) -> torch.Tensor:
-    """Rows one after the other; no copy where they lie so already, as those of one pass do."""
-    first = parts[0]
-    start, strides = first.data_ptr(), first.stride()
-    row_bytes = strides[0] * first.element_size()
-    for part, count in zip(parts, counts, strict=True):
-        if part.data_ptr() != start or part.stride() != strides:
-            return torch.cat(list(parts))
-        start += count * row_bytes
-    if first.untyped_storage().data_ptr() != parts[-1].untyped_storage().data_ptr():
-        return torch.cat(list(parts))
-    return first.as_strided((sum(counts), first.shape[1]), strides)

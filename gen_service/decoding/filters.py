@@ -9,6 +9,7 @@ a row does not depend on the other rows, to the last bit.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
 import numpy as np
 import torch
@@ -23,7 +24,6 @@ from ttmark.gen_service.decoding.support import (
     Support,
     Tail,
     top_k,
-    top_k_of_groups,
     window_weights,
 )
 
@@ -63,7 +63,7 @@ def wide_supports(logits: torch.Tensor, params: Sequence[FilterParams]) -> list[
 def _windows(logits: torch.Tensor) -> tuple[Floats, Ints, NDArray[np.bool_]]:
     """Values and ids [rows, width] of the likeliest tokens, falling, and which of them are in the window."""
     vocab = logits.shape[1]
-    values, ids = top_k(logits, min(WINDOW + 1, vocab))
+    values, ids, _ = top_k(logits, min(WINDOW + 1, vocab))
     if vocab <= WINDOW + 1:
         return values, ids, values > -np.inf
     inside = values > values[:, -1:]
@@ -166,7 +166,10 @@ def _with_mass(tail: Tail) -> Tail:
     return replace(tail, mass=float(tail.weights().sum()))
 
 
+Part = tuple[torch.Tensor, FilterParams]
+"""Rows [rows, vocab], and the filters of all of them."""
 Supports = list[Support | None]
+"""Of each row; None: it is not finite."""
 
 
 def filter_rows(logits: torch.Tensor, params: Sequence[FilterParams]) -> Supports:
@@ -176,22 +179,47 @@ def filter_rows(logits: torch.Tensor, params: Sequence[FilterParams]) -> Support
     where top-p has to choose between ties (transformers leaves that to its sort) the lower id stays.
     """
     supports: Supports = [None] * len(params)
-    for bounded, supports_of in ((True, _bounded_supports), (False, _open_supports)):
+    for bounded in (True, False):
         rows = [row for row, each in enumerate(params) if each.bounded is bounded]
         if rows:
-            selected = logits if len(rows) == len(params) else logits[rows]
-            for row, support in zip(rows, supports_of(selected, [params[row] for row in rows]), strict=True):
-                supports[row] = support
+            found = filter_parts([(logits[row : row + 1], params[row]) for row in rows], bounded=bounded)
+            for row, part in zip(rows, found, strict=True):
+                (supports[row],) = part.supports() if isinstance(part, BoundedRows) else part
     return supports
 
 
-def _bounded_supports(logits: torch.Tensor, params: Sequence[FilterParams]) -> Supports:
-    return bounded_rows(logits, params, [1] * len(params)).supports()
+def filter_parts(parts: Sequence[Part], *, bounded: bool) -> list["BoundedRows | Supports"]:
+    """What the filters leave of the rows of each part; all filters are `bounded`, or none is."""
+    logits, params = zip(*parts, strict=True)
+    counts = [len(rows) for rows in logits]
+    together, bounds = _joined(logits, counts), pairwise(accumulate(counts, initial=0))
+    if bounded:
+        found = bounded_rows(together, params, counts)
+        return [found.part(start, stop) for start, stop in bounds]
+    own = [each for each, count in zip(params, counts, strict=True) for _ in range(count)]
+    found, others = open_rows(together, own)
+    results: list[BoundedRows | Supports] = []
+    for start, stop in bounds:
+        part = found.part(start, stop)
+        if others.keys().isdisjoint(range(start, stop)):
+            results.append(part)
+        else:
+            results.append([others.get(row, support) for row, support in enumerate(part.supports(), start)])
+    return results
 
 
-def _open_supports(logits: torch.Tensor, params: Sequence[FilterParams]) -> Supports:
-    bounded, others = open_rows(logits, params)
-    return [others.get(row, support) for row, support in enumerate(bounded.supports())]
+def _joined(parts: Sequence[torch.Tensor], counts: Sequence[int]) -> torch.Tensor:
+    """Rows one after the other; no copy where they lie so already, as those of one pass do."""
+    first = parts[0]
+    start, strides = first.data_ptr(), first.stride()
+    row_bytes = strides[0] * first.element_size()
+    for part, count in zip(parts, counts, strict=True):
+        if part.data_ptr() != start or part.stride() != strides:
+            return torch.cat(list(parts))
+        start += count * row_bytes
+    if first.untyped_storage().data_ptr() != parts[-1].untyped_storage().data_ptr():
+        return torch.cat(list(parts))
+    return first.as_strided((sum(counts), first.shape[1]), strides)
 
 
 _TIE_MARGIN = 16
@@ -321,7 +349,7 @@ def filter_window(
 def _within(logits: torch.Tensor, width: int, filters: Floats) -> tuple[BoundedRows, NDArray[np.bool_]]:
     """What is left of the `width` likeliest tokens; true for the rows that nothing is left of besides."""
     rows, vocab = logits.shape
-    values, ids = top_k(logits, width)
+    values, ids, _ = top_k(logits, width)
     weights = window_weights(values, filters[0])
     last = np.minimum(filters[1].astype(np.int64), width) - 1
     ranked = values >= values[np.arange(rows), last][:, None]
@@ -368,7 +396,7 @@ def _narrow(logits: torch.Tensor, params: Sequence[FilterParams]) -> tuple[Bound
     The window of a row is what is larger than its 65th largest logit, so that it depends on the row alone.
     """
     filters = np.array([(p.temperature, p.top_k, p.top_p, p.min_p) for p in params]).T
-    values, ids, groups = top_k_of_groups(logits, min(_NARROW + 1, logits.shape[1]))
+    values, ids, groups = top_k(logits, min(_NARROW + 1, logits.shape[1]))
     inside = values > values[:, -1:]
     every = window_weights(values, filters[0])
     weights = np.where(inside, every, 0.0)

@@ -166,7 +166,8 @@ class GrammarState:
         if self._spelling is None:
             return _Row(allowed, complete)
         spelled = self._spelling.after(path[-1] if path else self._last)
-        both = _common(allowed, spelled)
+        size, both = min(len(allowed), len(spelled)), np.zeros_like(allowed)
+        both[:size] = allowed[:size] & spelled[:size]
         return _Row(both, complete, spelled) if both.any() or complete else _Row(allowed, complete)
 
     def _hand_on(
@@ -213,14 +214,6 @@ class GrammarState:
         yield self._matcher
         if path:
             self._matcher.rollback(len(path))
-
-
-def _common(allowed: Bits, spelled: Bits) -> Bits:
-    """Bits that both have, [as many as the first has]."""
-    size = min(len(allowed), len(spelled))
-    both = np.zeros_like(allowed)
-    both[:size] = allowed[:size] & spelled[:size]
-    return both
 
 
 def _left(tokens: NDArray[np.int64], forbidden: NDArray[np.bool_]) -> NDArray[np.int64]:

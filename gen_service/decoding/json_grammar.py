@@ -54,6 +54,15 @@ _LIBRARY: Mapping[str, Callable[[str], str]] = {
     "grammar": lambda text: LLMatcher.grammar_from_lark(_lark(text)),
 }
 
+_LIMITS = LLParserLimits(
+    step_lexer_fuel=50_000,  # 4 ms
+    max_items_in_row=500,  # ambiguity, which takes time by its third power
+    step_max_items=20_000,  # 1 ms
+    max_lexer_states=100_000,  # 50 MB
+    max_grammar_size=100_000,
+    verbose_errors=False,  # they would quote the completion
+)
+
 
 class SchemaRefused(Exception):
     """A schema that cannot be a grammar here; the text says what in it is at fault.
@@ -112,7 +121,7 @@ class JsonGrammars:
             grammar = _LIBRARY[source.kind](source.text)
         except ValueError as error:
             raise SchemaRefused(_one_line(str(error))) from error
-        matcher = LLMatcher(vocabulary, grammar, log_level=0, limits=_limits())
+        matcher = LLMatcher(vocabulary, grammar, log_level=0, limits=_LIMITS)
         matcher.compute_bitmask()  # tables of the first mask are made here, not in the engine's thread
         if matcher.is_error():
             raise _refusal(matcher.get_error(), source)
@@ -161,17 +170,6 @@ def _lark(text: str) -> str:
         raise ValueError("the grammar is nested too deeply") from None
     except Exception as error:  # what it raises is not documented
         raise ValueError(str(error)) from error
-
-
-def _limits() -> LLParserLimits:
-    return LLParserLimits(
-        step_lexer_fuel=50_000,  # 4 ms
-        max_items_in_row=500,  # ambiguity, which takes time by its third power
-        step_max_items=20_000,  # 1 ms
-        max_lexer_states=100_000,  # 50 MB
-        max_grammar_size=100_000,
-        verbose_errors=False,  # they would quote the completion
-    )
 
 
 def check_schemas(schemas: Sequence[Mapping[str, Any]]) -> None:

@@ -182,17 +182,11 @@ class Groups:
         return most * (self.size * _ROUNDING)
 
 
-def top_k(logits: torch.Tensor, width: int) -> tuple[Floats, Ints]:
+def top_k(logits: torch.Tensor, width: int) -> tuple[Floats, Ints, Groups | None]:
     """Values and ids [rows, width] of the largest logits [rows, vocab], falling, NaN first.
 
     Where values are equal the lower id comes first; of those that equal the last one any may be there.
-    """
-    values, ids, _ = top_k_of_groups(logits, width)
-    return values, ids
-
-
-def top_k_of_groups(logits: torch.Tensor, width: int) -> tuple[Floats, Ints, Groups | None]:
-    """`top_k`, and the groups that were looked at; None: there are none, or they are on a GPU.
+    With them come the groups that were looked at; None: there are none, or they are on a GPU.
 
     The columns are dealt into groups. A group whose maximum is not among the `width` largest maxima holds
     none of the `width` largest logits, so that the search goes on in the others alone.

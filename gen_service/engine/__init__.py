@@ -22,7 +22,6 @@ from ttmark.gen_service.engine.errors import (
     Overloaded,
 )
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.gen_service.engine.step import EngineStats
 
 __all__ = [
     "ContextTooLong",
@@ -32,7 +31,6 @@ __all__ = [
     "EngineDied",
     "EngineError",
     "EngineSettings",
-    "EngineStats",
     "FinishReason",
     "GenerationRequest",
     "MarkReport",

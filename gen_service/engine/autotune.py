@@ -52,14 +52,7 @@ class CostCurve:
     def knee(self) -> int:
         """The most rows whose pass costs at most twice that of one row."""
         limit = _SLACK * self.seconds[0]
-        return next(
-            (
-                rows
-                for rows, cost in zip(reversed(self.rows), reversed(self.seconds), strict=True)
-                if cost <= limit
-            ),
-            self.rows[0],
-        )
+        return max(rows for rows, cost in zip(self.rows, self.seconds, strict=True) if cost <= limit)
 
     def branch_budget(self, sequences: int) -> int:
         """Branches per block that keep a pass over `sequences` below the knee, at least a few."""

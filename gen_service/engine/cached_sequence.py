@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from ttmark.gen_service.decoding.block import TandemBlock
 from ttmark.gen_service.decoding.logprobs import ROWS, TextLogprobs
@@ -20,7 +19,8 @@ from ttmark.gen_service.decoding.request import (
     SequenceFailed,
 )
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.engine.ragged import Append, Branches, Ints, Probe
+from ttmark.gen_service.decoding.support import Ints
+from ttmark.gen_service.engine.ragged import Append, Branches, Probe
 from ttmark.gen_service.engine.schedulable import Extent, Work
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -124,7 +124,7 @@ class CachedSequence(Sequence):
         return None if rows is None else (branches, rows)
 
 
-def _tree_size(paths: NDArray[np.int64]) -> int:
+def _tree_size(paths: Ints) -> int:
     """Rows that probes of different `paths` [branches, depth] need: the branches and their common starts."""
     starts = (np.unique(paths[:, :depth], axis=0) for depth in range(1, paths.shape[1]))
     return sum(map(len, starts)) + len(paths)

@@ -17,7 +17,7 @@ from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.autotune import CostCurve
 from ttmark.gen_service.engine.cached_sequence import PROMPT_CUT, CachedSequence, TextReading
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics, StepRecorder
-from ttmark.gen_service.engine.errors import ContextTooLong, Draining, EngineDied, EngineError
+from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, check_length
 from ttmark.gen_service.engine.fair_share import check_place, reading_places
 from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.loading import LoadedModel, load_model
@@ -31,7 +31,8 @@ from ttmark.gen_service.engine.stream import DeltaStream, Mailbox
 class Engine:
     """Generates completions of one model, watermarked or not, with continuous batching.
 
-    `load`, then `start`, then `generate` from any asyncio task, then `stop`.
+    `load`, then `start`, then `generate` from any asyncio task, then `stop`. `_run` and `_arrivals` run in a
+    thread of its own, all else in others.
     """
 
     def __init__(self, loaded: LoadedModel, settings: EngineSettings) -> None:
@@ -58,11 +59,12 @@ class Engine:
         )
         self._decoder = Decoder(self._branch_limit(scheduler))
         self._stepper = Stepper(self._runner, scheduler, self._decoder)
-        self._worker = Worker(
-            self._stepper,
-            max_requests=settings.max_sequences + settings.max_waiting,
-            reading_share=settings.reading_share,
-        )
+        self._max_requests = settings.max_sequences + settings.max_waiting
+        self._max_readings = reading_places(self._max_requests, settings.reading_share)
+        self._wake = threading.Condition()
+        self._inbox: Arrivals = []
+        self._accepting = self._halt = self._died = False
+        self._thread = threading.Thread(target=self._run, name="ttmark-engine", daemon=True)
 
     @classmethod
     def load(cls, model: str, settings: EngineSettings) -> "Engine":
@@ -78,12 +80,12 @@ class Engine:
     @property
     def ready(self) -> bool:
         """Whether `generate` takes requests."""
-        return self._worker.accepting
+        return self._accepting and self._thread.is_alive()
 
     @property
     def alive(self) -> bool:
         """False once the engine's thread has ended on its own."""
-        return not self._worker.died
+        return not self._died
 
     @property
     def running(self) -> int:
@@ -91,16 +93,25 @@ class Engine:
         return self.stats.running
 
     @property
+    def waiting(self) -> int:
+        """Requests without a place in the steps, those included that the thread has not looked at."""
+        return max(0, self._in_hand - self._stepper.running)
+
+    @property
+    def _in_hand(self) -> int:
+        return len(self._inbox) + len(self._stepper.mailboxes)
+
+    @property
     def stats(self) -> EngineStats:
         return self._stepper.stats
 
     def record_in(self, metrics: EngineMetrics) -> None:
         """Records every step in `metrics`; to be called before `start`."""
-        worker, stepper = self._worker, self._stepper
+        stepper = self._stepper
         metrics.watch(
             self.model_id,
             running=lambda: stepper.running,
-            waiting=lambda: worker.waiting,
+            waiting=lambda: self.waiting,
             levels={
                 "ttmark_engine_waiting_tenants": lambda: stepper.stats.waiting_tenants,
                 "ttmark_engine_kv_cache_used_tokens": lambda: stepper.stats.cached_tokens,
@@ -112,147 +123,14 @@ class Engine:
         stepper.recorder = StepRecorder(metrics, self.model_id)
 
     def start(self) -> None:
-        self._worker.start()
+        self._accepting = True
+        self._thread.start()
 
     def stop(self, drain_seconds: float) -> None:
         """Takes no new requests, lets those in hand finish for at most `drain_seconds`, then ends. Blocks.
 
         What is not finished by then fails with `Draining`. A second call with less time cuts the first short.
         """
-        self._worker.stop(drain_seconds)
-
-    def check_queue(self, tenant: str) -> None:
-        """See `Generator`; `generate` may find the place taken nevertheless."""
-        self._worker.check_queue(tenant)
-
-    def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
-        """See `Generator`; to be called in a running event loop. Dropping the iterator cancels, too.
-
-        Raises:
-            ContextTooLong, Overloaded, Draining: at once.
-            SequenceFailed, OutOfTime, Draining, EngineDied: while iterating.
-        """
-        self._check_length(request)
-        return self._submit(
-            CachedSequence(request, self.tokenizer, self.eos_token_ids, self._deadline(), self._prompt_cut)
-        )
-
-    async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
-        """See `Generator`. What the first token is without a prompt the model does not say: it is certain."""
-        tokens = len(request.prompt_ids) + len(request.text_ids)
-        if tokens > self.context_length:
-            raise ContextTooLong(
-                f"the context holds {self.context_length} tokens, but prompt and text have {tokens}"
-            )
-        reading = TextReading(request, self.tokenizer, self._deadline(), self._prompt_cut)
-        async with aclosing(self._submit(reading)) as stream:
-            async for _ in stream:
-                pass
-        return reading.logprobs.values
-
-    def _submit(self, sequence: CachedSequence) -> DeltaStream:
-        mailbox = Mailbox(lambda: self._worker.cancel(sequence))
-        self._worker.submit(sequence, mailbox)
-        return DeltaStream(mailbox)
-
-    def _deadline(self) -> float:
-        limit = self._settings.request_seconds
-        return math.inf if limit is None else time.monotonic() + limit
-
-    def _branch_limit(self, scheduler: Scheduler[CachedSequence]) -> Callable[[], int]:
-        """The branch budget of the service, or the lower one that the present load allows."""
-        most = min(self._settings.max_branches or self._settings.step_rows, self._settings.step_rows)
-        if not self._settings.adaptive_branches:
-            return lambda: most
-        curve = CostCurve.measure(self._runner.probe_once, self._settings.step_rows)
-        return lambda: min(most, curve.branch_budget(len(scheduler.running)))
-
-    def _check_length(self, request: GenerationRequest) -> None:
-        prompt, more = len(request.prompt_ids), request.sampling.max_tokens
-        limit = self.context_length
-        if prompt + more > limit:
-            raise ContextTooLong(
-                f"the context holds {limit} tokens, but the prompt has {prompt} and max_tokens is {more}"
-            )
-
-
-def _affordable_tokens(loaded: LoadedModel, settings: EngineSettings) -> int:
-    """Tokens that the engine's share of the free memory holds, at most `max_sequences` full contexts."""
-    device = next(loaded.model.parameters()).device
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available_memory()
-    affordable = int(free * settings.memory_share) // loaded.bytes_per_token
-    return max(min(affordable, settings.max_sequences * loaded.context_length), 1)
-
-
-class Worker:
-    """Owns the thread. `submit`, `cancel` and `stop` are for other threads, the rest runs in its own."""
-
-    def __init__(self, stepper: Stepper, *, max_requests: int, reading_share: float) -> None:
-        self.died = False
-        self._stepper = stepper
-        self._max_requests = max_requests
-        self._max_readings = reading_places(max_requests, reading_share)
-        self._wake = threading.Condition()
-        self._inbox: Arrivals = []
-        self._accepting = False
-        self._halt = False
-        self._thread = threading.Thread(target=self._run, name="ttmark-engine", daemon=True)
-
-    def start(self) -> None:
-        self._accepting = True
-        self._thread.start()
-
-    @property
-    def accepting(self) -> bool:
-        return self._accepting and self._thread.is_alive()
-
-    @property
-    def waiting(self) -> int:
-        """Completions without a place in the steps, those included that the thread has not looked at."""
-        return max(0, self._in_hand - self._stepper.running)
-
-    @property
-    def _in_hand(self) -> int:
-        return len(self._inbox) + len(self._stepper.mailboxes)
-
-    def check_queue(self, tenant: str) -> None:
-        """Does nothing while there is a place in the queue for something to be written.
-
-        Raises:
-            Overloaded: see `check_place`.
-        """
-        check_place(tenant, self._held(reading=False), self._max_requests, self._stepper.drain_rate)
-
-    def _held(self, *, reading: bool) -> Counter[str]:
-        arrivals = [sequence for sequence, _ in list(self._inbox)]
-        everything = (*arrivals, *list(self._stepper.mailboxes))
-        return Counter(each.tenant for each in everything if isinstance(each, TextReading) is reading)
-
-    def submit(self, sequence: CachedSequence, mailbox: Mailbox) -> None:
-        """Queues a sequence.
-
-        Raises:
-            Draining: the worker is not started, is stopping or has ended.
-            Overloaded: see `check_place`; readings have places of their own.
-        """
-        with self._wake:
-            if not self.accepting:
-                raise Draining("the engine takes no new requests")
-            if isinstance(sequence, TextReading):
-                held, drain_rate = self._held(reading=True), self._stepper.drain_rate
-                check_place(sequence.tenant, held, self._max_readings, drain_rate)
-            else:
-                self.check_queue(sequence.tenant)
-            self._inbox.append((sequence, mailbox))
-            self._stepper.recorder.arrived(sequence)
-            self._wake.notify()
-
-    def cancel(self, sequence: CachedSequence) -> None:
-        """Marks a sequence; its rows are free before the pass after the current one."""
-        sequence.cancelled = True
-
-    def stop(self, drain_seconds: float) -> None:
-        """Refuses new requests, gives those in hand `drain_seconds` to finish, then fails what is left."""
         with self._wake:
             self._accepting = False
         deadline = time.monotonic() + drain_seconds
@@ -267,6 +145,66 @@ class Worker:
         if self._thread.is_alive():
             self._thread.join()
 
+    def check_queue(self, tenant: str, *, reading: bool = False) -> None:
+        """See `Generator`; `generate` may find the place taken nevertheless. Readings have their own places.
+
+        Raises:
+            Overloaded: see `check_place`.
+        """
+        arrivals = [sequence for sequence, _ in list(self._inbox)]
+        everything = (*arrivals, *list(self._stepper.mailboxes))
+        held = Counter(each.tenant for each in everything if isinstance(each, TextReading) is reading)
+        most = self._max_readings if reading else self._max_requests
+        check_place(tenant, held, most, self._stepper.drain_rate)
+
+    def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
+        """See `Generator`; to be called in a running event loop. Dropping the iterator cancels, too.
+
+        Raises:
+            ContextTooLong, Overloaded, Draining: at once.
+            SequenceFailed, OutOfTime, Draining, EngineDied: while iterating.
+        """
+        check_length(request, self.context_length)
+        return self._submit(
+            CachedSequence(request, self.tokenizer, self.eos_token_ids, self._deadline(), self._prompt_cut)
+        )
+
+    async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
+        """See `Generator`. What the first token is without a prompt the model does not say: it is certain."""
+        check_length(request, self.context_length)
+        reading = TextReading(request, self.tokenizer, self._deadline(), self._prompt_cut)
+        async with aclosing(self._submit(reading)) as stream:
+            async for _ in stream:
+                pass
+        return reading.logprobs.values
+
+    def _submit(self, sequence: CachedSequence) -> DeltaStream:
+        mailbox = Mailbox(lambda: self._cancel(sequence))
+        with self._wake:
+            if not self.ready:
+                raise Draining("the engine takes no new requests")
+            self.check_queue(sequence.tenant, reading=isinstance(sequence, TextReading))
+            self._inbox.append((sequence, mailbox))
+            self._stepper.recorder.arrived(sequence)
+            self._wake.notify()
+        return DeltaStream(mailbox)
+
+    def _cancel(self, sequence: CachedSequence) -> None:
+        """Marks a sequence; its rows are free before the pass after the current one."""
+        sequence.cancelled = True
+
+    def _deadline(self) -> float:
+        limit = self._settings.request_seconds
+        return math.inf if limit is None else time.monotonic() + limit
+
+    def _branch_limit(self, scheduler: Scheduler[CachedSequence]) -> Callable[[], int]:
+        """The branch budget of the service, or the lower one that the present load allows."""
+        most = min(self._settings.max_branches or self._settings.step_rows, self._settings.step_rows)
+        if not self._settings.adaptive_branches:
+            return lambda: most
+        curve = CostCurve.measure(self._runner.probe_once, self._settings.step_rows)
+        return lambda: min(most, curve.branch_budget(len(scheduler.running)))
+
     def _run(self) -> None:
         end: EngineError = EngineDied("the engine's thread has ended")
         try:
@@ -277,14 +215,14 @@ class Worker:
                     self._stepper.fail_all(SequenceFailed.because(error))
             end = Draining("the engine is stopping")
         finally:
-            self.died = isinstance(end, EngineDied)
+            self._died = isinstance(end, EngineDied)
             with self._wake:
                 self._accepting = False
                 arrivals, self._inbox = self._inbox, []
             self._stepper.abandon(arrivals, end)
 
     def _arrivals(self) -> Arrivals | None:
-        """Waits for something to do, and takes what has come in; None once the worker is to halt."""
+        """Waits for something to do, and takes what has come in; None once the thread is to halt."""
         with self._wake:
             while not (self._in_hand or self._halt):
                 self._wake.wait()
@@ -292,3 +230,11 @@ class Worker:
                 return None
             arrivals, self._inbox = self._inbox, []
             return arrivals
+
+
+def _affordable_tokens(loaded: LoadedModel, settings: EngineSettings) -> int:
+    """Tokens that the engine's share of the free memory holds, at most `max_sequences` full contexts."""
+    device = next(loaded.model.parameters()).device
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available_memory()
+    affordable = int(free * settings.memory_share) // loaded.bytes_per_token
+    return max(min(affordable, settings.max_sequences * loaded.context_length), 1)

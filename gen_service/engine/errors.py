@@ -1,5 +1,7 @@
 """Errors of the generation engine. What decoding raises, `SequenceFailed`, reaches the caller as it is."""
 
+from ttmark.gen_service.decoding.request import GenerationRequest, ReadingRequest
+
 
 class EngineError(Exception):
     """Base of every error that the engine raises on purpose."""
@@ -11,6 +13,23 @@ class ModelLoadError(EngineError):
 
 class ContextTooLong(EngineError):
     """Prompt and `max_tokens` together exceed what the model or the KV cache holds."""
+
+
+def check_length(request: GenerationRequest | ReadingRequest, limit: int) -> None:
+    """Refuses a request that does not fit into a context of `limit` tokens.
+
+    Raises:
+        ContextTooLong: naming the numbers.
+    """
+    prompt = len(request.prompt_ids)
+    if isinstance(request, ReadingRequest):
+        tokens = prompt + len(request.text_ids)
+        what = f"prompt and text have {tokens}"
+    else:
+        tokens = prompt + request.sampling.max_tokens
+        what = f"the prompt has {prompt} and max_tokens is {request.sampling.max_tokens}"
+    if tokens > limit:
+        raise ContextTooLong(f"the context holds {limit} tokens, but {what}")
 
 
 class Overloaded(EngineError):

@@ -135,10 +135,6 @@ class Prefixes:
         return dropped
 
 
-def trace_part(trace: bytes, count: int) -> bytes:
-    return trace[: count * _WIDTH]
-
-
 def common_tokens(one: bytes, other: bytes, more_than: int = 0, at_most: int | None = None) -> int:
     """How many first tokens two traces have in common, up to `at_most`; 0 if not more than `more_than`."""
     low, high = more_than, min(len(one), len(other)) // _WIDTH
@@ -268,7 +264,7 @@ class CacheRows(Generic[J]):
             extent = self._fit(wanted) or self._fit_compacted(wanted)
             if source and extent:
                 reused = self._copy(source, extent, compacted=len(self.moves) > moves)
-        self._prompts[sequence] = trace_part(own, sequence.prompt_length)
+        self._prompts[sequence] = own[: sequence.prompt_length * _WIDTH]
         sequence.extent = extent
         sequence.cached = reused
         if sequence.reused is None:

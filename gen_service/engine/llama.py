@@ -102,37 +102,33 @@ class Shape:
     epsilon: float
 
 
+@dataclass(frozen=True, slots=True)
 class TorchOperations:
     """The operations of any pass.
 
-    Args:
+    Attributes:
         turns: what queries and keys are multiplied with, complex64 [rows, 1, dim / 2].
         kernels: compute what does not attend, in the models whose activation is SiLU; None: torch does.
     """
 
-    def __init__(
-        self,
-        plan: AttentionPlan,
-        shape: Shape,
-        turns: torch.Tensor,
-        activation: Activation,
-        kernels: Kernels | None = None,
-    ) -> None:
-        self._plan, self._shape, self._turns = plan, shape, turns
-        self._activation, self._kernels = activation, kernels
+    plan: AttentionPlan
+    shape: Shape
+    turns: torch.Tensor
+    activation: Activation
+    kernels: Kernels | None = None
 
     def normalise(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """RMS normalisation of [rows, width]."""
-        if self._kernels is not None:
-            return self._kernels.normalise(rows, weight, self._shape.epsilon)
-        return functional.rms_norm(rows, weight.shape, weight, self._shape.epsilon)
+        if self.kernels is not None:
+            return self.kernels.normalise(rows, weight, self.shape.epsilon)
+        return functional.rms_norm(rows, weight.shape, weight, self.shape.epsilon)
 
     def gate(self, gate_up: torch.Tensor) -> torch.Tensor:
         """activation(gate) * up: [rows, 2 * inner] -> [rows, inner]"""
-        if self._kernels is not None:
-            return self._kernels.gate(gate_up)
+        if self.kernels is not None:
+            return self.kernels.gate(gate_up)
         gate, up = gate_up.chunk(2, dim=1)
-        return self._activation(gate).mul_(up)
+        return self.activation(gate).mul_(up)
 
     def attend(self, layer: int, packed: torch.Tensor, window: int | None) -> torch.Tensor:
         """Attention of a layer -> [rows, heads * dim].
@@ -140,15 +136,15 @@ class TorchOperations:
         Args:
             packed: queries, keys and values [rows, (heads + 2 * kv_heads) * dim]; it is changed.
         """
-        heads, kv_heads, dim = self._shape.heads, self._shape.kv_heads, self._shape.dim
+        heads, kv_heads, dim = self.shape.heads, self.shape.kv_heads, self.shape.dim
         rows, turned = packed.shape[0], heads + kv_heads
-        if self._kernels is not None:
-            self._kernels.turn(packed, self._turns, turned, dim)
+        if self.kernels is not None:
+            self.kernels.turn(packed, self.turns, turned, dim)
         else:
-            turn(packed[:, : turned * dim].view(rows, turned, dim), self._turns)
+            turn(packed[:, : turned * dim].view(rows, turned, dim), self.turns)
         query, key_value = packed.split_with_sizes([heads * dim, 2 * kv_heads * dim], dim=1)
         query, key_value = query.view(rows, heads, dim), key_value.view(rows, 2, kv_heads, dim)
-        return attend(self._plan, layer, query, key_value, scale=dim**-0.5, window=window)
+        return attend(self.plan, layer, query, key_value, scale=dim**-0.5, window=window)
 
 
 class CompiledOperations:

@@ -72,13 +72,16 @@ def ragged_attention(
         raise NotImplementedError("a mask of the model's own")
     if options.get("softcap") is not None:
         raise NotImplementedError("attention option softcap")
+    if not isinstance(module.layer_idx, int):
+        raise NotImplementedError("attention module without a layer index")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     size = value.shape[-1]
     if key.shape[-1] != size:
-        query, key, value = _equally_large(query, key, value)
+        parts, largest = (query, key, value), max(query.shape[-1], key.shape[-1], size)
+        query, key, value = (functional.pad(part, (0, largest - part.shape[-1])) for part in parts)
     out = attend(
         attention_plan,
-        _layer_index(module),
+        module.layer_idx,
         query[0].transpose(0, 1).contiguous(),
         torch.stack((key[0], value[0])).permute(2, 0, 1, 3),
         scale=scale,
@@ -86,19 +89,6 @@ def ragged_attention(
         sinks=None if s_aux is None else s_aux.detach().float(),
     )
     return out.view(1, query.shape[2], query.shape[1], -1)[..., :size], None
-
-
-def _equally_large(*parts: torch.Tensor) -> list[torch.Tensor]:
-    """The parts [..., dim] with the largest of their sizes."""
-    largest = max(part.shape[-1] for part in parts)
-    return [functional.pad(part, (0, largest - part.shape[-1])) for part in parts]
-
-
-def _layer_index(module: torch.nn.Module) -> int:
-    index = module.layer_idx
-    if not isinstance(index, int):
-        raise NotImplementedError("attention module without a layer index")
-    return index
 
 
 _ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
@@ -171,16 +161,17 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
     config = _checked_config(model, folder)
     text = config.get_text_config()
     runner = _fastest_runner(model, folder, settings)
-    loaded = runner.model
+    loaded, vocab_size = runner.model, int(text.vocab_size)
+    ends, start = boundary_tokens(loaded.generation_config, loaded.config.get_text_config(), vocab_size)
     longest = int(getattr(text, "max_position_embeddings", 0) or 2048)
     return LoadedModel(
         name=settings.model_id or (Path(model).resolve().name if Path(model).is_dir() else model),
         model=loaded,
         tokenizer=tokenizer,
         context_length=min(longest, settings.context_length or longest),
-        vocab_size=int(text.vocab_size),
-        eos_token_ids=_eos_token_ids(loaded),
-        start_token_id=_start_token_id(loaded),
+        vocab_size=vocab_size,
+        eos_token_ids=ends,
+        start_token_id=start,
         bytes_per_token=runner.cache.bytes_per_token,
         acceleration=Acceleration(runner.kernels is not None, runner.packed, runner.fused),
     )
@@ -304,21 +295,19 @@ def _device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def _eos_token_ids(model: Any) -> tuple[int, ...]:
-    ids = model.generation_config.eos_token_id
-    if ids is None:
-        ids = model.config.get_text_config().eos_token_id
-    if ids is None:
-        return ()
-    return tuple(ids) if isinstance(ids, list | tuple) else (int(ids),)
+def boundary_tokens(generation: Any, text: Any, vocab_size: int) -> tuple[tuple[int, ...], int | None]:
+    """Tokens that end a text, and the one that begins it, else one that ends it: what the model saw before
+    texts in training.
 
-
-def _start_token_id(model: Any) -> int | None:
-    """The token that begins a text, else one that ends it: what the model saw before texts in training."""
-    text = model.config.get_text_config()
-    wanted = (model.generation_config.bos_token_id, getattr(text, "bos_token_id", None))
-    known = [token for token in (*wanted, *_eos_token_ids(model)) if token is not None]
-    return next((int(token) for token in known if token < text.vocab_size), None)
+    Args:
+        generation: transformers' GenerationConfig, or None, and `text` the model's own for texts.
+    """
+    named = [getattr(config, "eos_token_id", None) for config in (generation, text)]
+    ends = next((ids for ids in named if ids is not None), ())
+    ends = tuple(ends) if isinstance(ends, list | tuple) else (int(ends),)
+    starts = [getattr(config, "bos_token_id", None) for config in (generation, text)]
+    known = (int(token) for token in (*starts, *ends) if token is not None)
+    return ends, next((token for token in known if token < vocab_size), None)
 
 
 @torch.inference_mode()

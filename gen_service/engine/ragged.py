@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from ttmark.gen_service.decoding.support import Ints
 from ttmark.gen_service.engine.attention import Adopted, Ancestors, AttentionPlan, Chunk, KvCache
 from ttmark.gen_service.engine.native import Kernels
 from ttmark.gen_service.engine.tree_attention import (
@@ -18,8 +18,6 @@ from ttmark.gen_service.engine.tree_attention import (
     spans_of,
     tile_spans,
 )
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ class Schedulable(Protocol):
     """What the scheduler knows of a sequence.
 
     Attributes:
+        tenant: whose it is.
+        repeatable: whether its text must not depend on what is in the cache.
+        token_limit: tokens that there will be at most.
         tokens: prompt and completion.
         group_ends: numbers of tokens after each group that was sampled together.
         extent: its cache rows, while it runs.
@@ -40,6 +43,9 @@ class Schedulable(Protocol):
         prompt_cut: a prompt is computed in pieces that end at multiples of it.
     """
 
+    tenant: str
+    repeatable: bool
+    token_limit: int
     tokens: list[int]
     prompt_length: int
     group_ends: list[int]
@@ -49,24 +55,12 @@ class Schedulable(Protocol):
     prompt_cut: int
 
     @property
-    def tenant(self) -> str:
-        """Whose it is."""
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether its text must not depend on what is in the cache."""
-
-    @property
     def token_count(self) -> int:
         """Tokens so far."""
 
     @property
     def most_reused(self) -> int:
         """Its first tokens that others may have computed for it: of the rest it needs the logits."""
-
-    @property
-    def token_limit(self) -> int:
-        """Tokens that there will be at most."""
 
     def next_work(self, chunk: int, limit: int) -> Work:
         """Its probes, or its next tokens to cache: a chunk of the prompt, or up to about `limit` others."""

@@ -57,18 +57,3 @@ class EngineSettings:
     prefix_cache: bool = True
     choices: Path | None = None
     request_seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("max_sequences", "step_rows", "prefill_chunk"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1")
-        if not 0.0 < self.memory_share <= 1.0:
-            raise ValueError("memory_share must be above 0 and at most 1")
-        if not 0.0 < self.reading_share <= 1.0:
-            raise ValueError("reading_share must be above 0 and at most 1")
-        if self.max_waiting < 0:
-            raise ValueError("max_waiting must be at least 0")
-        for name in ("threads", "context_length", "kv_tokens", "max_branches"):
-            value = getattr(self, name)
-            if isinstance(value, int) and value < 1:
-                raise ValueError(f"{name} must be at least 1, or None")

@@ -40,7 +40,6 @@ class EngineStats:
     reused_tokens: int
     passes: int
     rows: int
-    completion_tokens: int
     preemptions: int
 
 
@@ -60,7 +59,7 @@ class Stepper:
         self._scheduler = scheduler
         self._decoder = decoder
         self._outbox = Outbox()
-        self._passes = self._rows = self._completion_tokens = 0
+        self._passes = self._rows = 0
 
     def step(self, arrivals: Arrivals) -> None:
         """Take in, plan, forward, decide, deliver."""
@@ -145,7 +144,6 @@ class Stepper:
             if isinstance(outcome, SequenceFailed):
                 self._fail([sequence], outcome)
                 continue
-            self._completion_tokens += len(outcome.token_ids)
             mailbox = self.mailboxes[sequence]
             if outcome.finish_reason is not None:
                 self._leave(sequence)
@@ -203,6 +201,5 @@ class Stepper:
             reused_tokens=scheduler.reused_tokens,
             passes=self._passes,
             rows=self._rows,
-            completion_tokens=self._completion_tokens,
             preemptions=scheduler.preemptions,
         )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ttmark.gen_service.engine.native import Kernels
 
 
+@dataclass(frozen=True, slots=True)
 class TreeAttention:
     """What the kernel needs to know of a pass.
 
@@ -20,12 +21,9 @@ class TreeAttention:
         own: [rows, depth] int32, the tree rows that each tree row attends to, -1 for none.
     """
 
-    def __init__(
-        self, kernels: Kernels, tiles: Callable[[int | None, int], torch.Tensor], own: torch.Tensor
-    ) -> None:
-        self._kernels = kernels
-        self.tiles = tiles
-        self.own = own
+    kernels: Kernels
+    tiles: Callable[[int | None, int], torch.Tensor]
+    own: torch.Tensor
 
     def __call__(
         self,
@@ -46,7 +44,7 @@ class TreeAttention:
         """
         tiles = self.tiles(window, query.shape[1] // key_value.shape[2])
         (key, value), (keys, values) = key_value.unbind(1), cache.unbind(1)
-        return self._kernels.attend(query, key, value, keys, values, tiles, self.own, scale, sinks)
+        return self.kernels.attend(query, key, value, keys, values, tiles, self.own, scale, sinks)
 
 
 class Span(NamedTuple):

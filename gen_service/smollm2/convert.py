@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import gguf
 import numpy as np
 import orjson
 import torch
+from gguf import GGUFReader, dequantize
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer
@@ -20,15 +20,8 @@ from ttmark.gen_service import smollm2
 from ttmark.gen_service.smollm2 import write_generation_config
 
 
-class GGUFFile:
-    """An open GGUF file.
-
-    Args:
-        path: read through a memory map, which stays open as long as this object.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._reader = gguf.GGUFReader(path)
+class GGUFFile(GGUFReader):
+    """A GGUF file, read through a memory map that stays open as long as this object."""
 
     def __getitem__(self, key: str) -> Any:
         """A value of the metadata.
@@ -36,15 +29,7 @@ class GGUFFile:
         Raises:
             KeyError: the file has no such key.
         """
-        return self._reader.fields[key].contents()
-
-    def __len__(self) -> int:
-        return len(self._reader.tensors)
-
-    def tensors(self) -> Iterator[tuple[str, NDArray[np.float32]]]:
-        """Name and weights of each tensor, rows first, as the numbers that its quantisation stands for."""
-        for tensor in self._reader.tensors:
-            yield tensor.name, gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+        return self.fields[key].contents()
 
 
 def convert(gguf: Path, folder: Path, progress: Callable[[float], None] = lambda _: None) -> None:
@@ -63,7 +48,7 @@ def convert(gguf: Path, folder: Path, progress: Callable[[float], None] = lambda
     weights = {}
     for name, tensor in llama_weights(file):
         weights[name] = tensor
-        progress(len(weights) / (len(file) + 1))
+        progress(len(weights) / (len(file.tensors) + 1))
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     smollm_tokenizer(file).save(str(folder / "tokenizer.json"))
     (folder / "chat_template.jinja").write_text(file["tokenizer.chat_template"])
@@ -101,7 +86,9 @@ def model_config(file: GGUFFile) -> dict[str, Any]:
         "attention_bias": False,
         "mlp_bias": False,
         "tie_word_embeddings": True,
-        **_special_ids(file),
+        "bos_token_id": file["tokenizer.ggml.bos_token_id"],
+        "eos_token_id": file["tokenizer.ggml.eos_token_id"],
+        "pad_token_id": file["tokenizer.ggml.padding_token_id"],
     }
 
 
@@ -117,11 +104,6 @@ def tokenizer_config(file: GGUFFile) -> dict[str, Any]:
         "pad_token": tokens[file["tokenizer.ggml.padding_token_id"]],
         "unk_token": tokens[file["tokenizer.ggml.unknown_token_id"]],
     }
-
-
-def _special_ids(file: GGUFFile) -> dict[str, Any]:
-    names = {"bos": "bos", "eos": "eos", "pad": "padding"}
-    return {f"{name}_token_id": file[f"tokenizer.ggml.{ours}_token_id"] for name, ours in names.items()}
 
 
 _CONTROL = 3  # GGUF's token type of special tokens
@@ -176,11 +158,13 @@ def llama_weights(file: GGUFFile) -> Iterator[tuple[str, Tensor]]:
         KeyError: a tensor that this architecture does not have.
     """
     heads = {"attn_q": file["llama.attention.head_count"], "attn_k": file["llama.attention.head_count_kv"]}
-    for name, values in file.tensors():
-        part = name.removesuffix(".weight").split(".")[-1]
+    for tensor in file.tensors:
+        part = tensor.name.removesuffix(".weight").split(".")[-1]
+        values = dequantize(tensor.data, tensor.tensor_type).astype(np.float32)  # rows first
         if part in heads:
             values = _halves(values, heads[part])
-        yield transformers_name(name), torch.from_numpy(np.ascontiguousarray(values)).to(torch.bfloat16)
+        weights = torch.from_numpy(np.ascontiguousarray(values)).to(torch.bfloat16)
+        yield transformers_name(tensor.name), weights
 
 
 def transformers_name(name: str) -> str:

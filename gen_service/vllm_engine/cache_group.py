@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from ttmark.gen_service.decoding.support import Ints
 
 
 @dataclass(frozen=True, slots=True)

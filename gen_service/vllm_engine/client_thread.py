@@ -130,21 +130,6 @@ _LAST_PIECE_SECONDS = 10.0
 _WATCH_SECONDS = 0.5
 
 
-class Salts:
-    """What vLLM mixes into the names of cached blocks: a tenant's own, and a new one after each failure."""
-
-    def __init__(self) -> None:
-        self._failures: Counter[str] = Counter()
-
-    def of(self, tenant: str) -> str:
-        """The tenant's salt; nobody else's is the same."""
-        return hashlib.sha256(f"{self._failures[tenant]} {tenant}".encode()).hexdigest()
-
-    def renew(self, tenant: str) -> None:
-        """After a failure: what was cached for the tenant is not used again."""
-        self._failures[tenant] += 1
-
-
 class Host:
     """Owns the thread, its event loop and vLLM's client. `submit`, `cancel` and `stop` are for other threads.
 
@@ -168,7 +153,7 @@ class Host:
         self._request_seconds = request_seconds
         self._drain_rate = DrainRate()
         self._outbox = Outbox()
-        self._salts = Salts()
+        self._failures: Counter[str] = Counter()  # by tenant
         self._chores: set[asyncio.Task[None]] = set()
         self._receiver: asyncio.Task[None] | None = None
         self._llm: Any = None
@@ -208,31 +193,26 @@ class Host:
         self._receiver = asyncio.create_task(self._receive())
         self._chores |= {self._receiver, asyncio.create_task(self._watch())}
 
-    def check_queue(self, tenant: str) -> None:
-        """See `Generator`.
+    def check_queue(self, tenant: str, *, reading: bool = False) -> None:
+        """See `Generator`; readings have places of their own.
 
         Raises:
             Overloaded: see `check_place`.
         """
-        check_place(tenant, self._held(reading=False), self._max_requests, self._drain_rate)
-
-    def _held(self, *, reading: bool) -> Counter[str]:
-        return Counter(job.tenant for job in list(self.jobs.values()) if job.reading is reading)
+        held = Counter(job.tenant for job in list(self.jobs.values()) if job.reading is reading)
+        check_place(tenant, held, self._max_readings if reading else self._max_requests, self._drain_rate)
 
     def submit(self, job: Job) -> None:
         """Takes a request on.
 
         Raises:
             Draining: not started, stopping or dead.
-            Overloaded: see `check_place`.
+            Overloaded: see `check_queue`.
         """
         with self._lock:
             if not self.accepting or self.died:
                 raise Draining("the engine takes no new requests")
-            if job.reading:
-                check_place(job.tenant, self._held(reading=True), self._max_readings, self._drain_rate)
-            else:
-                self.check_queue(job.tenant)
+            self.check_queue(job.tenant, reading=job.reading)
             self.jobs[job.ticket.name] = job
         with suppress(RuntimeError):  # the loop is closed, and the job has failed with the others
             self._loop.call_soon_threadsafe(self._begin, job)
@@ -289,7 +269,9 @@ class Host:
         try:
             own = sum(other.tenant == job.tenant for other in list(self.jobs.values()))
             await self._llm.collective_rpc("ttmark_take", args=(job.ticket.sealed(),))
-            prompt = {"prompt_token_ids": job.tokens, "cache_salt": self._salts.of(job.tenant)}
+            # vLLM mixes it into the names of cached blocks: a tenant's own, and another after each failure.
+            salt = hashlib.sha256(f"{self._failures[job.tenant]} {job.tenant}".encode()).hexdigest()
+            prompt = {"prompt_token_ids": job.tokens, "cache_salt": salt}
             async for _ in self._llm.generate(prompt, job.parameters(), name, priority=own):
                 pass
             await asyncio.sleep(_LAST_PIECE_SECONDS)  # its last piece, on another way, cuts this short
@@ -335,7 +317,7 @@ class Host:
         if isinstance(outcome, Failure):
             log = structlog.get_logger("ttmark.engine")
             log.error("completion_failed", request_id=job.ticket.request.request_id, origin=outcome.origin)
-            self._salts.renew(job.tenant)
+            self._failures[job.tenant] += 1
             self._fail(job, SequenceFailed(outcome.message))
             return
         if outcome.finish_reason is not None:

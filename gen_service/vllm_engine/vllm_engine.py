@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,8 @@ from transformers import AutoConfig, GenerationConfig
 
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
-from ttmark.gen_service.engine.errors import ContextTooLong, ModelLoadError
+from ttmark.gen_service.engine.errors import ModelLoadError, check_length
+from ttmark.gen_service.engine.loading import boundary_tokens
 from ttmark.gen_service.engine.stream import DeltaStream, Mailbox
 from ttmark.gen_service.vllm_engine.arguments import SPARE_TOKENS, engine_config
 from ttmark.gen_service.vllm_engine.client_thread import Host, Job
@@ -36,9 +38,9 @@ class VllmEngine:
         config = engine_config(folder, settings)
         self.model_id = settings.model_id or folder.name
         self.vocab_size = int(config.model_config.get_vocab_size())
-        self.eos_token_ids = _token_ids(folder, "eos_token_id")
-        starts = (*_token_ids(folder, "bos_token_id"), *self.eos_token_ids)
-        self.start_token_id = next((token for token in starts if token < self.vocab_size), None)
+        self.eos_token_ids, self.start_token_id = boundary_tokens(
+            _generation_config(folder), AutoConfig.from_pretrained(folder).get_text_config(), self.vocab_size
+        )
         self.context_length = int(config.model_config.max_model_len) - SPARE_TOKENS
         self._max_branches = settings.max_branches
         self._metrics: EngineMetrics | None = None
@@ -124,27 +126,19 @@ class VllmEngine:
 
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
         """See `Engine.generate`."""
-        prompt, more = len(request.prompt_ids), request.sampling.max_tokens
-        if prompt + more > self.context_length:
-            raise ContextTooLong(
-                f"the context holds {self.context_length} tokens, but the prompt has {prompt} and "
-                f"max_tokens is {more}"
-            )
+        check_length(request, self.context_length)
         if request.sampling.seed is None:  # every rank draws, and all must draw the same
             sampling = replace(request.sampling, seed=secrets.randbits(64))
             request = replace(request, sampling=sampling)
-        tokens = list(request.prompt_ids)
+        tokens, more = list(request.prompt_ids), request.sampling.max_tokens
         return DeltaStream(self._submit(request, tokens, more, whole_prompt=request.repeatable).mailbox)
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
         """See `Engine.read`."""
-        tokens = [*request.prompt_ids, *request.text_ids]
-        if len(tokens) > self.context_length:
-            raise ContextTooLong(
-                f"the context holds {self.context_length} tokens, but prompt and text have {len(tokens)}"
-            )
+        check_length(request, self.context_length)
         # What the model says after the last token nobody asks for.
-        job = self._submit(request, tokens[:-1], 1, whole_prompt=True)
+        tokens = [*request.prompt_ids, *request.text_ids][:-1]
+        job = self._submit(request, tokens, 1, whole_prompt=True)
         async with aclosing(DeltaStream(job.mailbox)) as stream:
             async for _ in stream:
                 pass
@@ -180,15 +174,8 @@ class VllmEngine:
         self._preemptions = self.preemptions
 
 
-def _token_ids(folder: Path, name: str) -> tuple[int, ...]:
-    """Tokens that begin or end a text, as transformers finds them."""
-    config = AutoConfig.from_pretrained(folder)
+def _generation_config(folder: Path) -> Any:
     try:
-        ids = getattr(GenerationConfig.from_pretrained(folder), name)
+        return GenerationConfig.from_pretrained(folder)
     except OSError:
-        ids = None
-    if ids is None:
-        ids = getattr(config.get_text_config(), name, None)
-    if ids is None:
-        return ()
-    return tuple(ids) if isinstance(ids, list | tuple) else (int(ids),)
+        return None

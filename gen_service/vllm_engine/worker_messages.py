@@ -121,6 +121,7 @@ class StepMeter:
         self._forward = 0.0
 
     def forwarded(self) -> None:
+        """The step's own forward, or a probe, has run."""
         self._forward += time.perf_counter() - self._last
 
     def probes(self, paths: Sequence[Sequence[tuple[int, int, tuple[int, ...]]]], report: StepReport) -> None:
@@ -131,9 +132,6 @@ class StepMeter:
             report.rows["probe"] += len(own) * depth
             if depth == 1:
                 report.candidates.append(len(own))
-
-    def probed(self) -> None:
-        self._forward += time.perf_counter() - self._last
 
     def ends(self, report: StepReport, seconds: dict[str, float]) -> None:
         """The step has ended; `seconds` count from the worker's start, by part."""

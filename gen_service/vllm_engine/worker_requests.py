@@ -211,6 +211,6 @@ class WorkerRequests:
                 k: v for _, failed in parts for k, v in failed.items()
             }
         finally:
-            self._meter.probed()
+            self._meter.forwarded()
         found = torch.split(logits, [len(own) for own in branches.values()])
         return dict(zip(branches, found, strict=True)), {}

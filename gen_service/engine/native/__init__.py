@@ -20,10 +20,10 @@ SOURCE = CompiledSource.beside(
 
 
 @cache
-def load_library() -> ctypes.CDLL | None:
-    """Compiled at the first call; None where there is none and none can be compiled."""
+def find_kernels() -> "Kernels | None":
+    """The kernels, compiled at the first call; None where this machine has none and compiles none."""
     try:
-        return SOURCE.load()
+        return Kernels(SOURCE.load())
     except (OSError, subprocess.SubprocessError) as error:
         log = structlog.get_logger("ttmark.engine")
         log.info("kernels_not_compiled", reason=str(error).partition("\n")[0], used="torch's operators")
@@ -49,13 +49,6 @@ class AttentionCall(ctypes.Structure):
         ("scale", ctypes.c_float),
         ("half", ctypes.c_int32),
     ]
-
-
-@cache
-def find_kernels() -> "Kernels | None":
-    """The kernels, compiled at the first call; None where this machine cannot compile them."""
-    library = load_library()
-    return None if library is None else Kernels(library)
 
 
 class Kernels:

@@ -11,13 +11,9 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from tests.contract.openai.fake_generator import MODEL, FakeGenerator
-from ttmark.gen_service.api import (
-    ChatTemplate,
-    GenerationBackend,
-    RequestLimits,
-    ServedModel,
-    create_generation_app,
-)
+from ttmark.gen_service.api.app import create_generation_app
+from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits, ServedModel
+from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.shared.access.scopes import Principal, Scope, TokenUse
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.request_body import HttpLimits

@@ -14,7 +14,8 @@ from tests.contract.openai.composed import Keys
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
-from ttmark.gen_service.api import GenerationBackend, RequestLimits, ServedModel, create_generation_app
+from ttmark.gen_service.api.app import create_generation_app
+from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits, ServedModel
 from ttmark.gen_service.demo_model import PROMPTS_PATH
 from ttmark.gen_service.engine import Engine
 from ttmark.shared.access.scopes import Principal, Scope

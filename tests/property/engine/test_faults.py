@@ -117,10 +117,10 @@ class Leaving:
     def __init__(self, engine: Engine) -> None:
         self.slowest = 0
         self.count = 0
-        self._worker, self._stepper = engine._worker, engine._stepper
+        self._engine, self._stepper = engine, engine._stepper
         self._gone_at: dict[Any, int] = {}
-        self._cancel, self._leave = self._worker.cancel, self._stepper._leave
-        self._worker.cancel = self._cancelled  # type: ignore[method-assign]
+        self._cancel, self._leave = engine._cancel, self._stepper._leave
+        engine._cancel = self._cancelled  # type: ignore[method-assign]
         self._stepper._leave = self._left  # type: ignore[method-assign]
 
     def _cancelled(self, sequence: Any) -> None:
@@ -134,7 +134,7 @@ class Leaving:
             self.slowest = max(self.slowest, self._stepper.stats.passes - self._gone_at.pop(sequence))
 
     def stop(self) -> None:
-        self._worker.cancel, self._stepper._leave = self._cancel, self._leave  # type: ignore[method-assign]
+        self._engine._cancel, self._stepper._leave = self._cancel, self._leave  # type: ignore[method-assign]
 
 
 async def disconnect(engine: Engine, clients: int) -> Leaving:

@@ -12,7 +12,7 @@ from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
-from ttmark.gen_service.api.reasoning import THINK, Reasoning, ReasoningReader, tags_of
+from ttmark.gen_service.api.reasoning import Reasoning, ReasoningReader, reasons
 from ttmark.gen_service.api.tool_formats import HERMES, LLAMA3, ToolFormat
 from ttmark.gen_service.api.tools import ToolUse, answer_source
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
@@ -21,7 +21,7 @@ from ttmark.shared.schemas.tools import Function
 from ttmark.shared.tokenization import TextTokenizer
 
 TOKENIZER = TextTokenizer(byte_tokenizer())
-CLOSED, OPENED = Reasoning(THINK, opened=False), Reasoning(THINK, opened=True)
+CLOSED, OPENED = Reasoning(opened=False), Reasoning(opened=True)
 ANSWER = {
     "type": "object",
     "properties": {"a": {"const": 1}},
@@ -76,8 +76,8 @@ def test_tokens_are_reasoning_up_to_the_end_of_the_tag(text: str, tokens: int) -
 
 def test_the_rule_or_the_template_names_the_tags() -> None:
     knows, plain = "{{ content.split('</think>')[-1] }}", "{{ messages }}"
-    assert (tags_of(knows, "auto"), tags_of(plain, "auto")) == (THINK, None)
-    assert (tags_of(knows, "none"), tags_of(plain, "think")) == (None, THINK)
+    assert (reasons(knows, "auto"), reasons(plain, "auto")) == (True, False)
+    assert (reasons(knows, "none"), reasons(plain, "think")) == (False, True)
 
 
 def test_a_model_reasons_where_its_tags_show_in_the_text() -> None:

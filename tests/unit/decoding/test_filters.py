@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.support import FilterParams, Floats, Groups, Ints, Support, top_k_of_groups
+from ttmark.gen_service.decoding.support import FilterParams, Floats, Groups, Ints, Support, top_k
 
 
 def reference(row: torch.Tensor, params: FilterParams) -> dict[int, float]:
@@ -248,10 +248,10 @@ def widths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def watched(logits: torch.Tensor, width: int) -> tuple[Floats, Ints, Groups | None]:
         seen.append(width)
-        return top_k_of_groups(logits, width)
+        return top_k(logits, width)
 
     for module in ("support", "filters"):
-        monkeypatch.setattr(f"ttmark.gen_service.decoding.{module}.top_k_of_groups", watched)
+        monkeypatch.setattr(f"ttmark.gen_service.decoding.{module}.top_k", watched)
     return seen
 
 

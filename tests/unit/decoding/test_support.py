@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttmark.gen_service.decoding.support import choose, top_k, top_k_of_groups
+from ttmark.gen_service.decoding.support import choose, top_k
 
 
 @given(
@@ -25,7 +25,7 @@ def test_the_values_are_those_of_topk_and_the_ids_point_at_them(
     if levels:
         logits = torch.round(logits * levels) / levels
     width = 1 + int(share * min(vocab - 1, 80))
-    values, ids = top_k(logits, width)
+    values, ids, _ = top_k(logits, width)
     expected = torch.topk(logits, width, dim=1).values.double().numpy()
     np.testing.assert_array_equal(values, expected)
     np.testing.assert_array_equal(np.take_along_axis(logits.double().numpy(), ids, axis=1), values)
@@ -35,9 +35,9 @@ def test_the_values_are_those_of_topk_and_the_ids_point_at_them(
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_many_long_rows_give_what_each_gives_alone(dtype: torch.dtype) -> None:
     logits = torch.randn((7, 100_003), generator=torch.Generator().manual_seed(0)).to(dtype)
-    values, ids = top_k(logits, 66)
+    values, ids, _ = top_k(logits, 66)
     for row in range(len(logits)):
-        own, own_ids = top_k(logits[row][None], 66)
+        own, own_ids, _ = top_k(logits[row][None], 66)
         np.testing.assert_array_equal(values[row], own[0])
         np.testing.assert_array_equal(values[row], torch.topk(logits[row].float(), 66).values.numpy())
         inside = own[0] > own[0, -1]
@@ -57,7 +57,7 @@ def test_the_maxima_of_groups_tell_how_much_can_lie_below_the_window(
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn((3, 5003), generator=generator) * scale
     logits[:, torch.randperm(5003, generator=generator)[finite:]] = -torch.inf
-    values, _, groups = top_k_of_groups(logits, 65)
+    values, _, groups = top_k(logits, 65)
     assert groups is not None
     most = groups.most_below(np.array([0, 2]), values, np.full(3, temperature))
     for row, bound in zip((0, 2), most, strict=True):
@@ -71,7 +71,7 @@ def test_the_maxima_of_groups_tell_how_much_can_lie_below_the_window(
 def test_nan_comes_first(vocab: int) -> None:
     logits = torch.randn((2, vocab), generator=torch.Generator().manual_seed(0))
     logits[1, vocab // 2] = float("nan")
-    values, _ = top_k(logits, 5)
+    values, _, _ = top_k(logits, 5)
     assert np.isnan(values[1, 0])
     assert np.isfinite(values[0]).all()
 

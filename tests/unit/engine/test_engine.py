@@ -222,7 +222,7 @@ async def test_dropping_an_iterator_that_has_ended_cancels_nothing(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cancelled: list[object] = []
-    monkeypatch.setattr(engine._worker, "cancel", cancelled.append)
+    monkeypatch.setattr(engine, "_cancel", cancelled.append)
     await collect(engine, ask(engine, max_tokens=3))
     with pytest.raises(ContextTooLong):
         engine.generate(ask(engine, max_tokens=1000))

@@ -102,12 +102,6 @@ def test_the_cache_is_sized_from_the_free_memory_and_from_what_can_be_used(tiny_
     assert engine.kv_tokens == 3 * 256
 
 
-@pytest.mark.parametrize(("name", "value"), [("max_sequences", 0), ("max_branches", 0), ("max_waiting", -1)])
-def test_settings_out_of_range_name_the_field(name: str, value: int) -> None:
-    with pytest.raises(ValueError, match=name):
-        EngineSettings(**{name: value})
-
-
 @pytest.mark.parametrize("faster", [1, 2])
 def test_the_number_of_threads_is_chosen_by_measurement(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch, faster: int

@@ -189,4 +189,4 @@ def test_only_sizes_that_the_kernels_take_suit_and_without_a_library_torch_compu
     assert not Kernels.suit(torch.float32, 72)
     assert not Kernels.suit(torch.float32, 512)
     monkeypatch.setattr(compiling, "usable_levels", list)
-    assert kernels_module.load_library.__wrapped__() is None
+    assert kernels_module.find_kernels.__wrapped__() is None

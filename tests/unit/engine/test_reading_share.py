@@ -239,8 +239,8 @@ async def test_a_queue_full_of_readings_refuses_readings_and_nothing_that_is_wri
 ) -> None:
     engine = Engine.load(str(tiny_model), EngineSettings(max_sequences=2, max_waiting=8))
     by_hand = SteppedByHand(tiny_model)
-    engine._worker._accepting = True
-    engine._worker._thread.is_alive = lambda: True  # type: ignore[method-assign]
+    engine._accepting = True
+    engine._thread.is_alive = lambda: True  # type: ignore[method-assign]
     first, second, third, *_ = readings(by_hand)
     for reading in (first, second):
         engine._submit(reading)

@@ -12,7 +12,7 @@ import structlog
 import torch
 
 from tests.unit.engine.asking import StartEngine, ask, collect, marking, tokens, until
-from ttmark.gen_service.decoding import decoder
+from ttmark.gen_service.decoding import filters
 from ttmark.gen_service.decoding.filters import bounded_rows
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import (
@@ -59,7 +59,7 @@ async def test_what_is_not_finished_when_the_drain_time_is_over_is_told_so(start
     for request in (running, waiting):
         with pytest.raises(Draining, match="stopping"):
             await request
-    assert (engine.stats.cached_tokens, engine._worker.waiting) == (0, 0)
+    assert (engine.stats.cached_tokens, engine.waiting) == (0, 0)
 
 
 async def test_a_second_call_cuts_a_drain_short(start_engine: StartEngine) -> None:
@@ -175,5 +175,5 @@ async def test_filters_that_fail_for_one_sequence_fail_it_alone(
         return bounded_rows(logits, params, counts)
 
     requests = [ask(engine, mark=marking(r), seed=r) for r in (1, 2, 3)]
-    monkeypatch.setattr(decoder, "bounded_rows", filter_or_fail)
+    monkeypatch.setattr(filters, "bounded_rows", filter_or_fail)
     await broken_alone(engine, requests, ask(engine, mark=marking(), top_p=cursed))
