@@ -235,7 +235,7 @@ class Verifier:
                 nobody_waits.raised = True
 
 
-class _Abandoned(Exception):
+class _Abandoned(BaseException):
     """Nobody waits for the result."""
 
 
