@@ -24,7 +24,7 @@ from ttmark.detect_service.jobs.job_store import (
     room,
 )
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
+from ttmark.shared.vault.redis_client import RedisClient, script_command
 from ttmark.shared.vault.redis_connections import HASH_TAG
 
 # Jobs of an earlier release count for all jobs and not for their tenant, whose sum never falls below 0.
@@ -197,7 +197,7 @@ class RedisJobs:
         self, client: RedisClient, *, lease_seconds: float, now: Callable[[], float] = time.time
     ) -> None:
         self.lease_seconds = lease_seconds
-        self._redis = RedisChanges(client)
+        self._redis = client
         self.keys: RequestKeys = RedisKeys(self._redis, _JOBS)
         self._now = now
 
