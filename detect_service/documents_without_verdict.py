@@ -5,7 +5,7 @@ import traceback
 
 import structlog
 
-from ttmark.shared.detection_words import no_verdict_message, not_examined_message
+from ttmark.shared.detection_words import no_answer_message
 from ttmark.shared.http.service_errors import InternalError, ServiceError
 from ttmark.shared.languages.words import Words, counted
 from ttmark.shared.limits.counting_filter import AnswerRule, Reason, Refusal
@@ -77,7 +77,7 @@ def not_examined(
 ) -> DetectionResult:
     """The result of a document at which `error` was raised, which is logged."""
     log_fault(error)
-    message = not_examined_message(words)
+    message = no_answer_message("not_examined", words)
     return kind(id=document_id, verdict="not_examined", message=message, tokens=0, hypotheses=0, error=_WHY)
 
 
@@ -85,7 +85,7 @@ def refused(
     document_id: str, why: DocumentError, words: Words, kind: type[DetectionResult] = DetectionResult
 ) -> DetectionResult:
     """The result of a document that is over a limit, beside others that are not; told in English."""
-    message = not_examined_message(words, why.message)
+    message = no_answer_message("not_examined", words, why.message)
     return kind(id=document_id, verdict="not_examined", message=message, tokens=0, hypotheses=0, error=why)
 
 
@@ -100,7 +100,7 @@ def no_verdict(
     error = DocumentError(
         code=_CODES[refusal.reason], message=refusal_words(refusal, rule), retry_after=refusal.wait_seconds
     )
-    message = no_verdict_message(words, error.message)
+    message = no_answer_message("no_verdict", words, error.message)
     return kind(id=document_id, verdict="no_verdict", message=message, tokens=0, hypotheses=0, error=error)
 
 
