@@ -312,17 +312,14 @@ class JsonBodyMiddleware:
             await self.app(scope, receive, send)
             return
         try:
-            self._check_scope(scope)
+            needed, caller = self.scopes.get(scope["path"]), scope["state"].get("principal")
+            if needed is not None and caller is not None:
+                check_scope(caller, needed)
             body = await self._taken_in(scope, receive)
         except ServiceError as error:
             await self.render(error, scope)(scope, receive, send)
             return
         await self.app(scope, _replay(body, receive), send)
-
-    def _check_scope(self, scope: Scope) -> None:
-        needed, caller = self.scopes.get(scope["path"]), scope["state"].get("principal")
-        if needed is not None and caller is not None:
-            check_scope(caller, needed)
 
     async def _taken_in(self, scope: Scope, receive: Receive) -> bytes:
         """The body, which is parsed; a tenant's turn is taken once more has come than a short one has."""
