@@ -14,7 +14,7 @@ from ttmark.shared.keys.key_codec import (
 )
 from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
 from ttmark.shared.keys.records import HeldKey, KeyInfo, KeyRecord, KeyState, UnlockedKey, VersionRecord
-from ttmark.shared.keys.replicas import check_known, replicas_behind
+from ttmark.shared.keys.replicas import replicas_behind
 from ttmark.shared.keys.rotation import (
     check_foreign,
     check_own,
@@ -158,7 +158,12 @@ class KeyRing:
             record = load_record(await self._read(key_id))
             check_own(record)
             if (known := find_version(record, version)).state is KeyState.PENDING:
-                await check_known(self._store, key_id, version, known.epoch, self._now())
+                behind = await replicas_behind(self._store, key_id, known.epoch, self._now())
+                if behind:
+                    raise ReplicasBehind(
+                        f"version {version} of {key_id} is not known yet to {', '.join(behind)}: "
+                        "try again in a moment, or force it if they will not come back"
+                    )
         return await self._transition("key.promote", key_id, version, promoted)
 
     async def rotate_after(self, key_id: str, tokens: int | None) -> KeyInfo:
