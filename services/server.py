@@ -6,7 +6,6 @@ import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 import uvicorn
 from fastapi import FastAPI
@@ -31,33 +30,16 @@ _LINGER_SECONDS = 0.5
 _KEEP_ALIVE_SECONDS = 75
 
 
-@dataclass(frozen=True, slots=True)
-class StopTimes:
-    """What a signal to end is followed by.
-
-    Attributes:
-        delay_seconds: requests are still taken on, and `/readyz` says that no more should be sent.
-        drain_seconds: after that, for those in hand.
-    """
-
-    delay_seconds: float
-    drain_seconds: float
-
-
 def serve(
-    app: FastAPI,
-    listener: socket.socket,
-    times: StopTimes,
-    *,
-    limits: ConnectionLimits | None = None,
-    proxies: Sequence[str] = (),
+    app: FastAPI, listener: socket.socket, settings: ServiceSettings, *, proxies: Sequence[str] = ()
 ) -> None:
     """Runs `app` on `listener` until SIGINT or SIGTERM, then lets running requests finish.
 
     Connections that send nothing of use are closed, so that any number of them locks nobody out. Of who the
     client is the server believes `proxies` alone, addresses and networks.
 
-    From the signal on the application's state has `leaving`, and each answer ends its connection.
+    From the signal on the application's state has `leaving`, and each answer ends its connection. After the
+    delay that the settings name nothing new is taken on.
 
     A `drain` in the application's state is called with the seconds that it may take, while the service still
     answers: it refuses what is new, finishes what it has taken on, and fails what takes longer.
@@ -69,16 +51,17 @@ def serve(
         signal.signal(number, lambda *_: None)
     drain: Drain | None = getattr(app.state, "drain", None)
     share = _DRAIN_SHARE if drain else 0.0
-    shutdown_seconds = max(1, round(times.drain_seconds * (1 - share)))
-    protocol = bounded_protocol(allow_open_files(limits or ConnectionLimits()))
+    shutdown_seconds = max(1, round(settings.drain_seconds * (1 - share)))
+    limits = ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.max_connections)
+    protocol = bounded_protocol(allow_open_files(limits))
 
     def leave() -> None:
         app.state.leaving = True
         protocol.leave()
 
     config = server_config(app, protocol, proxies, shutdown_seconds)
-    drain_seconds = times.drain_seconds * share
-    _Server(config, leave, times.delay_seconds, drain, drain_seconds).run(sockets=[listener])
+    drain_seconds = settings.drain_seconds * share
+    _Server(config, leave, settings.drain_delay_seconds, drain, drain_seconds).run(sockets=[listener])
 
 
 def server_config(
@@ -97,14 +80,6 @@ def server_config(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=shutdown_seconds,
     )
-
-
-def connection_limits(settings: ServiceSettings) -> ConnectionLimits:
-    return ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.max_connections)
-
-
-def stop_times(settings: ServiceSettings) -> StopTimes:
-    return StopTimes(settings.drain_delay_seconds, settings.drain_seconds)
 
 
 class _Server(uvicorn.Server):
