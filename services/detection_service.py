@@ -111,10 +111,12 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     queue = open_queue(settings, access)
     authenticate: Authenticate = access.tokens.authenticate
     rules, budget = settings.oidc_rules(), None
-    provider = None
+    provider, sign_in = None, None
     if rules is not None:
         provider = httpx.AsyncClient(timeout=_PROVIDER_SECONDS, follow_redirects=False)
         authenticate = OidcTokens(rules, provider).beside(access.tokens.authenticate)
+        if settings.oidc_client_id is not None:
+            sign_in = SignIn(rules.issuer, settings.oidc_client_id, rules.audience)
     if settings.blocks_per_minute:
         budget = WorkBudget("detect", access.counters, per_minute=settings.blocks_per_minute)
 
@@ -164,15 +166,8 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         examiner=settings.manifest_examiner(workers),
         public=public,
         reader=reader,
-        sign_in=_sign_in(settings),
+        sign_in=sign_in,
     )
-
-
-def _sign_in(settings: DetectionSettings) -> SignIn | None:
-    rules = settings.oidc_rules()
-    if rules is None or settings.oidc_client_id is None:
-        return None
-    return SignIn(rules.issuer, settings.oidc_client_id, rules.audience)
 
 
 def _allowance(settings: DetectionSettings, access: KeyAccess, metrics: LimitMetrics) -> DocumentAllowance:

@@ -80,7 +80,10 @@ def _answers(documents: list[Document], options: "DetectionOptions", client: Cli
     while documents:
         try:
             results = client.detect(options.request(documents)).results
-            return [*answered, *map(_outcome, results)]
+            return [
+                *answered,
+                *(one if one.error is None else NotExamined(one.id, one.error.message) for one in results),
+            ]
         except Client.Refused as error:
             if error.retry_after is not None:
                 say_wait(error.retry_after, error, waits=False)
@@ -110,7 +113,3 @@ def say_wait(seconds: float, error: ClientError, *, waits: bool = True) -> None:
         return
     rest = "waiting" if waits else "the rest is not examined"
     typer.echo(f"ttmark: {error} Again in {duration(seconds)}: {rest}.", err=True)
-
-
-def _outcome(result: DetectionResult) -> Outcome:
-    return result if result.error is None else NotExamined(result.id, result.error.message)
