@@ -21,7 +21,6 @@ from ttmark.services.detection_stores import open_jobs, open_kept_cases, open_qu
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.startup import StartupError
-from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.oidc import Authenticate, OidcTokens
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
@@ -150,7 +149,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             cors_origins=settings.cors_origins,
             lifespan=lifespan,
             registry=registry,
-            tracer_provider=open_tracing(settings, "ttmark-detect"),
+            tracer_provider=settings.open_tracing("ttmark-detect"),
             audit=access.audit,
             guests=guests,
         ),

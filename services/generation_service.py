@@ -14,7 +14,6 @@ from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.served_models import Models
 from ttmark.services.settings.generation import GenerationSettings
-from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
@@ -76,7 +75,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             cors_origins=settings.cors_origins,
             lifespan=lifespan,
             registry=registry,
-            tracer_provider=open_tracing(settings, "ttmark-gen"),
+            tracer_provider=settings.open_tracing("ttmark-gen"),
             audit=volume.audited(access.audit),
         ),
         allowance,

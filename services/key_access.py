@@ -55,7 +55,8 @@ class KeyAccess:
         """
         stored = KeyStoreSettings()
         store, kek, ledger = stored.open_store(), stored.load_kek(), stored.open_ledger(tell=_log_ledger)
-        replica_id = settings.replica_id or _replica_id(service, port)
+        # Without a fixed port two replicas on a machine would take each other's name.
+        replica_id = settings.replica_id or f"{service}@{socket.gethostname()}:{port or f'pid{os.getpid()}'}"
         trail = stored.open_trail(replica_id, store, kek)
         audit = log_audit if trail is None else _to_both(log_audit, trail.hear)
         reporter = ReplicaReporter(
@@ -105,8 +106,3 @@ def _to_both(first: AuditSink, second: AuditSink) -> AuditSink:
         second(event)
 
     return hear
-
-
-def _replica_id(service: str, port: int) -> str:
-    # Without a fixed port two replicas on a machine would take each other's name.
-    return f"{service}@{socket.gethostname()}:{port or f'pid{os.getpid()}'}"

@@ -3,17 +3,19 @@
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from ttmark.detect_service.bulk import BulkError, BulkJob, Workers, run_bulk
+from ttmark.detect_service.bulk import BulkError, BulkJob, Examiner, Workers, run_bulk
 from ttmark.detect_service.bulk import Progress as BulkProgress
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.services.bulk_detection import OpenExaminer, check_keys, only_tenant, open_backend, read_keys
+from ttmark.services.bulk_detection import check_keys, only_tenant, open_backend, open_examiner, read_keys
 from ttmark.services.startup import no_start_after
 from ttmark.shared.languages.words import counted
 from ttmark.shared.processor import usable_cores
@@ -39,14 +41,15 @@ def detect_in_bulk(
     keys = read_keys()
     tenant = only_tenant(keys, tenant)
     backend = open_backend(keys)  # says what is missing before any process starts
+    make = partial(open_examiner, tenant, options)
     if ray is not None:
-        on_ray(source, out, OpenExaminer(tenant, options), ray)
+        on_ray(source, out, make, ray)
         return False, False
     job = BulkJob(source, out, options, keys.fingerprint(tenant))
     count = workers or usable_cores()
     with no_start_after(BulkError):
         check_keys(source, options, tenant, backend)
-        with ProgressLine() as line, Workers(count, OpenExaminer(tenant, options)) as pool:
+        with ProgressLine() as line, Workers(count, make) as pool:
             done, tally = run_bulk(job, pool, line.update)
     rate = done.new_rows / max(line.seconds, 1e-9)
     typer.echo(
@@ -60,7 +63,7 @@ def detect_in_bulk(
     return tally.found > 0, tally.rows > 0 and tally.failed == tally.rows
 
 
-def on_ray(source: Path, out: Path, make: OpenExaminer, address: str) -> None:
+def on_ray(source: Path, out: Path, make: Callable[[], Examiner], address: str) -> None:
     """The same as a job on a Ray cluster; Ray shows the progress."""
     from ttmark.detect_service.bulk.ray_job import run_on_ray  # needs an optional dependency
 
