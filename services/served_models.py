@@ -115,14 +115,11 @@ def _arguments(file: Path | None) -> Mapping[str, Any]:
     try:
         read = yaml.safe_load(file.read_text())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise StartupError(f"TTMARK_ENGINE_FILE={file} cannot be read: {_first_line(error)}") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StartupError(f"TTMARK_ENGINE_FILE={file} cannot be read: {reason}") from error
     if not isinstance(read, dict | None):
         raise StartupError(f"TTMARK_ENGINE_FILE={file} must hold names and values, such as dtype: bfloat16")
     return {str(name).replace("-", "_"): value for name, value in (read or {}).items()}
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _embedded_settings(name: str, settings: GenerationSettings) -> EngineSettings:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.schemas.detection import (
-    AskedBefore,
     Basis,
     CombinedResult,
     DetectedKey,
@@ -30,8 +29,12 @@ def message(result: DetectionResult, fpr: float, words: Words = ENGLISH) -> Mess
     if result.verdict in ("not_examined", "no_verdict"):
         return no_answer_message(result.verdict, words)
     if result.asked_before is not None:
+        before = result.asked_before
         said = message(result.model_copy(update={"asked_before": None}), fpr, words)
-        return _with_what_was_said(said, result.asked_before, words)
+        name = "before.found" if before.verdict == "watermarked" else "before.nothing"
+        at = datetime.fromtimestamp(before.at, UTC)
+        sentence = words.say(name, length=about_words(before.tokens, words), at=at)
+        return said.model_copy(update={"explanation": f"{said.explanation} {sentence}"})
     if result.verdict == "watermarked":
         return _found(result, fpr, words)
     if result.verdict == "too_short":
@@ -100,13 +103,6 @@ def key_name(key: DetectedKey, words: Words = ENGLISH) -> str:
     if key.payload is not None:
         return words.say("key.payload", name=name, number=str(key.payload))
     return name if key.pool_key is None else words.say("key.pool_key", name=name, number=str(key.pool_key))
-
-
-def _with_what_was_said(said: Message, before: AskedBefore, words: Words) -> Message:
-    name = "before.found" if before.verdict == "watermarked" else "before.nothing"
-    at = datetime.fromtimestamp(before.at, UTC)
-    sentence = words.say(name, length=about_words(before.tokens, words), at=at)
-    return said.model_copy(update={"explanation": f"{said.explanation} {sentence}"})
 
 
 def _found(result: DetectionResult, fpr: float, words: Words) -> Message:

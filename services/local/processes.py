@@ -100,8 +100,9 @@ class LocalServices:
     def _raise_if_one_ended(self) -> None:
         for name, child in self._children.items():
             if child.poll() is not None:
-                reason = _last_line(self.log_file(name)) or f"it ended with code {child.returncode}"
-                raise StartupError(reason.removeprefix("ttmark: "))
+                lines = self.log_file(name).read_text(errors="replace").splitlines()
+                said = [line for line in lines if line.strip()] or [f"it ended with code {child.returncode}"]
+                raise StartupError(said[-1].removeprefix("ttmark: "))
 
     def _start(self, name: str) -> subprocess.Popen[bytes]:
         parts = {"setup": self.setup, "services": self, "ports": self._ports}
@@ -127,8 +128,3 @@ class LocalServices:
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.communicate()
-
-
-def _last_line(path: Path) -> str:
-    lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else ""

@@ -123,13 +123,9 @@ def refusal(response: httpx.Response) -> ServiceRefused:
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
-    return ServiceRefused(message, response.status_code, code, param, _retry_after(response))
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    """Seconds; a date, which no TTMark service sends, is passed over."""
-    given = response.headers.get("Retry-After", "")
-    return float(given) if given.isdecimal() else None
+    given = response.headers.get("Retry-After", "")  # a date, which no TTMark service sends, is passed over
+    retry_after = float(given) if given.isdecimal() else None
+    return ServiceRefused(message, response.status_code, code, param, retry_after)
 
 
 Attempt = httpx.Response | httpx.HTTPError

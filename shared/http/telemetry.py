@@ -94,24 +94,17 @@ class TelemetryMiddleware:
         route = _route(scope)
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self.metrics.observe(route, method, status, seconds)
-        if route not in _QUIET_ROUTES:
-            self.log.info(
-                "request",
-                route=route,
-                method=method,
-                status=status,
-                duration_ms=round(seconds * 1000, 1),
-                **_details(scope),
-            )
-
-
-def _details(scope: Scope) -> dict[str, str]:
-    state = scope["state"]
-    details = {"error_code": state["error_code"]} if "error_code" in state else {}
-    principal: Principal | None = state.get("principal")
-    if principal is not None:
-        details |= {"token_id": principal.token_id, "tenant": principal.tenant}
-    return details
+        if route in _QUIET_ROUTES:
+            return
+        state = scope["state"]
+        details = {"error_code": state["error_code"]} if "error_code" in state else {}
+        principal: Principal | None = state.get("principal")
+        if principal is not None:
+            details |= {"token_id": principal.token_id, "tenant": principal.tenant}
+        milliseconds = round(seconds * 1000, 1)
+        self.log.info(
+            "request", route=route, method=method, status=status, duration_ms=milliseconds, **details
+        )
 
 
 def _route(scope: Scope) -> str:
