@@ -24,7 +24,6 @@ from ttmark.services.model_folder import (
 )
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.startup import StartupError, no_start_after
-from ttmark.services.state_folder import choices_file
 from ttmark.shared.schemas.sampling import SamplingDefaults
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def _embedded_settings(name: str, settings: GenerationSettings) -> EngineSetting
         adaptive_branches=settings.adaptive_branches,
         prefix_cache=settings.prefix_cache,
         reproducible=settings.reproducible,
-        choices=choices_file(settings.state),
+        choices=settings.state / "choices.json",
         request_seconds=settings.request_seconds,
         memory_share=_CACHE_SHARE / len(settings.model),
     )
