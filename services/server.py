@@ -51,17 +51,37 @@ def serve(
         signal.signal(number, lambda *_: None)
     drain: Drain | None = getattr(app.state, "drain", None)
     share = _DRAIN_SHARE if drain else 0.0
+    drain_seconds = settings.drain_seconds * share
     shutdown_seconds = max(1, round(settings.drain_seconds * (1 - share)))
     limits = ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.max_connections)
     protocol = bounded_protocol(allow_open_files(limits))
 
-    def leave() -> None:
-        app.state.leaving = True
-        protocol.leave()
+    class Server(uvicorn.Server):
+        """Drains the application before connections are closed, so that every request gets an answer."""
 
-    config = server_config(app, protocol, proxies, shutdown_seconds)
-    drain_seconds = settings.drain_seconds * share
-    _Server(config, leave, settings.drain_delay_seconds, drain, drain_seconds).run(sockets=[listener])
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            # What was made so far stays: looking through it again and again holds requests up for 50 ms.
+            gc.collect()
+            gc.freeze()
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.state.leaving = True
+            protocol.leave()
+            end = time.monotonic() + settings.drain_delay_seconds
+            while time.monotonic() < end and not self.force_exit:  # noqa: ASYNC110 - set by a signal
+                await asyncio.sleep(0.1)
+            if drain is not None:
+                draining = asyncio.gather(drain(drain_seconds), asyncio.sleep(_LINGER_SECONDS))
+                while not (draining.done() or self.force_exit):
+                    await asyncio.wait([draining], timeout=0.1)
+                if self.force_exit:
+                    await drain(0)
+                await draining
+            await super().shutdown(sockets)
+            gc.unfreeze()  # what outlives the interpreter libraries complain of on standard error
+
+    Server(server_config(app, protocol, proxies, shutdown_seconds)).run(sockets=[listener])
 
 
 def server_config(
@@ -80,42 +100,3 @@ def server_config(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=shutdown_seconds,
     )
-
-
-class _Server(uvicorn.Server):
-    """Drains the application before connections are closed, so that every request gets an answer."""
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        leave: Callable[[], None],
-        delay_seconds: float,
-        drain: Drain | None,
-        seconds: float,
-    ) -> None:
-        super().__init__(config)
-        self._leave = leave
-        self._delay_seconds = delay_seconds
-        self._drain = drain
-        self._seconds = seconds
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        # What was made so far stays: looking through all of it again and again holds requests up for 50 ms.
-        gc.collect()
-        gc.freeze()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._leave()
-        end = time.monotonic() + self._delay_seconds
-        while time.monotonic() < end and not self.force_exit:  # noqa: ASYNC110 - set by a signal
-            await asyncio.sleep(0.1)
-        if self._drain is not None:
-            draining = asyncio.gather(self._drain(self._seconds), asyncio.sleep(_LINGER_SECONDS))
-            while not (draining.done() or self.force_exit):
-                await asyncio.wait([draining], timeout=0.1)
-            if self.force_exit:
-                await self._drain(0)
-            await draining
-        await super().shutdown(sockets)
-        gc.unfreeze()  # or it would outlive the interpreter, of which libraries complain on standard error

@@ -286,26 +286,21 @@ _METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _JSON_TYPE = re.compile(r"application/(?:json|[\w.+-]+\+json)", re.IGNORECASE)
 
 
+@dataclass(frozen=True, eq=False)
 class JsonBodyMiddleware:
     """Reads the body, refuses it or hands it on, whole and parsed; an empty body passes.
 
     `scopes` says what the callers of some paths need: without it, their bodies are not read.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        limits: HttpLimits,
-        render: ErrorRenderer,
-        run_long: RunLong | None = None,
-        scopes: Mapping[str, AccessScope] | None = None,
-    ) -> None:
-        self.app = app
-        self.scopes = scopes or {}
-        self.run_long = run_long
-        self.limits = limits
-        self.render = render
-        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+    app: ASGIApp
+    limits: HttpLimits
+    render: ErrorRenderer
+    run_long: RunLong | None = None
+    scopes: Mapping[str, AccessScope] = field(default_factory=dict)
+    _turns: WeakValueDictionary[str, asyncio.Semaphore] = field(
+        default_factory=WeakValueDictionary, init=False
+    )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] not in _METHODS_WITH_BODY:
