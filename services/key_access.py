@@ -15,7 +15,6 @@ from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replicas import ReplicaReporter
-from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink, log_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
@@ -78,10 +77,6 @@ class KeyAccess:
             audit=audit,
         )
         return cls(store, stored.open_counters(), kek, cache, tokens, ledger, trail, audit)
-
-    def count_volume(self) -> VolumeCounter:
-        """Counts what this replica marks, in the same store."""
-        return VolumeCounter(self.store, lambda: self.cache.keys)
 
     async def __aenter__(self) -> Self:
         if self.trail is not None:

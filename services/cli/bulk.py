@@ -3,7 +3,6 @@
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from ttmark.detect_service.bulk import BulkError, BulkJob, Examiner, Workers, run_bulk
+from ttmark.detect_service.bulk import BulkError, BulkJob, Workers, run_bulk
 from ttmark.detect_service.bulk import Progress as BulkProgress
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.bulk_detection import check_keys, only_tenant, open_backend, open_examiner, read_keys
@@ -43,7 +42,11 @@ def detect_in_bulk(
     backend = open_backend(keys)  # says what is missing before any process starts
     make = partial(open_examiner, tenant, options)
     if ray is not None:
-        on_ray(source, out, make, ray)
+        from ttmark.detect_service.bulk.ray_job import run_on_ray  # needs an optional dependency
+
+        with no_start_after(BulkError):
+            rows = run_on_ray(source, out, make, address=None if ray == "local" else ray)
+        typer.echo(f"{counted(rows, 'row')} in {out}", err=True)
         return False, False
     job = BulkJob(source, out, options, keys.fingerprint(tenant))
     count = workers or usable_cores()
@@ -61,15 +64,6 @@ def detect_in_bulk(
         unread = counted(tally.unread, "row")
         typer.echo(f"C2PA manifests, which bulk runs do not verify: {unread}", err=True)
     return tally.found > 0, tally.rows > 0 and tally.failed == tally.rows
-
-
-def on_ray(source: Path, out: Path, make: Callable[[], Examiner], address: str) -> None:
-    """The same as a job on a Ray cluster; Ray shows the progress."""
-    from ttmark.detect_service.bulk.ray_job import run_on_ray  # needs an optional dependency
-
-    with no_start_after(BulkError):
-        rows = run_on_ray(source, out, make, address=None if address == "local" else address)
-    typer.echo(f"{counted(rows, 'row')} in {out}", err=True)
 
 
 @dataclass

@@ -208,10 +208,6 @@ class InvalidFields(Unprocessable):
         super().__init__(message, param=first.field or None)
         self.problems = tuple(problems)
 
-    def as_bad_request(self) -> BadRequest:
-        """The same as a 400, which is what OpenAI's clients expect of a bad field."""
-        return BadRequest(self.message, param=self.param)
-
 
 def openai_envelope(error: ServiceError) -> dict[str, object]:
     """`{"error": {"message", "type", "param", "code"}}`."""
@@ -247,8 +243,8 @@ def error_renderer(style: ErrorStyle) -> ErrorRenderer:
             return JSONResponse(
                 document, error.status, headers=_headers(error), media_type=PROBLEM_MEDIA_TYPE
             )
-        if isinstance(error, InvalidFields):
-            error = error.as_bad_request()
+        if isinstance(error, InvalidFields):  # a 400 is what OpenAI's clients expect of a bad field
+            error = BadRequest(error.message, param=error.param)
         return JSONResponse(openai_envelope(error), error.status, headers=_headers(error))
 
     return render

@@ -38,11 +38,6 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def content_security_policy(origins: Sequence[str] = ()) -> str:
-    """Of a page that asks its own service, and these origins."""
-    return "; ".join((*_POLICY, " ".join(("connect-src 'self'", *origins))))
-
-
 def page_router(path: str, folder: str, package: str, origins: Sequence[str] = ()) -> APIRouter:
     """The page at `path`, its files below `/{folder}/`; all are read once.
 
@@ -50,7 +45,8 @@ def page_router(path: str, folder: str, package: str, origins: Sequence[str] = (
         package: whose folder `static` holds them, an `index.html` among them.
         origins: others that the page may ask.
     """
-    policy = {"Content-Security-Policy": content_security_policy(origins)}
+    asked = " ".join(("connect-src 'self'", *origins))
+    policy = {"Content-Security-Policy": "; ".join((*_POLICY, asked))}
     assets = {**_read_assets("ttmark.shared.pages"), **_read_assets(package)}
     router = APIRouter(include_in_schema=False)
 
