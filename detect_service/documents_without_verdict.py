@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import structlog
 
-from ttmark.shared.detection_words import no_verdict_message, not_examined_message
+from ttmark.shared.detection_words import no_answer_message
 from ttmark.shared.http.service_errors import InternalError, ServiceError
 from ttmark.shared.languages.words import Words, counted
 from ttmark.shared.limits.counting_filter import AnswerRule, Reason, Refusal
@@ -82,10 +82,10 @@ def not_examined(
     Or of one that is over a limit, beside others that are not; told in English.
     """
     if isinstance(why, DocumentError):
-        message = not_examined_message(words, why.message)
+        message = no_answer_message("not_examined", words, why.message)
     else:
         log_fault(why)
-        message, why = not_examined_message(words), _WHY
+        message, why = no_answer_message("not_examined", words), _WHY
     return kind(id=document_id, verdict="not_examined", message=message, tokens=0, hypotheses=0, error=why)
 
 
@@ -96,7 +96,7 @@ def no_verdict(
     error = DocumentError(
         code=_CODES[refusal.reason], message=refusal_words(refusal, rule), retry_after=refusal.wait_seconds
     )
-    message = no_verdict_message(words, error.message)
+    message = no_answer_message("no_verdict", words, error.message)
     return kind(id=document_id, verdict="no_verdict", message=message, tokens=0, hypotheses=0, error=error)
 
 

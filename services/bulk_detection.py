@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -29,21 +28,14 @@ from ttmark.shared.vault.key_store_errors import KeyStoreError
 _ROWS_LOOKED_AT = 100
 
 
-@dataclass(frozen=True)
-class OpenExaminer:
-    """Makes an examiner from the settings of the process that calls it."""
+def open_examiner(tenant: str, options: DetectionOptions) -> Examiner:
+    """Opens keys and tokenizers by the settings of this process; what fails inside goes to standard error.
 
-    tenant: str
-    options: DetectionOptions
-
-    def __call__(self) -> Examiner:
-        """Opens keys and tokenizers; what fails inside is logged on standard error.
-
-        Raises:
-            StartupError: the key store or a tokenizer is not usable.
-        """
-        configure_logging("error")
-        return Examiner(open_backend(read_keys()), self.tenant, self.options)
+    Raises:
+        StartupError: the key store or a tokenizer is not usable.
+    """
+    configure_logging("error")
+    return Examiner(open_backend(read_keys()), tenant, options)
 
 
 def read_keys(settings: KeyStoreSettings | None = None) -> FixedKeys:

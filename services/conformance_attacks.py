@@ -128,7 +128,7 @@ def run(options: AttackOptions, out: Path, signer: CaseKey, started: float) -> N
             people=TextSet("people", "English articles by people", passages),
             attacks=tuple(
                 attacks(
-                    _read,
+                    lambda name, content: extract_text(name, content).text,
                     synonyms,
                     None if options.translator is None else translated_by(options.translator),
                     _client(options.rewriter, work),
@@ -197,10 +197,6 @@ def _texts(options: AttackOptions, work: Path, progress: Progress) -> TextSet:
 
 def _client(endpoint: Endpoint | None, work: Path) -> EndpointClient | None:
     return None if endpoint is None else EndpointClient(endpoint, work / "endpoint", Usage())
-
-
-def _read(name: str, content: bytes) -> str:
-    return extract_text(name, content).text
 
 
 def _tools(options: AttackOptions) -> dict[str, str]:

@@ -3,9 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
@@ -72,18 +70,14 @@ def served_model(name: str, settings: GenerationSettings, key: UnlockedKey) -> I
     """
     models = Models.load(settings.model_copy(update={"model": (name,)}), EngineMetrics(CollectorRegistry()))
     served = models.served[model_id(name)]
-    _check_tokenizer(served.generator.tokenizer, key, name)
+    if served.generator.tokenizer.fingerprint != key.profile.tokenizer_fingerprint:
+        raise StartupError(f"key {key.key_id} is for another tokenizer than that of the model {name}")
     models.start()
     try:
         yield served
     finally:
         for engine in models.engines:
             engine.stop(0)
-
-
-def _check_tokenizer(tokenizer: TextTokenizer, key: UnlockedKey, name: str) -> None:
-    if tokenizer.fingerprint != key.profile.tokenizer_fingerprint:
-        raise StartupError(f"key {key.key_id} is for another tokenizer than that of the model {name}")
 
 
 RATES = tuple(sorted({*FALSE_RATES, *FOUND_RATES}, reverse=True))
@@ -112,30 +106,8 @@ def detection(tokenizer: TextTokenizer, rates: Sequence[float] = RATES) -> Detec
     return log10_p
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFiles:
-    """A model's folder, and the SHA-256 of each of its files by name."""
-
-    name: str
-    folder: Path
-    hashes: dict[str, str]
-
-    @classmethod
-    def of(cls, name: str, settings: GenerationSettings) -> "ModelFiles":
-        """Reads every file of the folder.
-
-        Raises:
-            StartupError: there is no such model.
-        """
-        folder = resolve_model(name, settings.state)
-        files = [path for path in sorted(folder.iterdir()) if path.is_file()]
-        return cls(model_id(name), folder, {path.name: sha256(path) for path in files})
-
-
-def how_served(settings: GenerationSettings) -> dict[str, Any]:
-    """The settings of the generation service that a text depends on."""
-    names = ("engine", "dtype", "max_branches", "adaptive_branches", "reproducible", "control_tokens")
-    return {name: getattr(settings, name) for name in names}
+# Settings of the generation service that a text depends on.
+_HOW_SERVED = ("engine", "dtype", "max_branches", "adaptive_branches", "reproducible", "control_tokens")
 
 
 def run(
@@ -162,9 +134,11 @@ def run(
     settings, plan = GenerationSettings(), PLANS[Size(size)]
     key = deployed_key(key_id, store_url)
     with no_start_after(TokenizerMissing):
-        files = ModelFiles.of(model, settings)
-        tokenizer = TextTokenizer.load(files.folder)
-    deployment = Deployment(key, files.name, files.hashes, tokenizer.fingerprint, how_served(settings))
+        folder = resolve_model(model, settings.state)
+        hashes = {path.name: sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
+        tokenizer = TextTokenizer.load(folder)
+    served_as = {name: getattr(settings, name) for name in _HOW_SERVED}
+    deployment = Deployment(key, model_id(model), hashes, tokenizer.fingerprint, served_as)
     with no_start_after(ValueError, OSError, EngineError, SequenceFailed, ServiceError):
         sets = shipped_sets(plan.passages, seed)
         if own is not None:

@@ -21,7 +21,6 @@ from ttmark.services.detection_stores import open_jobs, open_kept_cases, open_qu
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.startup import StartupError
-from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.oidc import Authenticate, OidcTokens
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
@@ -111,10 +110,12 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     queue = open_queue(settings, access)
     authenticate: Authenticate = access.tokens.authenticate
     rules, budget = settings.oidc_rules(), None
-    provider = None
+    provider, sign_in = None, None
     if rules is not None:
         provider = httpx.AsyncClient(timeout=_PROVIDER_SECONDS, follow_redirects=False)
         authenticate = OidcTokens(rules, provider).beside(access.tokens.authenticate)
+        if settings.oidc_client_id is not None:
+            sign_in = SignIn(rules.issuer, settings.oidc_client_id, rules.audience)
     if settings.blocks_per_minute:
         budget = WorkBudget("detect", access.counters, per_minute=settings.blocks_per_minute)
 
@@ -148,7 +149,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             cors_origins=settings.cors_origins,
             lifespan=lifespan,
             registry=registry,
-            tracer_provider=open_tracing(settings, "ttmark-detect"),
+            tracer_provider=settings.open_tracing("ttmark-detect"),
             audit=access.audit,
             guests=guests,
         ),
@@ -164,15 +165,8 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         examiner=settings.manifest_examiner(workers),
         public=public,
         reader=reader,
-        sign_in=_sign_in(settings),
+        sign_in=sign_in,
     )
-
-
-def _sign_in(settings: DetectionSettings) -> SignIn | None:
-    rules = settings.oidc_rules()
-    if rules is None or settings.oidc_client_id is None:
-        return None
-    return SignIn(rules.issuer, settings.oidc_client_id, rules.audience)
 
 
 def _allowance(settings: DetectionSettings, access: KeyAccess, metrics: LimitMetrics) -> DocumentAllowance:

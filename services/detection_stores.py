@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
 
 from ttmark.detect_service.cases.case_service import KeptCases
 from ttmark.detect_service.cases.case_store import CaseRoom, CaseStore, RedisCases, SqliteCases
@@ -16,9 +15,10 @@ from ttmark.detect_service.queue.queue_store import QueueStore, RedisQueue, Sqli
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.cases_and_jobs import CaseSettings, JobSettings, QueueSettings
 from ttmark.services.settings.store import KeyStoreSettings
-from ttmark.services.startup import StartupError, no_start_after
+from ttmark.services.startup import StartupError
 from ttmark.shared.vault.redis_client import RedisClient
 from ttmark.shared.vault.redis_connections import RedisAddress
+from ttmark.shared.vault.store import sqlite_path
 
 Store = TypeVar("Store")
 
@@ -29,16 +29,9 @@ def _beside(
     """In the Redis of the key store that a URL names, or in `file` in the folder of the store's file.
 
     Nothing is connected to before the first call.
-
-    Raises:
-        ValueError: the URL names no store.
     """
-    parts = urlsplit(url)
-    if parts.scheme.partition("+")[0] in ("redis", "rediss"):
-        return of_redis(RedisClient(RedisAddress.parse(url)))
-    if parts.scheme == "sqlite" and len(parts.path) > 1:
-        return of_file(Path(unquote(parts.path[1:])).with_name(file))
-    raise ValueError("jobs and cases are kept beside the key store, whose URL names none")
+    path = sqlite_path(url)
+    return of_redis(RedisClient(RedisAddress.parse(url))) if path is None else of_file(path.with_name(file))
 
 
 def open_case_store(url: str) -> CaseStore:
@@ -63,14 +56,13 @@ def open_kept_cases(settings: CaseSettings, access: KeyAccess) -> KeptCases | No
     """Where cases are kept, if they are to be.
 
     Raises:
-        StartupError: the key store's URL is not usable, or nothing signs cases.
+        StartupError: nothing signs cases.
     """
     if not settings.cases_keep_days:
         return None
     if settings.case_key_file is None:
         raise StartupError("TTMARK_CASES_KEEP_DAYS needs TTMARK_CASE_KEY_FILE: only signed cases are kept")
-    with no_start_after(ValueError):
-        store = open_case_store(KeyStoreSettings().url())
+    store = open_case_store(KeyStoreSettings().url())
     room = CaseRoom(settings.cases_tenant_bytes, settings.cases_bytes)
     return KeptCases(store, access.kek, settings.cases_keep_days, room, settings.case_bytes)
 
@@ -79,22 +71,16 @@ def open_jobs(settings: JobSettings, access: KeyAccess) -> Jobs:
     """Jobs beside the key store, with the keys and tokens of the service.
 
     Raises:
-        StartupError: the key store's URL is not usable, or webhooks are allowed and have no secret.
+        StartupError: webhooks are allowed and have no secret.
     """
-    with no_start_after(ValueError):
-        store = open_job_store(KeyStoreSettings().url(), lease_seconds=settings.job_lease_seconds)
+    store = open_job_store(KeyStoreSettings().url(), lease_seconds=settings.job_lease_seconds)
     return Jobs(store, access.kek, access.tokens.current, settings.job_limits(), settings.open_webhooks())
 
 
 def open_queue(settings: QueueSettings, access: KeyAccess) -> KeptQueue | None:
-    """The queue, if there is to be one.
-
-    Raises:
-        StartupError: the key store's URL is not usable.
-    """
+    """The queue, if there is to be one."""
     if not settings.queue_keep_days:
         return None
-    with no_start_after(ValueError):
-        store = open_queue_store(KeyStoreSettings().url())
+    store = open_queue_store(KeyStoreSettings().url())
     secret = access.kek.derive(b"ttmark queue")
     return KeptQueue(store, access.kek, secret, settings.queue_keep_days, settings.queue_items)

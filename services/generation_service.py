@@ -14,12 +14,12 @@ from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.served_models import Models
 from ttmark.services.settings.generation import GenerationSettings
-from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.keys.key_cache import watch_keys, watch_ledger, watch_volume
+from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.limits.allowances import LimitMetrics, TokenAllowance
 from ttmark.shared.observability.logging import configure_logging
 
@@ -41,7 +41,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
     watch_keys(access.cache, registry)
     watch_ledger(access.ledger, registry)
     watch_trail(access.trail, registry)
-    volume = access.count_volume()
+    volume = VolumeCounter(access.store, lambda: access.cache.keys)
     watch_volume(volume, registry)
     defaults = TokenLimits(
         requests_per_minute=settings.requests_per_minute, tokens_per_minute=settings.tokens_per_minute
@@ -76,7 +76,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             cors_origins=settings.cors_origins,
             lifespan=lifespan,
             registry=registry,
-            tracer_provider=open_tracing(settings, "ttmark-gen"),
+            tracer_provider=settings.open_tracing("ttmark-gen"),
             audit=volume.audited(access.audit),
         ),
         allowance,

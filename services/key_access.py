@@ -15,7 +15,6 @@ from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replicas import ReplicaReporter
-from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink, log_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
@@ -55,7 +54,8 @@ class KeyAccess:
         """
         stored = KeyStoreSettings()
         store, kek, ledger = stored.open_store(), stored.load_kek(), stored.open_ledger(tell=_log_ledger)
-        replica_id = settings.replica_id or _replica_id(service, port)
+        # Without a fixed port two replicas on a machine would take each other's name.
+        replica_id = settings.replica_id or f"{service}@{socket.gethostname()}:{port or f'pid{os.getpid()}'}"
         trail = stored.open_trail(replica_id, store, kek)
         audit = log_audit if trail is None else _to_both(log_audit, trail.hear)
         reporter = ReplicaReporter(
@@ -77,10 +77,6 @@ class KeyAccess:
             audit=audit,
         )
         return cls(store, stored.open_counters(), kek, cache, tokens, ledger, trail, audit)
-
-    def count_volume(self) -> VolumeCounter:
-        """Counts what this replica marks, in the same store."""
-        return VolumeCounter(self.store, lambda: self.cache.keys)
 
     async def __aenter__(self) -> Self:
         if self.trail is not None:
@@ -105,8 +101,3 @@ def _to_both(first: AuditSink, second: AuditSink) -> AuditSink:
         second(event)
 
     return hear
-
-
-def _replica_id(service: str, port: int) -> str:
-    # Without a fixed port two replicas on a machine would take each other's name.
-    return f"{service}@{socket.gethostname()}:{port or f'pid{os.getpid()}'}"

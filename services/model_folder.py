@@ -69,7 +69,12 @@ def resolve_model(model: str, state: Path = STATE_FOLDER) -> Path:
     if model == DEMO:
         return DEMO_MODEL_PATH
     if model == SMOLLM2:
-        return _made_smollm2(state)
+        folder = smollm2_folder(state)
+        if not is_whole(folder, whatever_sampling=True):
+            raise StartupError(
+                f"model {SMOLLM2} is not in {folder}; `ttmark models get {SMOLLM2}` puts it there"
+            )
+        return get_smollm2(state)  # an earlier release's folder has other sampling
     if is_folder(model):
         return Path(model)
     if not _HUB_ID.fullmatch(model):
@@ -79,13 +84,6 @@ def resolve_model(model: str, state: Path = STATE_FOLDER) -> Path:
 
     with no_start_after(NotOnHub):
         return hub_folder(model)
-
-
-def _made_smollm2(state: Path) -> Path:
-    folder = smollm2_folder(state)
-    if not is_whole(folder, whatever_sampling=True):
-        raise StartupError(f"model {SMOLLM2} is not in {folder}; `ttmark models get {SMOLLM2}` puts it there")
-    return get_smollm2(state)  # an earlier release's folder has other sampling
 
 
 def read_chat_template(folder: Path) -> "ChatTemplate | None":

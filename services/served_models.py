@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import structlog
 
-from ttmark.gen_service.api.backend import Generator, ServedModel
+from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT
 from ttmark.gen_service.engine import Engine, EngineSettings, ModelLoadError
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
@@ -24,9 +24,12 @@ from ttmark.services.model_folder import (
 )
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.startup import StartupError, no_start_after
-from ttmark.services.state_folder import choices_file
 from ttmark.shared.schemas.sampling import SamplingDefaults
 
+if TYPE_CHECKING:
+    from ttmark.gen_service.vllm_engine.vllm_engine import VllmEngine
+
+RunningEngine: TypeAlias = "Engine | VllmEngine"
 # Of the memory that is free at start; the rest is for logits and what a pass needs.
 _CACHE_SHARE = 0.25
 
@@ -39,19 +42,6 @@ VLLM_ENVIRONMENT = {
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "VLLM_HOST_IP": "127.0.0.1",
 }
-
-
-class RunningEngine(Generator, Protocol):
-    """A generator that is started and stopped."""
-
-    def record_in(self, metrics: EngineMetrics) -> None:
-        """Records every step in `metrics`; to be called before `start`."""
-
-    def start(self) -> None:
-        """Takes requests from now on."""
-
-    def stop(self, drain_seconds: float) -> None:
-        """Takes no new requests, and lets those in hand finish for at most `drain_seconds`."""
 
 
 def load_engine(name: str, folder: Path, settings: GenerationSettings) -> RunningEngine:
@@ -124,14 +114,11 @@ def _arguments(file: Path | None) -> Mapping[str, Any]:
     try:
         read = yaml.safe_load(file.read_text())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise StartupError(f"TTMARK_ENGINE_FILE={file} cannot be read: {_first_line(error)}") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StartupError(f"TTMARK_ENGINE_FILE={file} cannot be read: {reason}") from error
     if not isinstance(read, dict | None):
         raise StartupError(f"TTMARK_ENGINE_FILE={file} must hold names and values, such as dtype: bfloat16")
     return {str(name).replace("-", "_"): value for name, value in (read or {}).items()}
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _embedded_settings(name: str, settings: GenerationSettings) -> EngineSettings:
@@ -148,7 +135,7 @@ def _embedded_settings(name: str, settings: GenerationSettings) -> EngineSetting
         adaptive_branches=settings.adaptive_branches,
         prefix_cache=settings.prefix_cache,
         reproducible=settings.reproducible,
-        choices=choices_file(settings.state),
+        choices=settings.state / "choices.json",
         request_seconds=settings.request_seconds,
         memory_share=_CACHE_SHARE / len(settings.model),
     )

@@ -6,7 +6,6 @@ import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 import uvicorn
 from fastapi import FastAPI
@@ -31,33 +30,16 @@ _LINGER_SECONDS = 0.5
 _KEEP_ALIVE_SECONDS = 75
 
 
-@dataclass(frozen=True, slots=True)
-class StopTimes:
-    """What a signal to end is followed by.
-
-    Attributes:
-        delay_seconds: requests are still taken on, and `/readyz` says that no more should be sent.
-        drain_seconds: after that, for those in hand.
-    """
-
-    delay_seconds: float
-    drain_seconds: float
-
-
 def serve(
-    app: FastAPI,
-    listener: socket.socket,
-    times: StopTimes,
-    *,
-    limits: ConnectionLimits | None = None,
-    proxies: Sequence[str] = (),
+    app: FastAPI, listener: socket.socket, settings: ServiceSettings, *, proxies: Sequence[str] = ()
 ) -> None:
     """Runs `app` on `listener` until SIGINT or SIGTERM, then lets running requests finish.
 
     Connections that send nothing of use are closed, so that any number of them locks nobody out. Of who the
     client is the server believes `proxies` alone, addresses and networks.
 
-    From the signal on the application's state has `leaving`, and each answer ends its connection.
+    From the signal on the application's state has `leaving`, and each answer ends its connection. After the
+    delay that the settings name nothing new is taken on.
 
     A `drain` in the application's state is called with the seconds that it may take, while the service still
     answers: it refuses what is new, finishes what it has taken on, and fails what takes longer.
@@ -69,16 +51,37 @@ def serve(
         signal.signal(number, lambda *_: None)
     drain: Drain | None = getattr(app.state, "drain", None)
     share = _DRAIN_SHARE if drain else 0.0
-    shutdown_seconds = max(1, round(times.drain_seconds * (1 - share)))
-    protocol = bounded_protocol(allow_open_files(limits or ConnectionLimits()))
+    drain_seconds = settings.drain_seconds * share
+    shutdown_seconds = max(1, round(settings.drain_seconds * (1 - share)))
+    limits = ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.max_connections)
+    protocol = bounded_protocol(allow_open_files(limits))
 
-    def leave() -> None:
-        app.state.leaving = True
-        protocol.leave()
+    class Server(uvicorn.Server):
+        """Drains the application before connections are closed, so that every request gets an answer."""
 
-    config = server_config(app, protocol, proxies, shutdown_seconds)
-    drain_seconds = times.drain_seconds * share
-    _Server(config, leave, times.delay_seconds, drain, drain_seconds).run(sockets=[listener])
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            # What was made so far stays: looking through it again and again holds requests up for 50 ms.
+            gc.collect()
+            gc.freeze()
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.state.leaving = True
+            protocol.leave()
+            end = time.monotonic() + settings.drain_delay_seconds
+            while time.monotonic() < end and not self.force_exit:  # noqa: ASYNC110 - set by a signal
+                await asyncio.sleep(0.1)
+            if drain is not None:
+                draining = asyncio.gather(drain(drain_seconds), asyncio.sleep(_LINGER_SECONDS))
+                while not (draining.done() or self.force_exit):
+                    await asyncio.wait([draining], timeout=0.1)
+                if self.force_exit:
+                    await drain(0)
+                await draining
+            await super().shutdown(sockets)
+            gc.unfreeze()  # what outlives the interpreter libraries complain of on standard error
+
+    Server(server_config(app, protocol, proxies, shutdown_seconds)).run(sockets=[listener])
 
 
 def server_config(
@@ -97,50 +100,3 @@ def server_config(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=shutdown_seconds,
     )
-
-
-def connection_limits(settings: ServiceSettings) -> ConnectionLimits:
-    return ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.max_connections)
-
-
-def stop_times(settings: ServiceSettings) -> StopTimes:
-    return StopTimes(settings.drain_delay_seconds, settings.drain_seconds)
-
-
-class _Server(uvicorn.Server):
-    """Drains the application before connections are closed, so that every request gets an answer."""
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        leave: Callable[[], None],
-        delay_seconds: float,
-        drain: Drain | None,
-        seconds: float,
-    ) -> None:
-        super().__init__(config)
-        self._leave = leave
-        self._delay_seconds = delay_seconds
-        self._drain = drain
-        self._seconds = seconds
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        # What was made so far stays: looking through all of it again and again holds requests up for 50 ms.
-        gc.collect()
-        gc.freeze()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._leave()
-        end = time.monotonic() + self._delay_seconds
-        while time.monotonic() < end and not self.force_exit:  # noqa: ASYNC110 - set by a signal
-            await asyncio.sleep(0.1)
-        if self._drain is not None:
-            draining = asyncio.gather(self._drain(self._seconds), asyncio.sleep(_LINGER_SECONDS))
-            while not (draining.done() or self.force_exit):
-                await asyncio.wait([draining], timeout=0.1)
-            if self.force_exit:
-                await self._drain(0)
-            await draining
-        await super().shutdown(sockets)
-        gc.unfreeze()  # or it would outlive the interpreter, of which libraries complain on standard error

@@ -16,11 +16,6 @@ def models_folder(state: Path) -> Path:
     return state / "models"
 
 
-def choices_file(state: Path) -> Path:
-    """The number formats and threads that were fastest here, by processor and model."""
-    return state / "choices.json"
-
-
 def known_tokenizers(state: Path) -> list[Path]:
     """Folders with a tokenizer.json: the demo model's, and all that the state folder holds."""
     found = models_folder(state).glob(f"*/{TOKENIZER_FILE}")

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,7 +55,8 @@ class ByteReading:
         Raises:
             InvalidReading: the spans are not the whole text in order, or a log-probability is none.
         """
-        first, last, said = _whole(starts), _whole(ends), checked_logprobs(logprobs)
+        first, last = (_numbers(places, "i").astype(np.int64) for places in (starts, ends))
+        said = checked_logprobs(logprobs)
         if not len(first) == len(last) == len(said):
             raise InvalidReading("length")
         if (size and (not len(last) or last[-1] != size)) or (len(last) and last[-1] > size):
@@ -106,14 +107,15 @@ class ByteReading:
         return bits
 
 
-def _whole(values: ArrayLike) -> Ints:
+def _numbers(values: object, kinds: str) -> NDArray[Any]:
+    """A flat array of numbers of numpy's `kinds`."""
     try:
         found = np.asarray(values)
     except (ValueError, OverflowError):
         raise InvalidReading("not_numbers") from None
-    if found.ndim != 1 or (len(found) and found.dtype.kind != "i"):
+    if found.ndim != 1 or (len(found) and found.dtype.kind not in kinds):
         raise InvalidReading("not_numbers")
-    return found.astype(np.int64)
+    return found
 
 
 def checked_logprobs(values: Sequence[float | None] | Floats) -> Floats:
@@ -125,13 +127,7 @@ def checked_logprobs(values: Sequence[float | None] | Floats) -> Floats:
         InvalidReading: one is none.
     """
     known = [0.0, *values[1:]] if len(values) and values[0] is None else values
-    try:
-        said = np.asarray(known)
-    except (ValueError, OverflowError):
-        raise InvalidReading("not_numbers") from None
-    if said.ndim != 1 or (len(said) and said.dtype.kind not in "fi"):
-        raise InvalidReading("not_numbers")
-    said = said.astype(np.float64)
+    said = _numbers(known, "fi").astype(np.float64)
     if not np.isfinite(said).all():
         raise InvalidReading("not_finite")
     if np.any(said > _ROUNDING):

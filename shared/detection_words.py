@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.schemas.detection import (
-    AskedBefore,
     Basis,
     CombinedResult,
     DetectedKey,
@@ -14,6 +13,7 @@ from ttmark.shared.schemas.detection import (
     ForeignMarkFound,
     MarkedShare,
     Message,
+    Verdict,
 )
 from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
@@ -26,13 +26,15 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def message(result: DetectionResult, fpr: float, words: Words = ENGLISH) -> Message:
     """The words for a result at this false positive rate; they hold nothing that the result does not."""
-    if result.verdict == "not_examined":
-        return not_examined_message(words)
-    if result.verdict == "no_verdict":
-        return no_verdict_message(words)
+    if result.verdict in ("not_examined", "no_verdict"):
+        return no_answer_message(result.verdict, words)
     if result.asked_before is not None:
+        before = result.asked_before
         said = message(result.model_copy(update={"asked_before": None}), fpr, words)
-        return _with_what_was_said(said, result.asked_before, words)
+        name = "before.found" if before.verdict == "watermarked" else "before.nothing"
+        at = datetime.fromtimestamp(before.at, UTC)
+        sentence = words.say(name, length=about_words(before.tokens, words), at=at)
+        return said.model_copy(update={"explanation": f"{said.explanation} {sentence}"})
     if result.verdict == "watermarked":
         return _found(result, fpr, words)
     if result.verdict == "too_short":
@@ -51,14 +53,17 @@ def public_message(result: DetectionResult, fpr: float, words: Words = ENGLISH) 
     return spoken(words, "short", explanation=words.say("short.public"))
 
 
-def not_examined_message(words: Words, explanation: str | None = None) -> Message:
-    """The words for a document that was not examined; `explanation` in place of the usual one."""
-    return _no_answer(words, "not_examined", explanation)
+def no_answer_message(verdict: Verdict, words: Words, explanation: str | None = None) -> Message:
+    """The words for a document that was `not_examined`, or that a limit leaves with `no_verdict`.
 
-
-def no_verdict_message(words: Words, explanation: str | None = None) -> Message:
-    """The words for a document that a limit leaves without a verdict; `explanation` as there."""
-    return _no_answer(words, "no_verdict", explanation)
+    `explanation` stands in place of the usual one.
+    """
+    return Message(
+        headline=words.say(f"{verdict}.headline"),
+        explanation=explanation or words.say(f"{verdict}.explanation"),
+        caution=words.say("no_answer.caution"),
+        language=words.named,
+    )
 
 
 def spoken(words: Words, about: str, *, explanation: str, headline: str | None = None) -> Message:
@@ -98,22 +103,6 @@ def key_name(key: DetectedKey, words: Words = ENGLISH) -> str:
     if key.payload is not None:
         return words.say("key.payload", name=name, number=str(key.payload))
     return name if key.pool_key is None else words.say("key.pool_key", name=name, number=str(key.pool_key))
-
-
-def _no_answer(words: Words, about: str, explanation: str | None) -> Message:
-    return Message(
-        headline=words.say(f"{about}.headline"),
-        explanation=explanation or words.say(f"{about}.explanation"),
-        caution=words.say("no_answer.caution"),
-        language=words.named,
-    )
-
-
-def _with_what_was_said(said: Message, before: AskedBefore, words: Words) -> Message:
-    name = "before.found" if before.verdict == "watermarked" else "before.nothing"
-    at = datetime.fromtimestamp(before.at, UTC)
-    sentence = words.say(name, length=about_words(before.tokens, words), at=at)
-    return said.model_copy(update={"explanation": f"{said.explanation} {sentence}"})
 
 
 def _found(result: DetectionResult, fpr: float, words: Words) -> Message:
@@ -167,14 +156,14 @@ def _share(share: MarkedShare, of: str, words: Words) -> str:
 
 def _systems(marks: Sequence[ForeignMarkFound], words: Words) -> str:
     """The systems whose marks were found, with the keys; without evidence neither is known."""
-    return words.listed([_system(mark.key, words) for mark in marks]) or words.say("foreign.some_system")
-
-
-def _system(key: DetectedKey, words: Words) -> str:
-    scheme, name = FOREIGN_SCHEMES.get(key.scheme or ""), key_name(key, words)
-    if scheme is None:
-        return words.say("foreign.unnamed_scheme", scheme=str(key.scheme), key=name)
-    return words.say("foreign.system", system=scheme.title, key=name)
+    systems = []
+    for mark in marks:
+        scheme, name = FOREIGN_SCHEMES.get(mark.key.scheme or ""), key_name(mark.key, words)
+        if scheme is None:
+            systems.append(words.say("foreign.unnamed_scheme", scheme=str(mark.key.scheme), key=name))
+        else:
+            systems.append(words.say("foreign.system", system=scheme.title, key=name))
+    return words.listed(systems) or words.say("foreign.some_system")
 
 
 def _too_short(result: DetectionResult, fpr: float, words: Words) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from ttmark.detect_service.idempotency import idempotency_store
 from ttmark.detect_service.idempotency.idempotency_store import RedisKeys, RequestKeys
 from ttmark.detect_service.stored_records import SqliteRecords
-from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
+from ttmark.shared.vault.redis_client import RedisClient, script_command
 from ttmark.shared.vault.redis_connections import HASH_TAG
 
 
@@ -138,7 +138,7 @@ class RedisCases:
     """The same in Redis. Changes are scripts: each happens as a whole or not at all."""
 
     def __init__(self, client: RedisClient) -> None:
-        self._redis = RedisChanges(client)
+        self._redis = client
         self.keys: RequestKeys = RedisKeys(self._redis, _CASES)
 
     async def keep(self, case: KeptCase, room: CaseRoom) -> None:

@@ -6,7 +6,7 @@ when each is kept, and `:keys:tenants` each tenant's latest of these times.
 
 import sqlite3
 
-from ttmark.shared.vault.redis_client import RedisChanges, script_command
+from ttmark.shared.vault.redis_client import RedisClient, script_command
 from ttmark.shared.vault.redis_connections import Command
 from ttmark.shared.vault.sqlite_store import SqliteFile
 
@@ -107,7 +107,7 @@ end
 class RedisKeys:
     """The same in Redis, below `prefix`. Each change is a script: it happens as a whole or not at all."""
 
-    def __init__(self, redis: RedisChanges, prefix: str) -> None:
+    def __init__(self, redis: RedisClient, prefix: str) -> None:
         self._redis = redis
         self._prefix = f"{prefix}:keys"
 

@@ -7,7 +7,7 @@ its memory is full. Changes are scripts: each happens as a whole or not at all.
 """
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import cast
 
 from ttmark.detect_service.idempotency.idempotency_store import RedisKeys, RequestKeys
@@ -23,8 +23,9 @@ from ttmark.detect_service.jobs.job_store import (
     TooManyJobs,
     room,
 )
+from ttmark.shared.batches import batches
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
+from ttmark.shared.vault.redis_client import RedisClient, script_command
 from ttmark.shared.vault.redis_connections import HASH_TAG
 
 # Jobs of an earlier release count for all jobs and not for their tenant, whose sum never falls below 0.
@@ -195,7 +196,7 @@ class RedisJobs:
 
     def __init__(self, client: RedisClient, *, lease_seconds: float) -> None:
         self.lease_seconds = lease_seconds
-        self._redis = RedisChanges(client)
+        self._redis = client
         self.keys: RequestKeys = RedisKeys(self._redis, _JOBS)
 
     async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:
@@ -210,8 +211,11 @@ class RedisJobs:
         if answer in _REFUSALS:
             raise _REFUSALS[answer]
         if answer is None:
-            for some in _pieces(parts):
-                await self._redis.ask(script_command(WRITE, [name, documents], job.head, *some))
+            for some in batches(enumerate(parts), lambda part: len(part[1]), _BYTES_IN_A_COMMAND):
+                numbered: list[str | bytes | int] = []
+                for number, part in some:
+                    numbered += [number, part]
+                await self._redis.ask(script_command(WRITE, [name, documents], job.head, *numbered))
         names = [name, _stream(job.tenant), _TENANTS, _EXPIRY, _WAITING]
         start = script_command(START, names, job.job_id, job.tenant, str(job.expires_at), job.head)
         if not await self._redis.confirmed(start):
@@ -338,20 +342,6 @@ class RedisJobs:
             int(failed),
             None if finished_at is None else float(finished_at),
         )
-
-
-def _pieces(parts: Sequence[bytes]) -> Iterator[list[bytes | int]]:
-    """Numbers and parts by turns, as many as go into a command."""
-    piece: list[bytes | int] = []
-    size = 0
-    for number, part in enumerate(parts):
-        piece += [number, part]
-        size += len(part)
-        if size >= _BYTES_IN_A_COMMAND:
-            yield piece
-            piece, size = [], 0
-    if piece:
-        yield piece
 
 
 def _job(job_id: str) -> str:

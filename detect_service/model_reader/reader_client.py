@@ -7,7 +7,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from itertools import chain
 from typing import Any
@@ -23,6 +23,7 @@ from ttmark.detect_service.model_reader.dialect import (
     ReaderError,
     ReaderRefused,
 )
+from ttmark.shared.batches import batches
 from ttmark.shared.byte_reading import ByteReading, InvalidReading
 from ttmark.shared.vault.confidential import Confidential
 
@@ -209,7 +210,10 @@ class ReaderClient(Confidential):
             raise ReaderDown("the reader did not answer before and is left alone")
         try:
             async with asyncio.timeout(self._seconds):
-                found = [await self._read(batch) for batch in _batches(texts)]
+                together = batches(
+                    texts, lambda text: len(text.encode()), _MOST_TEXT_BYTES, count=_MOST_TEXTS
+                )
+                found = [await self._read(batch) for batch in together]
         except ReaderRefused:
             self._breaker.succeeded()
             raise
@@ -265,18 +269,3 @@ def _understood(question: Question, content: bytes) -> list[ByteReading]:
     except orjson.JSONDecodeError:
         raise InvalidReading("not_numbers") from None
     return question.readings(answer)
-
-
-def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Texts that are asked about together; one that is too long for that is asked about alone."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        own = len(text.encode())
-        if batch and (len(batch) == _MOST_TEXTS or size + own > _MOST_TEXT_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(text)
-        size += own
-    if batch:
-        yield batch

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ttmark.detect_service.stored_records import SqliteRecords
 from ttmark.shared.schemas.review_queue import QueueState
-from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
+from ttmark.shared.vault.redis_client import RedisClient, script_command
 from ttmark.shared.vault.redis_connections import HASH_TAG
 
 
@@ -147,7 +147,7 @@ class RedisQueue:
     """The same in Redis. Changes are scripts: each happens as a whole or not at all."""
 
     def __init__(self, client: RedisClient) -> None:
-        self._redis = RedisChanges(client)
+        self._redis = client
 
     async def add(self, item: KeptItem, most: int) -> bool:
         values = (item.state, item.version, item.sealed, str(item.added_at), str(item.expires_at), most)

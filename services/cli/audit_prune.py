@@ -1,7 +1,7 @@
 """`ttmark audit prune`: retention of the audit trail, also of writers that are gone."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,11 +16,9 @@ from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError, one_clear_line
 from ttmark.shared.audit.chain import Removal, one_removal_at_a_time, removal, remove_removal, written
-from ttmark.shared.audit.chain_check import Verification
 from ttmark.shared.audit.trail import Heads
 from ttmark.shared.languages.words import counted
 from ttmark.shared.vault.audit_events import AuditEvent
-from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _DAYS = re.compile(r"(?P<days>[1-9]\d{0,4})d", re.ASCII)
 
@@ -106,22 +104,18 @@ async def _find(store: KeyStore, limit: datetime, *, alone: bool) -> _Found:
     """What is old in chains that are in order."""
     with _alone() if alone else nullcontext():
         checked, refused = await verified(store)
-        return _found(checked, refused, limit)
-
-
-def _found(checked: Verification, refused: Mapping[str, KeyStoreError], limit: datetime) -> _Found:
-    problems = [str(problem) for problem in checked.problems]
-    problems += [f"{chain}: {why}" for chain, why in refused.items()]
-    suspect = {problem.chain for problem in checked.problems} | refused.keys()
-    found = _Found({}, [], problems)
-    for chain, head in checked.chains.items():
-        if chain in suspect:
-            continue
-        with removal(trail_folder(), chain, written(limit), head) as (gone, kept):
-            if gone is not None:
-                found.removals[chain] = gone
-            if kept:
-                found.kept.append(chain)
+        problems = [str(problem) for problem in checked.problems]
+        problems += [f"{chain}: {why}" for chain, why in refused.items()]
+        suspect = {problem.chain for problem in checked.problems} | refused.keys()
+        found = _Found({}, [], problems)
+        for chain, head in checked.chains.items():
+            if chain in suspect:
+                continue
+            with removal(trail_folder(), chain, written(limit), head) as (gone, kept):
+                if gone is not None:
+                    found.removals[chain] = gone
+                if kept:
+                    found.kept.append(chain)
     return found
 
 

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -15,7 +16,7 @@ from ttmark.detect_service.bulk.output_file import BulkJob
 from ttmark.detect_service.bulk.run import Progress as BulkProgress
 from ttmark.detect_service.bulk.run import Workers, run_bulk
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.services.bulk_detection import OpenExaminer, check_keys, only_tenant, open_backend, read_keys
+from ttmark.services.bulk_detection import check_keys, only_tenant, open_backend, open_examiner, read_keys
 from ttmark.services.startup import no_start_after
 from ttmark.shared.languages.words import counted
 from ttmark.shared.processor import usable_cores
@@ -41,14 +42,19 @@ def detect_in_bulk(
     keys = read_keys()
     tenant = only_tenant(keys, tenant)
     backend = open_backend(keys)  # says what is missing before any process starts
+    make = partial(open_examiner, tenant, options)
     if ray is not None:
-        on_ray(source, out, OpenExaminer(tenant, options), ray)
+        from ttmark.detect_service.bulk.ray_job import run_on_ray  # needs an optional dependency
+
+        with no_start_after(BulkError):
+            rows = run_on_ray(source, out, make, address=None if ray == "local" else ray)
+        typer.echo(f"{counted(rows, 'row')} in {out}", err=True)
         return False, False
     job = BulkJob(source, out, options, keys.fingerprint(tenant))
     count = workers or usable_cores()
     with no_start_after(BulkError):
         check_keys(source, options, tenant, backend)
-        with ProgressLine() as line, Workers(count, OpenExaminer(tenant, options)) as pool:
+        with ProgressLine() as line, Workers(count, make) as pool:
             done, tally = run_bulk(job, pool, line.update)
     rate = done.new_rows / max(line.seconds, 1e-9)
     typer.echo(
@@ -60,15 +66,6 @@ def detect_in_bulk(
         unread = counted(tally.unread, "row")
         typer.echo(f"C2PA manifests, which bulk runs do not verify: {unread}", err=True)
     return tally.found > 0, tally.rows > 0 and tally.failed == tally.rows
-
-
-def on_ray(source: Path, out: Path, make: OpenExaminer, address: str) -> None:
-    """The same as a job on a Ray cluster; Ray shows the progress."""
-    from ttmark.detect_service.bulk.ray_job import run_on_ray  # needs an optional dependency
-
-    with no_start_after(BulkError):
-        rows = run_on_ray(source, out, make, address=None if address == "local" else address)
-    typer.echo(f"{counted(rows, 'row')} in {out}", err=True)
 
 
 @dataclass

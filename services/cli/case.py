@@ -4,7 +4,7 @@ import hashlib
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,9 +17,6 @@ from ttmark.services.startup import StartupError, no_start_after, one_clear_line
 from ttmark.shared.cases.signed_file import Case, CaseKey, CaseRefused, NotACaseKey, verified_case
 from ttmark.shared.client import Client
 from ttmark.shared.vault.audit_events import AuditEvent
-
-if TYPE_CHECKING:
-    from ttmark.detect_service.cases.case_store import CaseStore
 
 _ID = re.compile(r"(?:.*[/=])?([0-9a-f]{32})")
 Name = Annotated[str, typer.Argument(metavar="CASE", help="A stored case's id, or a link to it.")]
@@ -78,7 +75,9 @@ def _case_id(name: str) -> str:
 
 
 async def _forgotten(keys: KeyStore, tenant: str, case_id: str) -> bool:
-    store = _open()
+    from ttmark.services.detection_stores import open_case_store  # has the service, as few commands do
+
+    store = open_case_store(KeyStoreSettings().url())
     try:
         deleted = await store.delete(tenant, case_id)
     finally:
@@ -86,14 +85,6 @@ async def _forgotten(keys: KeyStore, tenant: str, case_id: str) -> bool:
     if deleted:
         keys.audit(AuditEvent("case.delete", tenant=tenant, case_id=case_id))
     return deleted
-
-
-def _open() -> "CaseStore":
-    from ttmark.services.detection_stores import (
-        open_case_store,  # has the service, which other commands start without
-    )
-
-    return open_case_store(KeyStoreSettings().url())
 
 
 app = typer.Typer(help="Cases: answers in files that a service signed.", no_args_is_help=True)

@@ -224,7 +224,7 @@ def verify(
     with one_clear_line():
         public = public_key(key, url)
         try:
-            report = verified_report([_bytes(file) for file in _named(files)], public)
+            report = verified_report([read_bytes(file) for file in _named(files)], public)
         except FileRefused as error:
             raise StartupError(f"refused: {error}") from error
     if as_json:
@@ -338,17 +338,10 @@ def _named(names: list[str]) -> list[str]:
     return files
 
 
-def _bytes(name: str) -> bytes:
-    try:
-        return read_bytes(name)
-    except OSError as error:
-        raise StartupError(f"cannot read {name} ({error.strerror})") from error
-
-
 def _read(name: str) -> dict[str, Any]:
     file = str(Path(name) / JSON_NAME) if Path(name).is_dir() else name
     try:
-        report: dict[str, Any] = json.loads(_bytes(file))[REPORTS.name]
+        report: dict[str, Any] = json.loads(read_bytes(file))[REPORTS.name]
         _figures(report)
         _of(report)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -1,7 +1,6 @@
 """What `ttmark up` shows: one text goes round, through HTTP, as a client would do it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from ttmark.services.local.processes import LocalServices
 from ttmark.services.model_folder import DEMO, has_chat_template
 from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client, ClientError, ServiceUnreachable
-from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, DirectRequest, Document
+from ttmark.shared.schemas.detection import DEFAULT_FPR, DirectRequest, Document
 
 
 def stream_answer(generation: Client, body: Mapping[str, Any]) -> Iterator[str]:
@@ -63,16 +62,7 @@ def human_text() -> str:
     return " ".join(Path(__file__).with_name("human_text.txt").read_text().split())
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The three verdicts of the demonstration."""
-
-    marked: DetectionResult
-    other_key: DetectionResult
-    human: DetectionResult
-
-
-def demonstrate(services: LocalServices, console: Console) -> Outcome:
+def demonstrate(services: LocalServices, console: Console) -> None:
     """Generates a text, detects it under its key, under another key, and tries a human text.
 
     Raises:
@@ -82,13 +72,12 @@ def demonstrate(services: LocalServices, console: Console) -> Outcome:
     chat = services.setup.model != DEMO and has_chat_template(services.setup.tokenizer_folder)
     try:
         text = _ask(services, console) if chat else _complete(services, console)
-        outcome = _look(services, text)
+        table = _look(services, text)
     except ClientError as error:
         raise StartupError(f"the demonstration failed: {error}") from error
-    console.print(_table(outcome, services.setup.key_id, services.setup.other_key_id))
+    console.print(table)
     console.print(_MEANING, markup=False, highlight=False, soft_wrap=True)
     console.print(next_steps(services, chat=chat), soft_wrap=True, highlight=False, markup=False)
-    return outcome
 
 
 def _ask(services: LocalServices, console: Console) -> str:
@@ -112,27 +101,18 @@ def _complete(services: LocalServices, console: Console) -> str:
     return text
 
 
-def _look(services: LocalServices, text: str) -> Outcome:
-    setup = services.setup
+def _look(services: LocalServices, text: str) -> Table:
+    """What is found in the text under two keys, and in a human's."""
+    setup, table = services.setup, Table("text", "looked for", "verdict", "p-value")
     with Client(services.detect_url, setup.token) as detection:
-
-        def detect(document: str, key_id: str) -> DetectionResult:
+        for name, document, which, key_id in (
+            ("the generated text", text, "its key", setup.key_id),
+            ("the same text", text, "another key", setup.other_key_id),
+            ("a human's paragraph", human_text(), "the same key", setup.key_id),
+        ):
             request = DirectRequest(inputs=[Document(text=document)], keys=[key_id], phase="any")
-            return detection.detect(request).results[0]
-
-        return Outcome(
-            detect(text, setup.key_id), detect(text, setup.other_key_id), detect(human_text(), setup.key_id)
-        )
-
-
-def _table(outcome: Outcome, key_id: str, other_key_id: str) -> Table:
-    table = Table("text", "looked for", "verdict", "p-value")
-    for name, key, result in (
-        ("the generated text", f"its key, {key_id}", outcome.marked),
-        ("the same text", f"another key, {other_key_id}", outcome.other_key),
-        ("a human's paragraph", f"the same key, {key_id}", outcome.human),
-    ):
-        style = "green" if result.verdict == "watermarked" else "yellow"
-        p_value = "" if result.p_value is None else f"{result.p_value:.2g}"
-        table.add_row(name, key, f"[{style}]{result.verdict}[/]", p_value)
+            result = detection.detect(request).results[0]
+            style = "green" if result.verdict == "watermarked" else "yellow"
+            p_value = "" if result.p_value is None else f"{result.p_value:.2g}"
+            table.add_row(name, f"{which}, {key_id}", f"[{style}]{result.verdict}[/]", p_value)
     return table

@@ -26,7 +26,6 @@ from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, Document
 
 if TYPE_CHECKING:
-    from ttmark.detect_service.options import DetectionOptions
     from ttmark.services.cli.detect_files import Outcome
 
 PhaseOption = Literal["0", "any"]
@@ -128,9 +127,18 @@ def detect(
             options.request([Document(text="")])  # names an option that is out of range
         found, failed = detect_mark(files or [], mark, secret_file, tokenizer, fpr, as_json=as_json)
     elif conversation:
-        found, failed = _conversation(files or [], options, url, token, as_json=as_json)
+        with one_line_errors(), Client(url, access_token(token)) as client:
+            from ttmark.services.cli.detect_conversation import detect_conversation, show_conversation
+
+            result = detect_conversation(files or [], options, client)
+        show_conversation(result, as_json=as_json)
+        found, failed = result.verdict == "watermarked", result.error is not None
     elif bulk is None:
-        outcomes, skipped = _outcomes(files or [], options, url, token)
+        # Has settings, which other commands start without.
+        from ttmark.services.cli.detect_files import detect_files, say_wait
+
+        with one_line_errors(), Client(url, access_token(token), on_wait=say_wait) as client:
+            outcomes, skipped = detect_files(files or [], options, client)
         show([one for one in outcomes if isinstance(one, DetectionResult)], as_json=as_json)
         found, failed = show_rest(outcomes, skipped, as_json=as_json)
     else:
@@ -153,28 +161,6 @@ def _bulk_extra(source: Path, out: Path, ray: str | None) -> str:
     if ray is not None:
         return "ray"
     return "bulk" if ".parquet" in (source.suffix, out.suffix) else "detect"
-
-
-def _conversation(
-    files: list[str], options: "DetectionOptions", url: str, token: str | None, *, as_json: bool
-) -> tuple[bool, bool]:
-    """Whether the mark was found, and whether there is no verdict."""
-    with one_line_errors(), Client(url, access_token(token)) as client:
-        from ttmark.services.cli.detect_conversation import detect_conversation, show_conversation
-
-        result = detect_conversation(files, options, client)
-    show_conversation(result, as_json=as_json)
-    return result.verdict == "watermarked", result.error is not None
-
-
-def _outcomes(
-    files: list[str], options: "DetectionOptions", url: str, token: str | None
-) -> tuple[list["Outcome"], int]:
-    # Has settings, which other commands start without.
-    from ttmark.services.cli.detect_files import detect_files, say_wait
-
-    with one_line_errors(), Client(url, access_token(token), on_wait=say_wait) as client:
-        return detect_files(files, options, client)
 
 
 def show(results: list[DetectionResult], *, as_json: bool) -> None:

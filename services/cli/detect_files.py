@@ -1,7 +1,7 @@
 """`ttmark detect FILE...`: texts of files to a running service; a file at fault costs no other its answer."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -9,6 +9,7 @@ import typer
 from ttmark.detect_service.documents_without_verdict import duration
 from ttmark.services.cli.files import shown
 from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files, read_texts
+from ttmark.shared.batches import batches
 from ttmark.shared.client import Client, ClientError, ServiceRefused
 from ttmark.shared.schemas.detection import MAX_DOCUMENTS, DetectionResult, Document
 
@@ -46,7 +47,8 @@ def _examined(
         for file, text in zip(files, texts, strict=True)
         if isinstance(file, str) and isinstance(text, str)
     ]
-    answers = iter([answer for group in _groups(documents) for answer in _answers(group, options, client)])
+    groups = batches(documents, lambda one: len((one.text or "").encode()), _BYTES_AT_ONCE)
+    answers = iter([answer for group in groups for answer in _answers(group, options, client)])
     return [
         _named(next(answers), str(file)) if isinstance(text, str) else text
         for file, text in zip(files, texts, strict=True)
@@ -60,27 +62,16 @@ def _named(answer: Outcome, file: str) -> Outcome:
     return answer.model_copy(update={"id": file})
 
 
-def _groups(documents: Sequence[Document]) -> Iterator[list[Document]]:
-    group: list[Document] = []
-    size = 0
-    for document in documents:
-        length = len((document.text or "").encode())
-        if group and size + length > _BYTES_AT_ONCE:
-            yield group
-            group, size = [], 0
-        group.append(document)
-        size += length
-    if group:
-        yield group
-
-
 def _answers(documents: list[Document], options: "DetectionOptions", client: Client) -> list[Outcome]:
     """The service's results; a document that it refuses gets the reason, and the others are sent again."""
     answered: list[Outcome] = []
     while documents:
         try:
             results = client.detect(options.request(documents)).results
-            return [*answered, *map(_outcome, results)]
+            return [
+                *answered,
+                *(one if one.error is None else NotExamined(one.id, one.error.message) for one in results),
+            ]
         except Client.Refused as error:
             if error.retry_after is not None:
                 say_wait(error.retry_after, error, waits=False)
@@ -110,7 +101,3 @@ def say_wait(seconds: float, error: ClientError, *, waits: bool = True) -> None:
         return
     rest = "waiting" if waits else "the rest is not examined"
     typer.echo(f"ttmark: {error} Again in {duration(seconds)}: {rest}.", err=True)
-
-
-def _outcome(result: DetectionResult) -> Outcome:
-    return result if result.error is None else NotExamined(result.id, result.error.message)

@@ -65,7 +65,10 @@ def generate(
             answer: ChatResponse | CompletionResponse = client.chat({**body, "messages": [message]})
         else:
             answer = client.complete({**body, "prompt": text})
-        written, mark = read_answer(answer), answer.watermark
+        if not answer.choices:
+            raise StartupError("the service's answer holds no text")
+        choice, mark = answer.choices[0], answer.watermark
+        written = choice.text if isinstance(choice, CompletionChoice) else choice.message.content or ""
     if as_json:
         typer.echo(json.dumps(answer.model_dump(mode="json")))
         return
@@ -119,14 +122,3 @@ def _summary(mark: WatermarkBlock) -> str:
     if mark.log10_p is not None:
         parts.append(f"log10 p {mark.log10_p:.1f}")
     return ", ".join(parts)
-
-
-def read_answer(answer: ChatResponse | CompletionResponse) -> str:
-    """What was generated.
-
-    Raises:
-        StartupError: the answer holds no text.
-    """
-    for choice in answer.choices:
-        return choice.text if isinstance(choice, CompletionChoice) else choice.message.content or ""
-    raise StartupError("the service's answer holds no text")

@@ -1,7 +1,6 @@
 """The documents of a job: rows as bulk runs read them, or texts of files and folders; how they are sent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ttmark.services.cli.detect_files import CULPRIT
@@ -17,19 +16,13 @@ _OF_ROWS = (".jsonl", ".ndjson", ".csv", ".parquet")
 _MOST_REFUSED = 20
 
 
-@dataclass(frozen=True, slots=True)
-class JobDocuments:
-    """What can be sent, what cannot be read, and how many files in folders were passed over."""
-
-    readable: list[Document]
-    unreadable: list[NotExamined]
-    skipped: int
-
-
-def job_documents(sources: Sequence[str]) -> JobDocuments:
+def job_documents(sources: Sequence[str]) -> tuple[list[Document], list[NotExamined], int]:
     """The rows of one file of rows; else each file is a document, and of each folder those in it.
 
     A document is called by its row's id or number, or by its file.
+
+    Returns:
+        What can be sent, what cannot be read, and how many files in folders were passed over.
 
     Raises:
         StartupError: a file of rows cannot be read.
@@ -40,16 +33,16 @@ def job_documents(sources: Sequence[str]) -> JobDocuments:
         files, skipped = named_files(sources)
         names = [file.name if isinstance(file, NotExamined) else file for file in files]
         named = list(zip(names, read_texts(files), strict=True))
-    documents = JobDocuments([], [], skipped)
+    readable, unreadable = list[Document](), list[NotExamined]()
     for name, content in named:
         match content:
             case NotExamined():
-                documents.unreadable.append(content)
+                unreadable.append(content)
             case str():
-                documents.readable.append(Document(id=name[-LONGEST_ID:], text=content))
+                readable.append(Document(id=name[-LONGEST_ID:], text=content))
             case Document():
-                documents.readable.append(content.model_copy(update={"id": name[-LONGEST_ID:]}))
-    return documents
+                readable.append(content.model_copy(update={"id": name[-LONGEST_ID:]}))
+    return readable, unreadable, skipped
 
 
 def submitted(

@@ -74,16 +74,16 @@ def submit(
 
     with one_line_errors(), _client(url, token, patience=wait) as client:
         _check(out)
-        documents = job_documents(sources)
-        for one in documents.unreadable:
+        readable, unreadable, skipped = job_documents(sources)
+        for one in unreadable:
             _name(one)
-        if documents.skipped:
-            typer.echo(f"passed over in folders: {documents.skipped} of other kinds", err=True)
-        if not documents.readable:
+        if skipped:
+            typer.echo(f"passed over in folders: {skipped} of other kinds", err=True)
+        if not readable:
             raise StartupError("there is no document to send")
         options = {"mode": mode, "keys": key or None, "fpr": fpr, "normalize": normalize, "webhook": webhook}
         try:
-            made, refused = submitted(client, documents.readable, options, idempotency_key)
+            made, refused = submitted(client, readable, options, idempotency_key)
         except Client.Refused as error:
             if error.retry_after is None:
                 raise
@@ -95,7 +95,7 @@ def submit(
             _name(one)
         typer.echo(made.id)
         failed = _results(client, made.id, out, wait=True) if out is not None else 0
-    if failed or refused or documents.unreadable:
+    if failed or refused or unreadable:
         raise typer.Exit(1)
 
 

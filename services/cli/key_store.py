@@ -3,11 +3,11 @@
 import asyncio
 import getpass
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 import typer
@@ -72,46 +72,42 @@ async def _with_key_store(command: Command[T], *, make: bool) -> T:
     settings = KeyStoreSettings()
     kek, store = settings.load_kek(), settings.open_store(make=make)
     try:
-        async with _Trail(settings, store, kek) as trail:
-            return await command(
-                KeyStore(store, kek, settings.open_ledger(make=make), trail.hear, trail.kept)
-            )
+        async with _trail(settings, store, kek) as audit:
+            ledger, audited = settings.open_ledger(make=make), settings.audit_folder is not None
+            return await command(KeyStore(store, kek, ledger, audit, audited))
     finally:
         await store.close()
 
 
-class _Trail:
-    """The audit trail of a command, which is opened for its first event."""
+@asynccontextmanager
+async def _trail(
+    settings: KeyStoreSettings, store: RecordStore, kek: KeyEncryptionKey
+) -> AsyncIterator[AuditSink]:
+    """The audit trail of a command, which is opened for its first event; then the store learns its head."""
+    user = getpass.getuser()
+    trail: AuditTrail | None = None
 
-    def __init__(self, settings: KeyStoreSettings, store: RecordStore, kek: KeyEncryptionKey) -> None:
-        self._user = getpass.getuser()
-        self._open = partial(settings.open_trail, f"commands-{self._user}@{socket.gethostname()}", store, kek)
-        self._trail: AuditTrail | None = None
-        self._folder = settings.audit_folder
-        self.kept = self._folder is not None
-
-    def hear(self, event: AuditEvent) -> None:
-        if not self.kept:
+    def hear(event: AuditEvent) -> None:
+        nonlocal trail
+        trail = trail or settings.open_trail(f"commands-{user}@{socket.gethostname()}", store, kek)
+        if trail is None:
             return
-        self._trail = self._trail or self._open()
         try:
-            if self._trail is not None:
-                self._trail.write(replace(event, actor=self._user))
+            trail.write(replace(event, actor=user))
         except OSError as error:
-            raise StartupError(f"cannot write the audit trail in {self._folder}: {error.strerror}") from error
+            raise StartupError(
+                f"cannot write the audit trail in {settings.audit_folder}: {error.strerror}"
+            ) from error
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """The store learns the head of what was written."""
-        if self._trail is None:
-            return
-        try:
-            await self._trail.anchor()
-        except (KeyStoreError, OSError) as error:
-            warn(f"the audit trail is written, but the store lacks its head: {error}")
-        self._trail.close()
+    try:
+        yield hear
+    finally:
+        if trail is not None:
+            try:
+                await trail.anchor()
+            except (KeyStoreError, OSError) as error:
+                warn(f"the audit trail is written, but the store lacks its head: {error}")
+            trail.close()
 
 
 def print_json(document: object) -> None:

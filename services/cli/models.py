@@ -1,6 +1,5 @@
 """`ttmark models`: the models that need no hub."""
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -51,20 +50,6 @@ State = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class KnownModel:
-    """A model with a name of its own.
-
-    Attributes:
-        status: `ready`, `absent`, or `damaged`: the next `get` or `up` makes it again.
-    """
-
-    model: str
-    status: str
-    folder: str
-    licence: str = "Apache-2.0"
-
-
 @app.command()
 def get(
     model: Annotated[str, typer.Argument(help=f"{SMOLLM2}, or {DEMO}, which ships with the project.")],
@@ -84,8 +69,8 @@ def get(
                     get_smollm2(state, progress, read_all=True)
                 except KeyboardInterrupt as error:
                     raise StartupError("stopped; the same command goes on from here") from error
-        known = KnownModel(model, "ready", str(resolve_model(model, state)))
-    tell(asdict(known), known.folder, as_json=as_json)
+        folder = resolve_model(model, state)
+    tell(_described(model, "ready", folder), str(folder), as_json=as_json)
 
 
 @app.command("list")
@@ -93,18 +78,23 @@ def list_models(state: State = STATE_FOLDER, as_json: JsonOutput = False) -> Non
     """The models that there are, and whether they are on this machine."""
     models = [_describe(name, state) for name in BY_NAME]
     if as_json:
-        print_json([asdict(model) for model in models])
+        print_json(models)
         return
     order = ("model", "status", "licence", "folder")
-    rows = [{name.upper(): getattr(model, name) for name in order} for model in models]
+    rows = [{name.upper(): model[name] for name in order} for model in models]
     print_table(rows, empty="no models")
 
 
-def _describe(name: str, state: Path) -> KnownModel:
+def _describe(name: str, state: Path) -> dict[str, str]:
+    """Its status is `ready`, `absent`, or `damaged`: the next `get` or `up` makes it again."""
     if name == DEMO:
-        return KnownModel(name, "ready", str(resolve_model(name)))
+        return _described(name, "ready", resolve_model(name))
     folder = smollm2_folder(state)
     status = (
         "ready" if is_whole(folder, whatever_sampling=True) else "damaged" if folder.exists() else "absent"
     )
-    return KnownModel(name, status, str(folder))
+    return _described(name, status, folder)
+
+
+def _described(model: str, status: str, folder: Path) -> dict[str, str]:
+    return {"model": model, "status": status, "folder": str(folder), "licence": "Apache-2.0"}

@@ -30,28 +30,18 @@ def read_file(kind: type[File], path: Path) -> File:
     """What a file of marks holds.
 
     Raises:
-        StartupError: it cannot be read, or holds something else.
-    """
-    try:
-        return kind.read(bytes_at(path))
-    except MarkRefused as error:
-        raise StartupError(f"{shown(str(path))}: {error}") from None
-
-
-def bytes_at(path: Path) -> bytes:
-    """What a small file holds.
-
-    Raises:
-        StartupError: it cannot be read, or is large.
+        StartupError: it cannot be read, is large, or holds something else.
     """
     try:
         with path.open("rb") as handle:
             content = handle.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise StartupError(f"{shown(str(path))} has more than {MOST_BYTES} bytes")
+        return kind.read(content)
     except OSError as error:
         raise StartupError(f"cannot read {shown(str(path))}: {error.strerror}") from error
-    if len(content) > MOST_BYTES:
-        raise StartupError(f"{shown(str(path))} has more than {MOST_BYTES} bytes")
-    return content
+    except MarkRefused as error:
+        raise StartupError(f"{shown(str(path))}: {error}") from None
 
 
 def tokenizer_of(mark: PortableMark, given: Path | None) -> TextTokenizer:

@@ -48,10 +48,9 @@ def gen() -> None:
     listener = listen(settings.host, settings.gen_port, "TTMARK_HOST and TTMARK_GEN_PORT")
     # Imported here: the rest of the command line, and what is wrong with the settings, takes no torch.
     from ttmark.services.generation_service import build_generation_service
-    from ttmark.services.server import connection_limits, serve, stop_times
+    from ttmark.services.server import serve
 
-    service = build_generation_service(settings)
-    serve(service, listener, stop_times(settings), limits=connection_limits(settings))
+    serve(build_generation_service(settings), listener, settings)
 
 
 @app.command()
@@ -63,11 +62,9 @@ def detect() -> None:
     listener = listen(settings.host, settings.detect_port, "TTMARK_HOST and TTMARK_DETECT_PORT")
     bound_arenas()
     from ttmark.services.detection_service import build_detection_service
-    from ttmark.services.server import connection_limits, serve, stop_times
+    from ttmark.services.server import serve
 
-    service = build_detection_service(settings)
-    limits, proxies = connection_limits(settings), settings.trusted_proxies
-    serve(service, listener, stop_times(settings), limits=limits, proxies=proxies)
+    serve(build_detection_service(settings), listener, settings, proxies=settings.trusted_proxies)
 
 
 @app.command()

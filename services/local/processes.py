@@ -17,29 +17,27 @@ START_SECONDS = 300.0
 STOP_SECONDS = 40.0
 UNLESS_SET = {"TTMARK_QUEUE_KEEP_DAYS": "90"}
 """What else they are given where the environment says nothing: the console offers the team's queue."""
-GIVEN = frozenset(
-    {
-        "TTMARK_HOST",
-        "TTMARK_MODEL",
-        "TTMARK_STATE",
-        "TTMARK_TOKENIZERS",
-        "TTMARK_STORE_URL",
-        "TTMARK_STORE_URL_FILE",
-        "TTMARK_KEK",
-        "TTMARK_KEK_FILE",
-        "TTMARK_PLAYGROUND",
-        "TTMARK_CONSOLE_URL",
-        "TTMARK_CASE_KEY_FILE",
-        "TTMARK_DEFAULT_KEY",
-        "TTMARK_GEN_PORT",
-        "TTMARK_DETECT_PORT",
-        "TTMARK_READER_URL",
-        "TTMARK_READER_KIND",
-        "TTMARK_READER_MODEL",
-        "TTMARK_READER_TOKEN",
-        "TTMARK_READER_TOKEN_FILE",
-    }
-)
+GIVEN = {
+    "TTMARK_HOST": HOST,
+    "TTMARK_MODEL": "{setup.model}",
+    "TTMARK_STATE": "{setup.state}",
+    "TTMARK_TOKENIZERS": "",  # all that the state folder holds
+    "TTMARK_STORE_URL": "{setup.store_url}",
+    "TTMARK_STORE_URL_FILE": "",
+    "TTMARK_KEK": "",
+    "TTMARK_KEK_FILE": "{setup.kek_file}",
+    "TTMARK_PLAYGROUND": "true",
+    "TTMARK_CONSOLE_URL": "{services.detect_url}",
+    "TTMARK_CASE_KEY_FILE": "{setup.case_key_file}",
+    "TTMARK_DEFAULT_KEY": "{setup.key_id}",
+    "TTMARK_GEN_PORT": "{ports[gen]}",
+    "TTMARK_DETECT_PORT": "{ports[detect]}",
+    "TTMARK_READER_URL": "{services.gen_url}",
+    "TTMARK_READER_KIND": "ttmark",
+    "TTMARK_READER_MODEL": "{setup.model_id}",
+    "TTMARK_READER_TOKEN": "",
+    "TTMARK_READER_TOKEN_FILE": "{setup.token_file}",
+}
 """Variables that both services are given, whatever they are in the environment."""
 
 
@@ -102,40 +100,18 @@ class LocalServices:
     def _raise_if_one_ended(self) -> None:
         for name, child in self._children.items():
             if child.poll() is not None:
-                reason = _last_line(self.log_file(name)) or f"it ended with code {child.returncode}"
-                raise StartupError(reason.removeprefix("ttmark: "))
-
-    def variables(self) -> dict[str, str]:
-        """What both services are given: the variables that `GIVEN` names."""
-        setup = self.setup
-        return {
-            "TTMARK_HOST": HOST,
-            "TTMARK_MODEL": setup.model,
-            "TTMARK_STATE": str(setup.state),
-            "TTMARK_TOKENIZERS": "",  # all that the state folder holds
-            "TTMARK_STORE_URL": setup.store_url,
-            "TTMARK_STORE_URL_FILE": "",
-            "TTMARK_KEK": "",
-            "TTMARK_KEK_FILE": str(setup.kek_file),
-            "TTMARK_PLAYGROUND": "true",
-            "TTMARK_CONSOLE_URL": self.detect_url,
-            "TTMARK_CASE_KEY_FILE": str(setup.case_key_file),
-            "TTMARK_DEFAULT_KEY": setup.key_id,
-            "TTMARK_GEN_PORT": str(self._ports["gen"]),
-            "TTMARK_DETECT_PORT": str(self._ports["detect"]),
-            "TTMARK_READER_URL": self.gen_url,
-            "TTMARK_READER_KIND": "ttmark",
-            "TTMARK_READER_MODEL": setup.model_id,
-            "TTMARK_READER_TOKEN": "",
-            "TTMARK_READER_TOKEN_FILE": str(setup.token_file),
-        }
+                lines = self.log_file(name).read_text(errors="replace").splitlines()
+                said = [line for line in lines if line.strip()] or [f"it ended with code {child.returncode}"]
+                raise StartupError(said[-1].removeprefix("ttmark: "))
 
     def _start(self, name: str) -> subprocess.Popen[bytes]:
+        parts = {"setup": self.setup, "services": self, "ports": self._ports}
+        given = {name: text.format_map(parts) for name, text in GIVEN.items()}
         with self.log_file(name).open("wb") as log:
             # A session of their own: Ctrl-C reaches this process alone, which stops them in order.
             return subprocess.Popen(
                 [sys.executable, "-m", "ttmark.services.local.child", "serve", name],
-                env=UNLESS_SET | os.environ | self.variables(),
+                env=UNLESS_SET | os.environ | given,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -152,8 +128,3 @@ class LocalServices:
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.communicate()
-
-
-def _last_line(path: Path) -> str:
-    lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else ""

@@ -1,15 +1,19 @@
 """How settings are read from the environment, with one clear line for errors; what both services share."""
 
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from ttmark.services.settings.values import Amount, Folder, Host, Origins, Seconds, WebAddress
-from ttmark.services.startup import StartupError
+from ttmark.services.startup import StartupError, no_start_after
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
 
 PREFIX = "TTMARK_"
 _MOST_PROBLEMS = 5
@@ -136,3 +140,16 @@ class ServiceSettings(Settings):
     traces_endpoint: WebAddress | None = Field(
         default=None, description="OTLP collector's address; left out: no tracing."
     )
+
+    def open_tracing(self, service: str) -> "TracerProvider | None":
+        """What makes spans; None where no collector is named. It is flushed when the process ends.
+
+        Raises:
+            StartupError: a collector is named and the libraries are not installed.
+        """
+        if self.traces_endpoint is None:
+            return None
+        from ttmark.shared.observability.tracing import TracingUnavailable, otlp_tracer_provider
+
+        with no_start_after(TracingUnavailable):
+            return otlp_tracer_provider(self.traces_endpoint, service=service, version=version("ttmark"))

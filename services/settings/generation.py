@@ -43,14 +43,13 @@ class PolicySettings(Settings):
         try:
             return MarkingPolicy.model_validate_json(orjson.dumps(_read_policy(self.policy_file)))
         except ValidationError as error:
-            problems = [f"{_place(one['loc'])}: {one['msg']}" for one in error.errors()[:_MOST_PROBLEMS]]
+            problems = [
+                f"{'.'.join(map(str, one['loc'])) or 'the policy'}: {one['msg']}"
+                for one in error.errors()[:_MOST_PROBLEMS]
+            ]
             raise StartupError(f"TTMARK_POLICY_FILE={self.policy_file}: {'; '.join(problems)}") from error
         except TypeError as error:
             raise StartupError(f"TTMARK_POLICY_FILE={self.policy_file}: {error}") from error
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in location) or "the policy"
 
 
 def _read_policy(path: Path) -> Any:

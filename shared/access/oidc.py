@@ -100,11 +100,11 @@ class OidcTokens:
             InvalidToken: it is forged, malformed, or for another service.
             StoreUnavailable: the provider's keys are not at hand.
         """
-        keys = await self._fresh_keys(KEYS_FRESH_SECONDS)
         try:
-            claims = _verified(token, keys)
-        except InvalidKeyIdError:
-            claims = self._refused_unless_known(token, await self._fresh_keys(0.0))
+            try:
+                claims = _verified(token, await self._fresh_keys(KEYS_FRESH_SECONDS))
+            except InvalidKeyIdError:
+                claims = _verified(token, await self._fresh_keys(0.0))
         except (JoseError, ValueError, TypeError) as error:
             raise InvalidToken from error
         try:
@@ -112,12 +112,6 @@ class OidcTokens:
         except JoseError as error:
             raise (ExpiredToken if error.error == "expired_token" else InvalidToken) from error
         return self._principal(claims)
-
-    def _refused_unless_known(self, token: str, keys: KeySet) -> dict[str, Any]:
-        try:
-            return _verified(token, keys)
-        except (JoseError, ValueError, TypeError) as error:
-            raise InvalidToken from error
 
     def _principal(self, claims: dict[str, Any]) -> Principal:
         rules, groups = self._rules, claims.get("groups")

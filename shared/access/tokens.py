@@ -10,7 +10,6 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -113,90 +112,6 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    record: TokenRecord
-    checked_at: float
-
-
-class RecentTokens:
-    """Token records, each read from the store at most every `fresh_seconds`.
-
-    While the store is away, records seen within `outage_seconds` are used and the store is tried at
-    most every `fresh_seconds`. So is a record that went back in time in the store: what was seen is the later
-    one. Of requests with one token at the same time, one reads for all.
-    """
-
-    def __init__(
-        self, vault: Vault, *, fresh_seconds: float, outage_seconds: float, monotonic: Callable[[], float]
-    ) -> None:
-        self._vault = vault
-        self._fresh_seconds = fresh_seconds
-        self._outage_seconds = outage_seconds
-        self._monotonic = monotonic
-        self._known: dict[str, _Known] = {}
-        self._reading: dict[str, asyncio.Lock] = {}
-        self._retry_at = 0.0
-
-    async def get(self, token_id: str) -> TokenRecord | None:
-        """The record, or None where there is no such token.
-
-        Raises:
-            StoreUnavailable: the store is away and the token was not seen lately; or it is empty.
-            RecordRolledBack: there is no such token, nor a record that the store had before.
-            RecordTampered: the record was altered.
-        """
-        known = self._usable(token_id)
-        if known is not None:
-            return known.record
-        lock = self._reading.setdefault(token_id, asyncio.Lock())
-        try:
-            async with lock:
-                known = self._usable(token_id)
-                return known.record if known else await self._read(token_id)
-        finally:
-            if not lock.locked():
-                self._reading.pop(token_id, None)
-
-    def forget(self, token_id: str) -> None:
-        """Reads the token again before it is used the next time."""
-        self._known.pop(token_id, None)
-
-    def _usable(self, token_id: str) -> _Known | None:
-        known = self._known.get(token_id)
-        if known is None:
-            return None
-        age = self._monotonic() - known.checked_at
-        store_is_away = self._monotonic() < self._retry_at
-        return known if age <= (self._outage_seconds if store_is_away else self._fresh_seconds) else None
-
-    async def _read(self, token_id: str) -> TokenRecord | None:
-        if self._monotonic() < self._retry_at:
-            raise StoreUnavailable("the key store did not answer a moment ago")
-        try:
-            envelope = await self._vault.read(KIND, token_id)
-        except StoreUnavailable:
-            self._retry_at = self._monotonic() + self._fresh_seconds
-            known = self._usable(token_id)
-            if known is None:
-                raise
-            return known.record
-        except RecordRolledBack:
-            known = self._known.get(token_id)
-            if known is None or self._monotonic() - known.checked_at > self._outage_seconds:
-                raise
-            return known.record
-        except RecordTampered:
-            self.forget(token_id)
-            raise
-        if envelope is None:
-            await self._vault.check_kept()
-            return None
-        record = load_token(envelope)
-        self._known[token_id] = _Known(record, self._monotonic())
-        return record
-
-
 _NO_SECRET = "0" * 64
 
 
@@ -205,7 +120,9 @@ class TokenRegistry:
 
     `authenticate` asks the store about a token at most every `fresh_seconds`, so a revocation takes
     effect everywhere within that time. While the store is away, tokens seen within
-    `outage_seconds` go on working and the store is tried at most every `fresh_seconds`.
+    `outage_seconds` go on working and the store is tried at most every `fresh_seconds`. So does a token whose
+    record went back in time in the store: what was seen is the later one. Of requests with one token at the
+    same time, one reads for all.
     """
 
     def __init__(
@@ -221,11 +138,14 @@ class TokenRegistry:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._vault = Vault(store, kek, ledger)
-        self._recent = RecentTokens(
-            self._vault, fresh_seconds=fresh_seconds, outage_seconds=outage_seconds, monotonic=monotonic
-        )
+        self._fresh_seconds = fresh_seconds
+        self._outage_seconds = outage_seconds
         self._audit = audit
         self._now = now
+        self._monotonic = monotonic
+        self._known: dict[str, tuple[TokenRecord, float]] = {}
+        self._reading: dict[str, asyncio.Lock] = {}
+        self._retry_at = 0.0
 
     async def create(
         self,
@@ -275,7 +195,7 @@ class TokenRegistry:
             RecordRolledBack: the store lost records, so that an unknown token may have been valid.
         """
         token_id, secret = parse_token(plain)
-        record = await self._recent.get(token_id)
+        record = await self._recent(token_id)
         expected = record.secret_sha256 if record else _NO_SECRET
         matches = hmac.compare_digest(hash_secret(secret), expected)
         if record is None or not matches or record.revoked_at is not None:
@@ -292,7 +212,7 @@ class TokenRegistry:
             ExpiredToken: its time is over.
             StoreUnavailable, RecordRolledBack: as `authenticate`.
         """
-        record = await self._recent.get(token_id)
+        record = await self._recent(token_id)
         if record is None or record.revoked_at is not None:
             self._audit(AuditEvent("token.refuse", token_id=token_id, reason="unknown or revoked"))
             raise InvalidToken("the access token is not valid")
@@ -336,10 +256,64 @@ class TokenRegistry:
             raise InvalidToken(f"there is no token {token_id}")
         record = load_token(envelope)
         if changed:
-            self._recent.forget(token_id)
+            self._known.pop(token_id, None)
             self._audit(AuditEvent("token.revoke", token_id=token_id, tenant=record.tenant))
         return record.shown()
 
     async def rewrap(self) -> int:
         """Wraps the tokens' data keys under the current key-encryption key; how many were changed."""
         return await self._vault.rewrap(KIND)
+
+    async def _recent(self, token_id: str) -> TokenRecord | None:
+        """The record, read at most every `fresh_seconds`; None where there is no such token.
+
+        Raises:
+            StoreUnavailable: the store is away and the token was not seen lately; or it is empty.
+            RecordRolledBack: there is no such token, nor a record that the store had before.
+            RecordTampered: the record was altered.
+        """
+        record = self._usable(token_id)
+        if record is not None:
+            return record
+        lock = self._reading.setdefault(token_id, asyncio.Lock())
+        try:
+            async with lock:
+                return self._usable(token_id) or await self._read(token_id)
+        finally:
+            if not lock.locked():
+                self._reading.pop(token_id, None)
+
+    def _usable(self, token_id: str) -> TokenRecord | None:
+        store_is_away = self._monotonic() < self._retry_at
+        return self._seen(token_id, self._outage_seconds if store_is_away else self._fresh_seconds)
+
+    def _seen(self, token_id: str, seconds: float) -> TokenRecord | None:
+        """The record as it was read within so many seconds."""
+        record, checked_at = self._known.get(token_id, (None, 0.0))
+        return record if self._monotonic() - checked_at <= seconds else None
+
+    async def _read(self, token_id: str) -> TokenRecord | None:
+        if self._monotonic() < self._retry_at:
+            raise StoreUnavailable("the key store did not answer a moment ago")
+        try:
+            envelope = await self._vault.read(KIND, token_id)
+        except StoreUnavailable:
+            self._retry_at = self._monotonic() + self._fresh_seconds
+            record = self._usable(token_id)
+            if record is None:
+                raise
+            return record
+        except RecordRolledBack:
+            record = self._seen(token_id, self._outage_seconds)
+            if record is None:
+                raise
+            return record
+        except RecordTampered:
+            self._known.pop(token_id, None)
+            raise
+        if envelope is None:
+            await self._vault.check_kept()
+            return None
+        record = load_token(envelope)
+        self._known[token_id] = record, self._monotonic()
+        return record

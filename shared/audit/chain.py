@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -279,7 +279,11 @@ def removal(
             old.pop()
         while through is not None and old and old[-1][1].sequence > through.sequence:
             old.pop()
-        yield _removal(old, all_of_it=len(old) == len(parts)), kept
+        first = old[0][0].first_record() if old else None
+        gone = None
+        if first is not None:
+            gone = Removal(first, old[-1][1], tuple(part for part, _ in old), len(old) == len(parts))
+        yield gone, kept
 
 
 def remove_removal(folder: Path, gone: Removal) -> None:
@@ -287,10 +291,3 @@ def remove_removal(folder: Path, gone: Removal) -> None:
     remove(gone.parts)
     if gone.all_of_it:
         forget(folder, gone.last.chain)
-
-
-def _removal(old: Sequence[tuple[Segment, Record]], *, all_of_it: bool) -> Removal | None:
-    first = old[0][0].first_record() if old else None
-    if first is None:
-        return None
-    return Removal(first, old[-1][1], tuple(part for part, _ in old), all_of_it)

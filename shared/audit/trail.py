@@ -190,19 +190,16 @@ class AuditTrail:
         async with self._anchoring:
             with self._lock:
                 self._say_lost()
-            await self._anchor()
-
-    async def _anchor(self) -> None:
-        if not self.unanchored:
-            return
-        if self._anchored is None:
-            known = await self._heads.get(self._chain.head.chain)
-            if known is not None and not await asyncio.to_thread(self._chain.holds, known):
-                self._log.error("audit_chain_broken", chain=known.chain, sequence=known.sequence)
-                self._chain.begin_anew()
-        head = await asyncio.to_thread(self._chain.sync)
-        await self._heads.put(head)
-        self._anchored = head.chain, head.sequence
+            if not self.unanchored:
+                return
+            if self._anchored is None:
+                known = await self._heads.get(self._chain.head.chain)
+                if known is not None and not await asyncio.to_thread(self._chain.holds, known):
+                    self._log.error("audit_chain_broken", chain=known.chain, sequence=known.sequence)
+                    self._chain.begin_anew()
+            head = await asyncio.to_thread(self._chain.sync)
+            await self._heads.put(head)
+            self._anchored = head.chain, head.sequence
 
     async def _prune(self, keep: timedelta) -> None:
         """The store learns of the checkpoint before anything goes: it alone excuses what is missing."""

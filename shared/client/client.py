@@ -18,7 +18,6 @@ from ttmark.shared.client.calls import Answer, Call, Fields
 from ttmark.shared.client.outcomes import (
     Attempt,
     OnWait,
-    Patience,
     attempts,
     broken_off,
     parsed,
@@ -102,7 +101,7 @@ class _Either(Generic[Http, Transport]):
             raise self.Unreachable(f"{base_url} is no address: {error}") from error
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._http = self._kind(base_url=url, headers=headers, timeout=timeout, transport=transport)
-        self._patience = Patience(retries, patience, on_wait)
+        self._patience = retries, patience, on_wait
 
 
 class Client(_Either[httpx.Client, httpx.BaseTransport]):
@@ -201,7 +200,7 @@ class Client(_Either[httpx.Client, httpx.BaseTransport]):
         return parsed(call, self._send(call))
 
     def _send(self, call: Call[Answer], *, stream: bool = False) -> httpx.Response:
-        tries = attempts(call, self._http.base_url, self._patience)
+        tries = attempts(call, self._http.base_url, *self._patience)
         next(tries)
         try:
             while True:
@@ -305,7 +304,7 @@ class AsyncClient(_Either[httpx.AsyncClient, httpx.AsyncBaseTransport]):
         return parsed(call, await self._send(call))
 
     async def _send(self, call: Call[Answer], *, stream: bool = False) -> httpx.Response:
-        tries = attempts(call, self._http.base_url, self._patience)
+        tries = attempts(call, self._http.base_url, *self._patience)
         next(tries)
         try:
             while True:

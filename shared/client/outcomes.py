@@ -123,13 +123,9 @@ def refusal(response: httpx.Response) -> ServiceRefused:
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
-    return ServiceRefused(message, response.status_code, code, param, _retry_after(response))
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    """Seconds; a date, which no TTMark service sends, is passed over."""
-    given = response.headers.get("Retry-After", "")
-    return float(given) if given.isdecimal() else None
+    given = response.headers.get("Retry-After", "")  # a date, which no TTMark service sends, is passed over
+    retry_after = float(given) if given.isdecimal() else None
+    return ServiceRefused(message, response.status_code, code, param, retry_after)
 
 
 Attempt = httpx.Response | httpx.HTTPError
@@ -141,15 +137,6 @@ _BUSY = frozenset({429, 503})
 _BROKEN = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 _LONGEST_PAUSE = 8.0
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a call goes on; see `Client`."""
-
-    retries: int
-    seconds: float
-    on_wait: OnWait | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +154,16 @@ class _Failure:
 
 
 def attempts(
-    call: Call[Any], base_url: httpx.URL, patience: Patience
+    call: Call[Any], base_url: httpx.URL, retries: int, patience: float, on_wait: OnWait | None
 ) -> Generator[float, Attempt, httpx.Response]:
     """Yields the seconds to wait before each attempt, is sent what came of it, returns the good answer.
+
+    `Client` says what the arguments are.
 
     Raises:
         ServiceRefused, ServiceUnreachable: trying again is of no use, must not be, or has lasted too long.
     """
-    pause, failures, left, arrived = 0.0, 0, patience.seconds, False
+    pause, failures, left, arrived = 0.0, 0, patience, False
     while True:
         attempt = yield pause
         if isinstance(attempt, httpx.HTTPError):
@@ -191,13 +180,13 @@ def attempts(
         else:
             pause = min(_LONGEST_PAUSE, 0.5 * 2**failures) * random.uniform(0.5, 1.0)  # noqa: S311
             failures += 1
-            again = again and failures <= patience.retries
+            again = again and failures <= retries
         if not again:
             if arrived and call.method == "POST" and type(error) is ServiceUnreachable:
                 error = answer_lost(call, str(error))
             raise error from (attempt if isinstance(attempt, httpx.HTTPError) else None)
-        if patience.on_wait is not None:
-            patience.on_wait(pause, error)
+        if on_wait is not None:
+            on_wait(pause, error)
 
 
 def _answered(call: Call[Any], response: httpx.Response) -> _Failure:

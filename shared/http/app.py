@@ -171,7 +171,11 @@ def _install_error_handlers(app: FastAPI, render: ErrorRenderer) -> None:
         return render(error, request.scope)
 
     async def on_invalid_fields(request: Request, error: Any) -> Response:
-        return render(InvalidFields(_problems(error)), request.scope)
+        problems = [
+            FieldProblem(field=_path(item["loc"]), message=_message(item))
+            for item in error.errors()[:_MOST_PROBLEMS]
+        ]
+        return render(InvalidFields(problems), request.scope)
 
     async def on_http_exception(request: Request, error: Any) -> Response:
         found = _from_http_exception(error, request.url.path)
@@ -182,13 +186,6 @@ def _install_error_handlers(app: FastAPI, render: ErrorRenderer) -> None:
     app.add_exception_handler(ServiceError, on_service_error)
     app.add_exception_handler(RequestValidationError, on_invalid_fields)
     app.add_exception_handler(HTTPException, on_http_exception)
-
-
-def _problems(error: RequestValidationError) -> list[FieldProblem]:
-    return [
-        FieldProblem(field=_path(item["loc"]), message=_message(item))
-        for item in error.errors()[:_MOST_PROBLEMS]
-    ]
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -90,6 +90,7 @@ _LONGEST_TOKEN = 8192
 """What an OpenID provider signs may hold a person's groups."""
 
 
+@dataclass(frozen=True, eq=False)
 class BearerMiddleware:
     """Authenticates, and counts against the token's limits, before the body is read.
 
@@ -99,22 +100,12 @@ class BearerMiddleware:
     The principal is in the scope's state afterwards, its token id and tenant in the log context.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        authenticate: Authenticate,
-        admit: Admit | None,
-        render: ErrorRenderer,
-        guests: Guests | None = None,
-        paths: Collection[str] = (),
-    ) -> None:
-        self.app = app
-        self.paths = frozenset(paths)
-        self.guests = guests
-        self.authenticate = authenticate
-        self.admit = admit
-        self.render = render
-        self.log = structlog.get_logger("ttmark.auth")
+    app: ASGIApp
+    authenticate: Authenticate
+    admit: Admit | None
+    render: ErrorRenderer
+    guests: Guests | None = None
+    paths: Collection[str] = ()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not self._protects(scope["path"]):
@@ -156,7 +147,7 @@ class BearerMiddleware:
         except InvalidToken:
             raise _unauthorized("The access token is not valid or has expired.", challenge) from None
         except KeyStoreError as error:
-            self.log.error("authentication_failed", error=type(error).__name__)
+            structlog.get_logger("ttmark.auth").error("authentication_failed", error=type(error).__name__)
             raise StoreDown("Access tokens cannot be checked at the moment.", retry_after=1) from None
         if wait is not None:
             raise TooManyRequests("The access token's limit of requests is reached.", retry_after=wait)

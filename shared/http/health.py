@@ -38,20 +38,16 @@ class ReadinessCollector(Collector):
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """The family without its values, so that registering asks nobody."""
-        yield self._family()
+        yield GaugeMetricFamily(
+            "ttmark_ready", "1 for each condition of /readyz that holds.", labels=["check"]
+        )
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """One value for each condition of /readyz."""
-        family = self._family()
+        (family,) = self.describe()
         for name, holds in self._checks().items():
             family.add_metric([name], float(holds))
         yield family
-
-    @staticmethod
-    def _family() -> GaugeMetricFamily:
-        return GaugeMetricFamily(
-            "ttmark_ready", "1 for each condition of /readyz that holds.", labels=["check"]
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -286,43 +286,35 @@ _METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _JSON_TYPE = re.compile(r"application/(?:json|[\w.+-]+\+json)", re.IGNORECASE)
 
 
+@dataclass(frozen=True, eq=False)
 class JsonBodyMiddleware:
     """Reads the body, refuses it or hands it on, whole and parsed; an empty body passes.
 
     `scopes` says what the callers of some paths need: without it, their bodies are not read.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        limits: HttpLimits,
-        render: ErrorRenderer,
-        run_long: RunLong | None = None,
-        scopes: Mapping[str, AccessScope] | None = None,
-    ) -> None:
-        self.app = app
-        self.scopes = scopes or {}
-        self.run_long = run_long
-        self.limits = limits
-        self.render = render
-        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+    app: ASGIApp
+    limits: HttpLimits
+    render: ErrorRenderer
+    run_long: RunLong | None = None
+    scopes: Mapping[str, AccessScope] = field(default_factory=dict)
+    _turns: WeakValueDictionary[str, asyncio.Semaphore] = field(
+        default_factory=WeakValueDictionary, init=False
+    )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] not in _METHODS_WITH_BODY:
             await self.app(scope, receive, send)
             return
         try:
-            self._check_scope(scope)
+            needed, caller = self.scopes.get(scope["path"]), scope["state"].get("principal")
+            if needed is not None and caller is not None:
+                check_scope(caller, needed)
             body = await self._taken_in(scope, receive)
         except ServiceError as error:
             await self.render(error, scope)(scope, receive, send)
             return
         await self.app(scope, _replay(body, receive), send)
-
-    def _check_scope(self, scope: Scope) -> None:
-        needed, caller = self.scopes.get(scope["path"]), scope["state"].get("principal")
-        if needed is not None and caller is not None:
-            check_scope(caller, needed)
 
     async def _taken_in(self, scope: Scope, receive: Receive) -> bytes:
         """The body, which is parsed; a tenant's turn is taken once more has come than a short one has."""

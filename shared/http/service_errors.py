@@ -208,10 +208,6 @@ class InvalidFields(Unprocessable):
         super().__init__(message, param=first.field or None)
         self.problems = tuple(problems)
 
-    def as_bad_request(self) -> BadRequest:
-        """The same as a 400, which is what OpenAI's clients expect of a bad field."""
-        return BadRequest(self.message, param=self.param)
-
 
 def openai_envelope(error: ServiceError) -> dict[str, object]:
     """`{"error": {"message", "type", "param", "code"}}`."""
@@ -239,24 +235,19 @@ def error_renderer(style: ErrorStyle) -> ErrorRenderer:
 
     It leaves the error's code in the scope's state, for the access log.
     """
-    respond = _openai_response if style == "openai" else _problem_response
 
     def render(error: ServiceError, scope: Scope) -> Response:
         scope["state"]["error_code"] = error.code
-        return respond(error, request_id(scope))
+        if style == "problem":
+            document = problem_document(error, INSTANCE_PREFIX + request_id(scope))
+            return JSONResponse(
+                document, error.status, headers=_headers(error), media_type=PROBLEM_MEDIA_TYPE
+            )
+        if isinstance(error, InvalidFields):  # a 400 is what OpenAI's clients expect of a bad field
+            error = BadRequest(error.message, param=error.param)
+        return JSONResponse(openai_envelope(error), error.status, headers=_headers(error))
 
     return render
-
-
-def _openai_response(error: ServiceError, _: str) -> Response:
-    if isinstance(error, InvalidFields):
-        error = error.as_bad_request()
-    return JSONResponse(openai_envelope(error), error.status, headers=_headers(error))
-
-
-def _problem_response(error: ServiceError, identifier: str) -> Response:
-    document = problem_document(error, INSTANCE_PREFIX + identifier)
-    return JSONResponse(document, error.status, headers=_headers(error), media_type=PROBLEM_MEDIA_TYPE)
 
 
 def _headers(error: ServiceError) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import platform
 import time
+from dataclasses import dataclass
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
@@ -12,6 +13,7 @@ from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.auth import PROTECTED_PREFIX
 from ttmark.shared.http.service_errors import ErrorRenderer, InternalError
 
+_log = structlog.get_logger("ttmark.http")
 _LATENCY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 
@@ -52,14 +54,13 @@ _QUIET_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
 
+@dataclass(frozen=True, eq=False)
 class TelemetryMiddleware:
     """Counts and logs requests by route template; never logs bodies, query strings or tokens."""
 
-    def __init__(self, app: ASGIApp, metrics: HttpMetrics, render: ErrorRenderer) -> None:
-        self.app = app
-        self.metrics = metrics
-        self.render = render
-        self.log = structlog.get_logger("ttmark.http")
+    app: ASGIApp
+    metrics: HttpMetrics
+    render: ErrorRenderer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -80,7 +81,7 @@ class TelemetryMiddleware:
             except ClientDisconnect:
                 status = CLIENT_CLOSED_REQUEST
             except Exception:
-                self.log.exception("unhandled_error", route=_route(scope))
+                _log.exception("unhandled_error", route=_route(scope))
                 if status is not None:
                     raise
                 error = InternalError(
@@ -94,24 +95,15 @@ class TelemetryMiddleware:
         route = _route(scope)
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self.metrics.observe(route, method, status, seconds)
-        if route not in _QUIET_ROUTES:
-            self.log.info(
-                "request",
-                route=route,
-                method=method,
-                status=status,
-                duration_ms=round(seconds * 1000, 1),
-                **_details(scope),
-            )
-
-
-def _details(scope: Scope) -> dict[str, str]:
-    state = scope["state"]
-    details = {"error_code": state["error_code"]} if "error_code" in state else {}
-    principal: Principal | None = state.get("principal")
-    if principal is not None:
-        details |= {"token_id": principal.token_id, "tenant": principal.tenant}
-    return details
+        if route in _QUIET_ROUTES:
+            return
+        state = scope["state"]
+        details = {"error_code": state["error_code"]} if "error_code" in state else {}
+        principal: Principal | None = state.get("principal")
+        if principal is not None:
+            details |= {"token_id": principal.token_id, "tenant": principal.tenant}
+        milliseconds = round(seconds * 1000, 1)
+        _log.info("request", route=route, method=method, status=status, duration_ms=milliseconds, **details)
 
 
 def _route(scope: Scope) -> str:

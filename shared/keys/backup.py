@@ -12,7 +12,7 @@ from ttmark.shared.access.tokens import load_token
 from ttmark.shared.keys import key_codec
 from ttmark.shared.keys.key_codec import load_record, unlock
 from ttmark.shared.keys.records import KeyRecord, KeyState
-from ttmark.shared.vault.envelope import Envelope, open_envelope, seal_envelope
+from ttmark.shared.vault.envelope import open_envelope, seal_envelope
 from ttmark.shared.vault.kek import DataKey, KeyWrapper
 from ttmark.shared.vault.key_store_errors import KeyStoreError, RecordRolledBack, RecordTampered
 from ttmark.shared.vault.ledger import Ledger
@@ -74,17 +74,13 @@ async def restore_backup(store: RecordStore, kek: KeyWrapper, backup: bytes) -> 
             unchanged += 1
         else:
             present = await open_envelope(kek, kind, record_id, stored.payload, stored.revision)
-            _check_newer(kind, record_id, present, saved)
+            age = present.epoch - saved.epoch
+            if age <= 0 or (age <= len(present.trail) and present.trail[-age] != saved.digest):
+                raise RecordRolledBack(f"{kind} {record_id}: the store holds another history than the backup")
             newer += 1
     for kind, record_id, payload in missing:
         await store.put(kind, record_id, payload, expected_revision=0)
     return Restoration(len(missing), unchanged, newer)
-
-
-def _check_newer(kind: str, record_id: str, present: Envelope, saved: Envelope) -> None:
-    age = present.epoch - saved.epoch
-    if age <= 0 or (age <= len(present.trail) and present.trail[-age] != saved.digest):
-        raise RecordRolledBack(f"{kind} {record_id}: the store holds another history than the backup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +110,7 @@ async def verify_store(store: RecordStore, kek: KeyWrapper, ledger: Ledger | Non
     problems: dict[str, str] = {}
     keks: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    for kind in (key_codec.KIND, tokens.KIND):
+    for kind in RECORD_KINDS:
         envelopes, unopened = await vault.read_all(kind)
         problems |= {f"{kind} {record_id}": str(error) for record_id, error in unopened.items()}
         for record_id, envelope in envelopes.items():

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
 
 import structlog
 from prometheus_client import CollectorRegistry, Gauge
@@ -13,6 +12,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import HeldKey, KeyState
 from ttmark.shared.keys.replicas import ReplicaReporter
+from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 from ttmark.shared.vault.ledger import Ledger
@@ -164,19 +164,7 @@ class KeyCache:
             self._changed.set()
 
 
-class VolumeReadings(Protocol):
-    """What is read of `ttmark.shared.keys.volume.VolumeCounter`."""
-
-    @property
-    def share(self) -> float:
-        """Marked tokens of the primary version nearest to its limit, over the limit."""
-
-    @property
-    def unreported(self) -> int:
-        """Marked tokens that the store does not know of yet."""
-
-
-def watch_volume(volume: VolumeReadings, registry: CollectorRegistry) -> None:
+def watch_volume(volume: VolumeCounter, registry: CollectorRegistry) -> None:
     """Registers the gauges of rotation by volume; likewise without names."""
     Gauge(
         "ttmark_key_volume_share",

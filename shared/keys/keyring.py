@@ -14,7 +14,7 @@ from ttmark.shared.keys.key_codec import (
 )
 from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
 from ttmark.shared.keys.records import HeldKey, KeyInfo, KeyRecord, KeyState, UnlockedKey, VersionRecord
-from ttmark.shared.keys.replicas import check_known, replicas_behind
+from ttmark.shared.keys.replicas import replicas_behind
 from ttmark.shared.keys.rotation import (
     check_foreign,
     check_own,
@@ -158,7 +158,12 @@ class KeyRing:
             record = load_record(await self._read(key_id))
             check_own(record)
             if (known := find_version(record, version)).state is KeyState.PENDING:
-                await check_known(self._store, key_id, version, known.epoch, self._now())
+                behind = await replicas_behind(self._store, key_id, known.epoch, self._now())
+                if behind:
+                    raise ReplicasBehind(
+                        f"version {version} of {key_id} is not known yet to {', '.join(behind)}: "
+                        "try again in a moment, or force it if they will not come back"
+                    )
         return await self._transition("key.promote", key_id, version, promoted)
 
     async def rotate_after(self, key_id: str, tokens: int | None) -> KeyInfo:
@@ -194,15 +199,8 @@ class KeyRing:
         Raises:
             InvalidTransition: no version is detected.
         """
-
-        def change(record: KeyRecord, _: Envelope) -> KeyRecord:
-            check_own(record)
-            return exported(record, self._now())
-
-        envelope = await self._change(key_id, change)
-        key = own_key(unlock(envelope))
-        self._audited_export(key)
-        return describe(envelope), key
+        envelope, key = await self._export(key_id, check_own)
+        return describe(envelope), own_key(key)
 
     async def describe_mark(self, key_id: str, version: int | None = None) -> PortableMark:
         """The mark of a version, by default of the one that marks, else of the newest; no secret."""
@@ -216,14 +214,8 @@ class KeyRing:
         Raises:
             InvalidTransition: the key is ours, or is not looked for any more.
         """
-
-        def change(record: KeyRecord, _: Envelope) -> KeyRecord:
-            check_foreign(record)
-            return exported(record, self._now())
-
-        envelope = await self._change(key_id, change)
+        envelope, _ = await self._export(key_id, check_foreign)
         record = load_record(envelope)
-        self._audited_export(unlock(envelope))
         return mark_of(envelope, record, _described_version(record, None))[1]
 
     async def reveal(self, key_id: str, version: int) -> tuple[PortableMark, MarkSecret, datetime]:
@@ -297,9 +289,16 @@ class KeyRing:
         self._audit(AuditEvent(action, key_id=key_id, version=version, tenant=info.tenant))
         return info
 
-    def _audited_export(self, key: HeldKey) -> None:
+    async def _export(self, key_id: str, check: Callable[[KeyRecord], None]) -> tuple[Envelope, HeldKey]:
+        def change(record: KeyRecord, _: Envelope) -> KeyRecord:
+            check(record)
+            return exported(record, self._now())
+
+        envelope = await self._change(key_id, change)
+        key = unlock(envelope)
         names = tuple(f"{key.key_id}/{version.version}" for version in key.detectable)
         self._audit(AuditEvent("key.export", key_id=key.key_id, tenant=key.tenant, keys=names))
+        return envelope, key
 
     def _audited_version(self, action: Action, envelope: Envelope) -> None:
         """A version that was made: of ours the record commits to its PRF keys, should they be public once."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from ttmark.shared.vault.key_store_errors import ReplicasBehind, RevisionConflict
+from ttmark.shared.vault.key_store_errors import RevisionConflict
 from ttmark.shared.vault.store import RecordStore
 
 KIND = "replica"
@@ -110,20 +110,6 @@ async def replicas_behind(store: RecordStore, key_id: str, epoch: int, now: date
         if report.serves_until > now and report.known.get(key_id, 0) < epoch:
             behind.append(replica_id + _silence(report, now))
     return behind
-
-
-async def check_known(store: RecordStore, key_id: str, version: int, epoch: int, now: datetime) -> None:
-    """Makes sure that every replica knows a version, which came with `epoch` of its key.
-
-    Raises:
-        ReplicasBehind: naming those that do not.
-    """
-    behind = await replicas_behind(store, key_id, epoch, now)
-    if behind:
-        raise ReplicasBehind(
-            f"version {version} of {key_id} is not known yet to {', '.join(behind)}: "
-            "try again in a moment, or force it if they will not come back"
-        )
 
 
 def _silence(report: ReplicaReport, now: datetime) -> str:

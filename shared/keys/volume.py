@@ -75,7 +75,9 @@ class VolumeCounter:
     @property
     def share(self) -> float:
         """The primary version nearest to its limit: its marked tokens over the limit; 0 without limits."""
-        shares = [self._volume(name) / limit for name, limit in self._limits().items()]
+        shares = [
+            (self._sums.get(name, 0) + self._counted[name]) / limit for name, limit in self._limits().items()
+        ]
         return max(shares, default=0.0)
 
     async def report(self) -> None:
@@ -91,9 +93,6 @@ class VolumeCounter:
         except BaseException:
             self._counted.update(counted)
             raise
-
-    def _volume(self, name: str) -> int:
-        return self._sums.get(name, 0) + self._counted[name]
 
     def _limits(self) -> dict[str, int]:
         """The limit of each primary version that has one."""

@@ -37,8 +37,6 @@ class RateLimiter:
     def __init__(
         self, counters: Counters, *, window_seconds: float, now: Callable[[], float] = time.time
     ) -> None:
-        if window_seconds <= 0:
-            raise ValueError("a rate limit needs a positive window")
         self._counters = counters
         self._window = window_seconds
         self._now = now
@@ -53,12 +51,12 @@ class RateLimiter:
 
         More than the whole limit counts as that: it is granted when nothing else was used lately.
 
+        Args:
+            limit: at least 1.
+
         Raises:
-            ValueError: the cost is negative, or the limit is not positive.
             StoreUnavailable: the counters cannot be reached.
         """
-        if cost < 0 or limit < 1:
-            raise ValueError(f"a cost of {cost} does not go with a limit of {limit}")
         cost = min(cost, limit)
         index, elapsed = divmod(self._now(), self._window)
         current, previous = (self._name(caller, number) for number in (index, index - 1))
@@ -98,17 +96,11 @@ _WINDOW_SECONDS = 60.0
 
 
 class WorkBudget:
-    """At most `per_minute` units of work for each tenant, whichever of its tokens asks.
-
-    Raises:
-        ValueError: `per_minute` is not positive.
-    """
+    """At most `per_minute` units of work for each tenant, whichever of its tokens asks."""
 
     def __init__(
         self, service: str, counters: Counters, *, per_minute: int, now: Callable[[], float] = time.time
     ) -> None:
-        if per_minute < 1:
-            raise ValueError("a budget needs a positive amount of work")
         self.per_minute = per_minute
         self._service = service
         self._limiter = RateLimiter(counters, window_seconds=_WINDOW_SECONDS, now=now)

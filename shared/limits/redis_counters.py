@@ -1,7 +1,6 @@
 """Counters and spaces that all replicas share, in Redis."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from ttmark.shared.limits.counting_filter import (
     CAPACITY,
@@ -13,8 +12,8 @@ from ttmark.shared.limits.counting_filter import (
     Reply,
     states_of,
 )
-from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.redis_connections import HASH_TAG, Command, Conversation, RedisAddress
+from ttmark.shared.vault.redis_client import RedisClient, script_command
+from ttmark.shared.vault.redis_connections import HASH_TAG, Command, RedisAddress
 
 # Of each generation three keys: `cells`, a byte for each; `answered`, states by digest; `sums`, a hash.
 # Commands hold at most 1,500 operations: Lua unpacks no more than some 8,000 values.
@@ -104,33 +103,6 @@ return replies
 """
 
 
-async def ask_spaces(redis: Conversation, inquiry: Inquiry) -> list[Reply]:
-    """Counts each question, or says why not.
-
-    Raises:
-        RedisError: the script could not be run.
-    """
-    number = inquiry.generation
-    keys = [
-        f"{HASH_TAG}:count:rows:{inquiry.space}:{generation}:{part}"
-        for generation in (number, number - 1)
-        for part in ("cells", "answered", "sums")
-    ]
-    command: list[str | bytes | int] = ["EVAL", _SCRIPT, len(keys), *keys]
-    command += [int(2000 * inquiry.span), CAPACITY, LEAST_ROWS, inquiry.budget, inquiry.caller, CELLS]
-    command += [len(inquiry.limits), *inquiry.limits]
-    for question in inquiry.questions:
-        command += [question.digest, question.price, question.cells.astype(">u4").tobytes()]
-    (answers,) = await redis.ask(cast(Command, command))
-    replies = []
-    for question, (reason, lasting, packed) in zip(inquiry.questions, answers, strict=True):
-        refusal = None
-        if reason:
-            refusal = Refusal(STORE_REASONS[reason - 1], inquiry.wait_seconds(lasting=bool(lasting)))
-        replies.append(Reply(states_of(packed, question.cells.shape[1]), refusal))
-    return replies
-
-
 class RedisCounters:
     """Counters under `{ttmark}:count:<name>`, which Redis forgets by itself.
 
@@ -156,35 +128,40 @@ class RedisCounters:
         for name, amount in amounts.items():
             counter = f"{HASH_TAG}:count:{name}"
             commands += [("INCRBY", counter, amount), ("PEXPIRE", counter, int(1000 * lifetime_seconds))]
-
-        async def add(redis: Conversation) -> dict[str, int]:
-            replies = await redis.ask(*commands)
-            return dict(zip(amounts, replies[::2], strict=True))
-
-        return await self._client.run(add)
+        replies = await self._client.ask_all(*commands)
+        return dict(zip(amounts, replies[::2], strict=True))
 
     async def ask(self, inquiry: Inquiry) -> list[Reply]:
         """One round trip. A repetition after a broken connection is known again: it counts once."""
-        return await self._client.run(lambda redis: ask_spaces(redis, inquiry))
+        number = inquiry.generation
+        keys = [
+            f"{HASH_TAG}:count:rows:{inquiry.space}:{generation}:{part}"
+            for generation in (number, number - 1)
+            for part in ("cells", "answered", "sums")
+        ]
+        values: list[str | bytes | int] = [int(2000 * inquiry.span), CAPACITY, LEAST_ROWS, inquiry.budget]
+        values += [inquiry.caller, CELLS, len(inquiry.limits), *inquiry.limits]
+        for question in inquiry.questions:
+            values += [question.digest, question.price, question.cells.astype(">u4").tobytes()]
+        answers = await self._client.ask(script_command(_SCRIPT, keys, *values))
+        replies = []
+        for question, (reason, lasting, packed) in zip(inquiry.questions, answers, strict=True):
+            refusal = None
+            if reason:
+                refusal = Refusal(STORE_REASONS[reason - 1], inquiry.wait_seconds(lasting=bool(lasting)))
+            replies.append(Reply(states_of(packed, question.cells.shape[1]), refusal))
+        return replies
 
     async def put(self, name: str, values: Mapping[bytes, bytes], *, lifetime_seconds: float) -> None:
         """One round trip."""
         key = f"{HASH_TAG}:count:{name}"
         fields = [part for pair in values.items() for part in pair]
-
-        async def put(redis: Conversation) -> None:
-            await redis.ask(("HSET", key, *fields), ("PEXPIRE", key, int(1000 * lifetime_seconds)))
-
-        await self._client.run(put)
+        lifetime = ("PEXPIRE", key, int(1000 * lifetime_seconds))
+        await self._client.ask_all(("HSET", key, *fields), lifetime)
 
     async def get(self, name: str, fields: Sequence[bytes]) -> list[bytes | None]:
         """One round trip."""
-
-        async def get(redis: Conversation) -> list[bytes | None]:
-            (values,) = await redis.ask(("HMGET", f"{HASH_TAG}:count:{name}", *fields))
-            return list(values)
-
-        return await self._client.run(get)
+        return list(await self._client.ask(("HMGET", f"{HASH_TAG}:count:{name}", *fields)))
 
     async def close(self) -> None:
         await self._client.close()

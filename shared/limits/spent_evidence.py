@@ -11,11 +11,13 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.access.scopes import Principal
+from ttmark.shared.batches import batches
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.counting_filter import (
     CELLS,
@@ -135,7 +137,7 @@ class AnswerLedger(Confidential):
             cells = np.stack([mixed(document.names ^ salt) % np.uint64(CELLS) for salt in salts])
             questions.append(list(_slices(digest, cells.astype(np.uint32), price)))
         replies: list[Reply] = []
-        for piece in _pieces([one for of_document in questions for one in of_document]):
+        for piece in batches(chain.from_iterable(questions), lambda one: one.cells.size, _CELLS_AT_ONCE):
             replies += await self._counters.ask(replace(inquiry, questions=piece))
         standings, first = [], 0
         for document, of_document in zip(documents, questions, strict=True):
@@ -219,20 +221,6 @@ def _slices(digest: bytes, cells: NDArray[np.uint32], price: int) -> Iterator[Qu
     for number, first in enumerate(range(0, max(1, cells.shape[1]), step)):
         part = (int.from_bytes(digest, "big") ^ number).to_bytes(DIGEST_BYTES, "big")
         yield Question(part, cells[:, first : first + step], 0 if number else price)
-
-
-def _pieces(questions: Sequence[Question]) -> Iterator[list[Question]]:
-    """Runs of questions with so many cells."""
-    piece: list[Question] = []
-    cells = 0
-    for question in questions:
-        if piece and cells + question.cells.size > _CELLS_AT_ONCE:
-            yield piece
-            piece, cells = [], 0
-        piece.append(question)
-        cells += question.cells.size
-    if piece:
-        yield piece
 
 
 def short(names: Names) -> NDArray[np.uint32]:

@@ -49,7 +49,9 @@ class Wrapper:
         """
         if not self.characters.startswith(_PREFIX):
             raise BrokenWrapper("the character before the manifest is missing")
-        data = _decoded(self.characters[1 : 1 + _HEADER.size + MOST_MANIFEST_BYTES])
+        selectors = self.characters[1 : 1 + _HEADER.size + MOST_MANIFEST_BYTES]
+        codes = np.frombuffer(selectors.encode("utf-32-le"), dtype=np.uint32)
+        data = np.where(codes < 0xE0100, codes - 0xFE00, codes - 0xE0100 + 16).astype(np.uint8).tobytes()
         if len(data) < _HEADER.size:
             raise BrokenWrapper("the manifest is cut short")
         _, version, length = _HEADER.unpack_from(data)
@@ -97,8 +99,3 @@ def wrappers(text: str) -> list[Wrapper]:
 def without_wrappers(text: str) -> str:
     """What a reader sees of the text."""
     return _WRAPPER.sub("", text) if may_hold_wrappers(text) else text
-
-
-def _decoded(selectors: str) -> bytes:
-    codes = np.frombuffer(selectors.encode("utf-32-le"), dtype=np.uint32)
-    return np.where(codes < 0xE0100, codes - 0xFE00, codes - 0xE0100 + 16).astype(np.uint8).tobytes()

@@ -7,7 +7,6 @@ beside its own.
 import hashlib
 import mimetypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from types import MappingProxyType
 
@@ -39,18 +38,6 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Asset:
-    content: bytes
-    media_type: str
-    etag: str
-
-
-def content_security_policy(origins: Sequence[str] = ()) -> str:
-    """Of a page that asks its own service, and these origins."""
-    return "; ".join((*_POLICY, " ".join(("connect-src 'self'", *origins))))
-
-
 def page_router(path: str, folder: str, package: str, origins: Sequence[str] = ()) -> APIRouter:
     """The page at `path`, its files below `/{folder}/`; all are read once.
 
@@ -58,18 +45,19 @@ def page_router(path: str, folder: str, package: str, origins: Sequence[str] = (
         package: whose folder `static` holds them, an `index.html` among them.
         origins: others that the page may ask.
     """
-    policy = {"Content-Security-Policy": content_security_policy(origins)}
+    asked = " ".join(("connect-src 'self'", *origins))
+    policy = {"Content-Security-Policy": "; ".join((*_POLICY, asked))}
     assets = {**_read_assets("ttmark.shared.pages"), **_read_assets(package)}
     router = APIRouter(include_in_schema=False)
 
     def answer(name: str, request: Request) -> Response:
-        asset = assets.get(name)
-        if asset is None:
+        if name not in assets:
             raise NotFound("There is no such file.")
-        headers = {**policy, **HEADERS, "ETag": asset.etag}
-        if request.headers.get("if-none-match") == asset.etag:
+        content, media_type, etag = assets[name]
+        headers = {**policy, **HEADERS, "ETag": etag}
+        if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
-        return Response(asset.content, media_type=asset.media_type, headers=headers)
+        return Response(content, media_type=media_type, headers=headers)
 
     @router.api_route(path, methods=["GET", "HEAD"])
     async def page(request: Request) -> Response:
@@ -82,11 +70,12 @@ def page_router(path: str, folder: str, package: str, origins: Sequence[str] = (
     return router
 
 
-def _read_assets(package: str) -> dict[str, _Asset]:
+def _read_assets(package: str) -> dict[str, tuple[bytes, str, str]]:
+    """Content, media type and entity tag of each file, by its name."""
     assets = {}
     for resource in files(package).joinpath("static").iterdir():
         content = resource.read_bytes()
         media_type = mimetypes.guess_type(resource.name)[0] or "application/octet-stream"
         digest = hashlib.sha256(content).hexdigest()[:32]
-        assets[resource.name] = _Asset(content, media_type, f'"{digest}"')
+        assets[resource.name] = content, media_type, f'"{digest}"'
     return assets

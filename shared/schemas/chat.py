@@ -171,7 +171,7 @@ ResponseFormat = Annotated[
 ]
 
 
-_IS_TEXT: JsonValue = {
+IS_TEXT: JsonValue = {
     "anyOf": [{"type": "null"}, {"type": "object", "properties": {"type": {"const": "text"}}}]
 }
 _TOGETHER: list[JsonValue] = [
@@ -183,7 +183,7 @@ _TOGETHER: list[JsonValue] = [
     },
     {
         "anyOf": [
-            {"properties": {"response_format": _IS_TEXT}},
+            {"properties": {"response_format": IS_TEXT}},
             {
                 "properties": {
                     "ignore_eos": {"enum": [False, None]},

@@ -137,17 +137,14 @@ class DirectRequest(DetectionRequest):
     )
 
     def phase_of(self, document: Document) -> Phase:
-        """The phase that `document` is read with.
+        """The phase that `document` is read with, by default 0 for token ids and any for a text.
 
         Read again from its text, a generated document can begin in the middle of a block; its own token ids
         cannot.
         """
-        return usual_phase(document) if self.phase is None else self.phase
-
-
-def usual_phase(document: Document) -> Phase:
-    """Token ids are read as they were generated, from the first block on; a text at any boundary."""
-    return 0 if document.text is None else "any"
+        if self.phase is not None:
+            return self.phase
+        return 0 if document.text is None else "any"
 
 
 class AlignedRequest(DetectionRequest):

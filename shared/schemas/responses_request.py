@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from ttmark.shared.schemas.chat import (
+    IS_TEXT,
     ChatMessage,
     JsonObjectFormat,
     JsonSchemaFormat,
@@ -168,14 +169,7 @@ Nothing = Annotated[list[Any], Field(max_length=0)]
 _HELD_TO_NOTHING: JsonValue = {
     "anyOf": [
         {"type": "null"},
-        {
-            "type": "object",
-            "properties": {
-                "format": {
-                    "anyOf": [{"type": "null"}, {"type": "object", "properties": {"type": {"const": "text"}}}]
-                }
-            },
-        },
+        {"type": "object", "properties": {"format": IS_TEXT}},
     ]
 }
 _TOGETHER: list[JsonValue] = [

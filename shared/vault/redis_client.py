@@ -26,6 +26,7 @@ from ttmark.shared.vault.redis_connections import Command, Conversation, RedisAd
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
 _PASSING = (
     RedisConnectionError,
     RedisTimeoutError,
@@ -38,7 +39,10 @@ _PASSING = (
 
 
 class RedisClient:
-    """Runs conversations on pooled connections; each ends within `budget_seconds`."""
+    """Runs conversations on pooled connections; each ends within `budget_seconds`.
+
+    Changes are confirmed as the address asks for it. WAITAOF needs Redis 7.2 and an append-only file.
+    """
 
     def __init__(
         self,
@@ -49,8 +53,9 @@ class RedisClient:
         budget_seconds: float = 4.0,
         connections: int = 8,
     ) -> None:
-        self.address = address
-        self.reply_seconds = reply_seconds
+        self._address = address
+        self._wait_milliseconds = int(1000 * reply_seconds)
+        self._warned = False
         self._budget_seconds = budget_seconds
         self._connections = RedisConnections(
             address, connect_seconds=connect_seconds, reply_seconds=reply_seconds, size=connections
@@ -80,10 +85,10 @@ class RedisClient:
         except TimeoutError as error:
             reason = f": {last}" if last else ""
             raise StoreUnavailable(
-                f"{self.address.name} did not answer within {self._budget_seconds:g} s{reason}"
+                f"{self._address.name} did not answer within {self._budget_seconds:g} s{reason}"
             ) from error
         except RedisError as error:
-            raise StoreUnavailable(f"{self.address.name} refused: {error}") from error
+            raise StoreUnavailable(f"{self._address.name} refused: {error}") from error
 
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Conversation]:
@@ -96,30 +101,25 @@ class RedisClient:
             async with self._connections.borrow() as conversation:
                 yield conversation
         except (RedisError, OSError) as error:
-            raise StoreUnavailable(f"{self.address.name}: {error}") from error
+            raise StoreUnavailable(f"{self._address.name}: {error}") from error
 
-    async def close(self) -> None:
-        """Closes idle connections; those in use close with their conversation."""
-        await self._connections.close()
+    async def ask_all(self, *commands: Command) -> list[Any]:
+        """A reply for each of the commands, which are sent together. Raises as `run`."""
+        return await self.run(lambda redis: redis.ask(*commands))
 
+    async def ask(self, command: Command) -> Any:
+        """The reply. Raises as `run`."""
+        return (await self.ask_all(command))[0]
 
-def _is_refusal(error: BaseException) -> bool:
-    """Whether it is no use to try again: wrong credentials, or a certificate that does not fit."""
-    if isinstance(error, AuthenticationError | AuthorizationError):
-        return True
-    return isinstance(error.__context__, ssl.SSLCertVerificationError)
+    async def confirmed(self, command: Command) -> Any:
+        """The reply, once what it changed has reached the disk as far as the address asks for it."""
 
+        async def ask(redis: Conversation) -> Any:
+            (reply,) = await redis.ask(command)
+            await self.confirm(redis)
+            return reply
 
-_log = logging.getLogger(__name__)
-
-
-class Durability:
-    """Confirms changes as the address asks for it. WAITAOF needs Redis 7.2 and an append-only file."""
-
-    def __init__(self, address: RedisAddress, *, wait_seconds: float) -> None:
-        self._address = address
-        self._wait_milliseconds = int(1000 * wait_seconds)
-        self._warned = False
+        return await self.run(ask)
 
     async def confirm(self, redis: Conversation) -> None:
         """Returns when the last change made on this connection is on disk, here and on enough replicas.
@@ -145,34 +145,18 @@ class Durability:
             self._warned = True
             _log.warning("%s: a crash of the server may lose acknowledged changes", reason)
 
+    async def close(self) -> None:
+        """Closes idle connections; those in use close with their conversation."""
+        await self._connections.close()
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether it is no use to try again: wrong credentials, or a certificate that does not fit."""
+    if isinstance(error, AuthenticationError | AuthorizationError):
+        return True
+    return isinstance(error.__context__, ssl.SSLCertVerificationError)
+
 
 def script_command(script: str, names: Sequence[str], *values: str | bytes | int) -> Command:
     """A script with the keys `names` and the arguments `values`."""
     return ("EVAL", script, len(names), *names, *values)
-
-
-class RedisChanges:
-    """One command at a time; each raises StoreUnavailable when Redis does not answer in time."""
-
-    def __init__(self, client: RedisClient) -> None:
-        self._client = client
-        self._durability = Durability(client.address, wait_seconds=client.reply_seconds)
-
-    async def ask(self, command: Command) -> Any:
-        async def ask(redis: Conversation) -> Any:
-            return (await redis.ask(command))[0]
-
-        return await self._client.run(ask)
-
-    async def confirmed(self, command: Command) -> Any:
-        """The reply, once what it changed has reached the disk as far as the address asks for it."""
-
-        async def ask(redis: Conversation) -> Any:
-            (reply,) = await redis.ask(command)
-            await self._durability.confirm(redis)
-            return reply
-
-        return await self._client.run(ask)
-
-    async def close(self) -> None:
-        await self._client.close()

@@ -57,11 +57,6 @@ class RedisAddress:
         """What messages call it."""
         return "redis " + ",".join(f"{host}:{port}" for host, port in self.endpoints)
 
-    @property
-    def connection_class(self) -> type[Connection]:
-        """Plain or TLS; certificates and host names are always checked."""
-        return SSLConnection if self.tls else Connection
-
     @classmethod
     def parse(cls, url: str) -> "RedisAddress":
         """Reads a URL: see the operations guide for its forms.
@@ -266,7 +261,8 @@ class RedisConnections:
     async def _open(self, endpoint: tuple[str, int], **overrides: Any) -> Connection:
         host, port = endpoint
         options = {**self._options, **overrides}
-        connection = self._address.connection_class(host=host, port=port, **options)
+        kind = SSLConnection if self._address.tls else Connection  # which checks certificates and host names
+        connection = kind(host=host, port=port, **options)
         try:
             async with asyncio.timeout(self._connect_seconds + self._reply_seconds):
                 await connection.connect()  # type: ignore[no-untyped-call]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ttmark.shared.vault.key_store_errors import RevisionConflict
-from ttmark.shared.vault.redis_client import Durability, RedisClient
-from ttmark.shared.vault.redis_connections import HASH_TAG, Command, Conversation
+from ttmark.shared.vault.redis_client import RedisClient
+from ttmark.shared.vault.redis_connections import HASH_TAG, Conversation
 from ttmark.shared.vault.store import Stored
 
 CHANGES_CHANNEL = f"{HASH_TAG}:changes"
@@ -24,26 +24,19 @@ class RedisStore:
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._durability = Durability(client.address, wait_seconds=client.reply_seconds)
 
     async def get(self, kind: str, record_id: str) -> Stored | None:
-        async def read(redis: Conversation) -> Stored | None:
-            (value,) = await redis.ask(("HGET", _hash(kind), record_id))
-            return _decode(value)
-
-        return await self._client.run(read)
+        return _decode(await self._client.ask(("HGET", _hash(kind), record_id)))
 
     async def scan(self, kind: str) -> list[tuple[str, Stored]]:
-        async def read(redis: Conversation) -> list[tuple[str, Stored]]:
-            (flat,) = await redis.ask(("HGETALL", _hash(kind)))
-            records = zip(flat[::2], flat[1::2], strict=True)
-            return sorted((name.decode(), stored) for name, value in records if (stored := _decode(value)))
-
-        return await self._client.run(read)
+        flat = await self._client.ask(("HGETALL", _hash(kind)))
+        records = zip(flat[::2], flat[1::2], strict=True)
+        return sorted((name.decode(), stored) for name, value in records if (stored := _decode(value)))
 
     async def put(self, kind: str, record_id: str, payload: bytes, *, expected_revision: int) -> int:
         """Compare and set in one transaction; a retry recognises the change that it made already."""
         intended = Stored(expected_revision + 1, payload)
+        encoded = b"%d:%b" % (intended.revision, payload)
 
         async def write(redis: Conversation) -> int:
             while True:
@@ -55,12 +48,12 @@ class RedisStore:
                 # Written again even if it is there already: only a connection that wrote can confirm.
                 *_, done = await redis.ask(
                     ("MULTI",),
-                    ("HSET", _hash(kind), record_id, _encode(intended)),
+                    ("HSET", _hash(kind), record_id, encoded),
                     ("PUBLISH", CHANGES_CHANNEL, kind),
                     ("EXEC",),
                 )
                 if done is not None:
-                    await self._durability.confirm(redis)
+                    await self._client.confirm(redis)
                     return intended.revision
                 await asyncio.sleep(random.uniform(0, 0.005))  # noqa: S311 - spreads out other writers
 
@@ -68,19 +61,12 @@ class RedisStore:
 
     async def add(self, amounts: Mapping[str, int]) -> dict[str, int]:
         """One HINCRBY each, in one round trip; not waited for on disk: the last seconds may be lost."""
-        commands: list[Command] = [("HINCRBY", VOLUME_HASH, name, amount) for name, amount in amounts.items()]
-
-        async def add(redis: Conversation) -> dict[str, int]:
-            return dict(zip(amounts, await redis.ask(*commands), strict=True))
-
-        return await self._client.run(add) if commands else {}
+        commands = [("HINCRBY", VOLUME_HASH, name, amount) for name, amount in amounts.items()]
+        return dict(zip(amounts, await self._client.ask_all(*commands), strict=True)) if commands else {}
 
     async def counts(self) -> dict[str, int]:
-        async def read(redis: Conversation) -> dict[str, int]:
-            (flat,) = await redis.ask(("HGETALL", VOLUME_HASH))
-            return {name.decode(): int(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}
-
-        return await self._client.run(read)
+        flat = await self._client.ask(("HGETALL", VOLUME_HASH))
+        return {name.decode(): int(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
     async def watch(self, changed: Callable[[str], None]) -> None:
         """Subscribes to the channel until the connection breaks."""
@@ -94,7 +80,7 @@ class RedisStore:
                     changed(message[2].decode())
 
     async def ping(self) -> None:
-        await self._client.run(lambda redis: redis.ask(("PING",)))
+        await self._client.ask(("PING",))
 
     async def close(self) -> None:
         await self._client.close()
@@ -102,10 +88,6 @@ class RedisStore:
 
 def _hash(kind: str) -> str:
     return f"{HASH_TAG}:{kind}"
-
-
-def _encode(stored: Stored) -> bytes:
-    return b"%d:%b" % (stored.revision, stored.payload)
 
 
 def _decode(value: Any) -> Stored | None:

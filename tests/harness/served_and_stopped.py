@@ -16,7 +16,8 @@ def serve_and_stop(before: str) -> "subprocess.CompletedProcess[str]":
         from contextlib import asynccontextmanager
         import anyio
         from fastapi import FastAPI
-        from ttmark.services.server import StopTimes, serve
+        from ttmark.services.server import serve
+        from ttmark.services.settings.base import ServiceSettings
 
         @asynccontextmanager
         async def lifespan(app):
@@ -30,7 +31,7 @@ def serve_and_stop(before: str) -> "subprocess.CompletedProcess[str]":
 
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
-        serve(FastAPI(lifespan=lifespan), listener, StopTimes(0, 1))
+        serve(FastAPI(lifespan=lifespan), listener, ServiceSettings(drain_seconds=1))
     """
     code = f"{before}\n{textwrap.dedent(program)}"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

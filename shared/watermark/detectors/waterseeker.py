@@ -7,7 +7,6 @@ shortest region is one region, which the original leaves out.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,21 +29,13 @@ _PARTS = 8
 _TAILS = 128
 WindowTest = Callable[[float, int], float]
 """log10 p-value of a window from the sum of its z and its number of blocks."""
+Windows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+"""Document, start, exclusive end and sum of z of each window [R]."""
 
 
 def waterseeker_parameters() -> dict[str, float]:
     """What the null of `waterseeker_peaks` depends on beside the scores."""
     return {"window": WINDOW, "deviations": DEVIATIONS, "merged_gap": MERGED_GAP, "shortest": SHORTEST}
-
-
-@dataclass(frozen=True, slots=True)
-class _Windows:
-    """The best window of every suspicious region of some documents, by document and start; arrays [R]."""
-
-    documents: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]  # exclusive
-    sums: NDArray[np.float64]
 
 
 def waterseeker_peaks(scores: NDArray[np.float64], block_size: int, window_log10_p: WindowTest) -> list[Peak]:
@@ -54,10 +45,9 @@ def waterseeker_peaks(scores: NDArray[np.float64], block_size: int, window_log10
     """
     peaks = []
     for residue in range(block_size):
-        found = _best_windows(scores[None, residue::block_size], scores.size + block_size - 1, block_size)
-        for start, end, total in zip(
-            found.starts.tolist(), found.ends.tolist(), found.sums.tolist(), strict=True
-        ):
+        tokens = scores.size + block_size - 1
+        _, starts, ends, sums = _best_windows(scores[None, residue::block_size], tokens, block_size)
+        for start, end, total in zip(starts.tolist(), ends.tolist(), sums.tolist(), strict=True):
             score = -window_log10_p(total, end - start)
             peaks.append(Peak(residue + start * block_size, residue + end * block_size, score))
     return sorted(peaks, key=lambda peak: -peak.score)
@@ -77,9 +67,10 @@ def best_window_scores(
         for residue in range(block_size):
             pause()
             series = scores[first : first + rows, residue::block_size]
-            found = _best_windows(series, scores.shape[1] + block_size - 1, block_size)
-            documents.append(first + found.documents)
-            cells.append(np.round(found.sums, 9) + 1j * (found.ends - found.starts))
+            tokens = scores.shape[1] + block_size - 1
+            number, starts, ends, sums = _best_windows(series, tokens, block_size)
+            documents.append(first + number)
+            cells.append(np.round(sums, 9) + 1j * (ends - starts))
     # Scores on a lattice repeat a few sums, and exact tails are what takes time: one number of each sum and
     # length.
     distinct, cell = np.unique(np.concatenate(cells), return_inverse=True)
@@ -92,8 +83,8 @@ def best_window_scores(
     return best
 
 
-def _best_windows(series: NDArray[np.float64], tokens: int, block_size: int) -> _Windows:
-    """The suspicious regions of `series` [D, blocks] and the window of highest z in each.
+def _best_windows(series: NDArray[np.float64], tokens: int, block_size: int) -> Windows:
+    """The window of highest z in each suspicious region of `series` [D, blocks], by document and start.
 
     A window starts within the first WINDOW tokens of its region and ends within the last. `tokens` is the
     length of the documents.
@@ -120,7 +111,7 @@ def _best_windows(series: NDArray[np.float64], tokens: int, block_size: int) -> 
         best = np.where(better, z[rows, column], best)
         starts = np.where(better, lows + offset, starts)
         ends = np.where(better, last_ends[rows, column], ends)
-    return _Windows(documents, starts, ends, totals[documents, ends] - totals[documents, starts])
+    return documents, starts, ends, totals[documents, ends] - totals[documents, starts]
 
 
 def _whole(totals: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

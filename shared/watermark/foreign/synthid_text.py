@@ -6,7 +6,7 @@ in a table of random bits.
 
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,7 +133,7 @@ def _spectrum(size: int, seed: int) -> NDArray[np.complex128]:
 def _null(places: bytes, size: int, seed: int, layers: int) -> tuple[int, Floats]:
     """As `_layer_null` of all layers together; it is the same under every key."""
     least, layer = _layer_null(np.frombuffer(places, dtype=np.int64), size, seed)
-    return least * layers, _power_of(layer, layers)
+    return least * layers, reduce(np.convolve, [layer] * layers, np.ones(1))
 
 
 def _layer_null(places: Tokens, size: int, seed: int) -> tuple[int, Floats]:
@@ -146,10 +146,3 @@ def _layer_null(places: Tokens, size: int, seed: int) -> tuple[int, Floats]:
     ones = np.rint(np.fft.irfft(product, size)).astype(np.int64)
     least = int(ones.min())
     return least, np.bincount(ones - least) / size
-
-
-def _power_of(pmf: Floats, count: int) -> Floats:
-    total = np.ones(1)
-    for _ in range(count):
-        total = np.convolve(total, pmf)
-    return total

@@ -23,12 +23,8 @@ class _OfThread(local):
 _of_thread = _OfThread()
 
 
-def words(seed: int, count: int) -> Words:
-    """The first `count` 32-bit words after `manual_seed(seed)`; the low 32 bits of the seed alone count."""
-    return _words(seed, count).astype(np.int64)
-
-
 def _words(seed: int, count: int) -> NDArray[np.uint32]:
+    """The first `count` words after `manual_seed(seed)`; the low 32 bits of the seed alone count."""
     twister = _of_thread.twister
     twister.seed(seed & 0xFFFFFFFF)
     return twister.randint(0, 1 << 32, size=count, dtype=np.uint32)
@@ -36,7 +32,7 @@ def _words(seed: int, count: int) -> NDArray[np.uint32]:
 
 def randint(seed: int, high: int, count: int) -> Words:
     """`torch.randint(high, (count,))`."""
-    drawn: Words = words(seed, count) % high
+    drawn: Words = _words(seed, count).astype(np.int64) % high
     return drawn
 
 

@@ -94,7 +94,8 @@ class VllmGumbel(ForeignMark):
         scored = first_occurrences(np.ascontiguousarray(contexts))
         of_keys = []
         for key, weight in _weighted_keys(self.key, self.alpha):
-            scores = _scores(key, contexts[scored], tokens[scored])
+            uniform = _uniform(key, contexts[scored], tokens[scored]).astype(np.float32)
+            scores = -np.log1p(-uniform.astype(np.float64))
             of_keys.append(KeyScores(weight, scores, scores - _COARSENESS))
         return GumbelText(scored, of_keys)
 
@@ -115,14 +116,8 @@ def _weighted_keys(key: int, alpha: float | None) -> list[tuple[int, float]]:
     return [(each, weight) for each, weight in zip(derived, (1.0 - alpha, alpha), strict=True) if weight]
 
 
-def _scores(key: int, contexts: NDArray[np.int64], tokens: NDArray[np.int64]) -> Floats:
-    """-ln(1 - u) of each token [N] after its context [N, H]."""
-    uniform = _uniform(key, contexts, tokens).astype(np.float32).astype(np.float64)
-    return -np.log1p(-uniform)
-
-
 def _uniform(key: int, contexts: NDArray[np.int64], tokens: NDArray[np.int64]) -> Floats:
-    """The numbers in (0, 1) that `PhiloxPRF.uniform` gives."""
+    """The numbers in (0, 1) that `PhiloxPRF.uniform` gives for tokens [N] after their contexts [N, H]."""
     count, width = contexts.shape
     nothing = np.zeros(count, dtype=np.uint64)
     low, high = nothing + np.uint64(key & int(MASK)), nothing + np.uint64(key >> 32)

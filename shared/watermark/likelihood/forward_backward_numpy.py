@@ -3,6 +3,8 @@
 All rows and priors take a step together; a step is one token.
 """
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,7 @@ from ttmark.shared.watermark.likelihood.hidden_markov_model import NEUTRAL, Chai
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
 
 Words = NDArray[np.uint64]
+Mass = TypeVar("Mass", float, Floats)
 
 RESCALE = 16
 BIG, SMALL, EXPONENT = 2.0**256, 2.0**-256, 256
@@ -104,7 +107,7 @@ class _Steps:
         return leave, self._enter * calm, self._find * calm, self._lose, self._keep
 
 
-def _total(gap: Floats, away: Floats, blocks: list[Floats]) -> Floats:
+def _total(gap: Mass, away: Mass, blocks: list[Mass]) -> Mass:
     total = gap + away
     for block in blocks:
         total = total + block
@@ -135,17 +138,12 @@ class _OnePath:
             begun = ((blocks[0] - left) + entered) + found
             blocks = [*blocks[1:], begun * ratio]
             gap, away = gap - entered, away - found
-            total = gap + away
-            for block in blocks:
-                total = total + block
+            total = _total(gap, away, blocks)
             if total > BIG or total < SMALL:
                 factor = SMALL if total > BIG else BIG
                 scale += EXPONENT if total > BIG else -EXPONENT
                 gap, away, blocks = gap * factor, away * factor, [block * factor for block in blocks]
-        total = gap + away
-        for block in blocks:
-            total = total + block
-        return kept, total, scale
+        return kept, _total(gap, away, blocks), scale
 
     def backward(
         self, kept: list[tuple[float, float, float, int]], whole: float, scale: int

@@ -177,7 +177,8 @@ class Ratios:
         possible = null > 0.0
         ratios = np.ones_like(shares)
         ratios[..., possible] = shares[..., possible] / null[possible]
-        limits = _word_limits(shares)
+        ends = np.cumsum(shares, axis=-1) * 2.0**64
+        limits = np.minimum(ends, float(2**64 - 2**11)).astype(np.uint64)
         bytes_ = np.arange(256, dtype=np.uint64) << np.uint64(56)
         guides = np.stack(
             [[np.searchsorted(row[:-1], bytes_, side="right") for row in rows] for rows in limits]
@@ -187,12 +188,6 @@ class Ratios:
     def spent(self, classes: NDArray[np.int64]) -> NDArray[np.int64]:
         """The classes [N] of blocks that follow a context which was there before."""
         return np.where(classes == NEUTRAL, NEUTRAL, classes + len(self.mixtures.read) + 1)
-
-
-def _word_limits(shares: Floats) -> Words:
-    """Upper ends of the cells of each row of `shares` [.., cells] among 64-bit words."""
-    ends = np.cumsum(shares, axis=-1) * 2.0**64
-    return np.minimum(ends, float(2**64 - 2**11)).astype(np.uint64)
 
 
 MOST_PATHS = 64  # as in kernels.c

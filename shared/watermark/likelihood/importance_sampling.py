@@ -20,6 +20,7 @@ from ttmark.shared.watermark.likelihood.forward_backward import Passes, log10_me
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import chances
 from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, as_table, drawn_paths
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
+from ttmark.shared.watermark.nulls import LN10
 
 _GATE, _GATE_FROM = 0.3, 1.5
 
@@ -148,7 +149,8 @@ class NullTail:
             odds.append(found[1])
         log10_e = np.concatenate(evidence)
         order = np.argsort(-log10_e, kind="stable")
-        return cls(sampler, log10_e[order], _log10_running_sums(-np.concatenate(odds)[order]))
+        weights = -np.concatenate(odds)[order] * LN10
+        return cls(sampler, log10_e[order], np.logaddexp.accumulate(weights) / LN10)
 
     def log10_p(self, cells: Cells) -> Floats:
         """The p-values of the text with scores in rows of cells [rows, positions] -> [rows]."""
@@ -189,9 +191,3 @@ def _with_fitted(shares: Floats) -> Floats:
     alike = _ALIKE if shares.any() else 1.0 - _UNMARKED
     spread = alike / shares.size + (1.0 - _UNMARKED - alike) * shares
     return np.concatenate([[_UNMARKED], spread])
-
-
-def _log10_running_sums(log10_values: Floats) -> Floats:
-    """log10 of 10**v0, 10**v0 + 10**v1, ...; nothing underflows."""
-    running: Floats = np.logaddexp.accumulate(log10_values * math.log(10.0)) / math.log(10.0)
-    return running

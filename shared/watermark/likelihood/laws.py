@@ -8,13 +8,16 @@ another mixture over p: mixtures are fitted to text. Schemes that give no closed
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.nulls import Null
 from ttmark.shared.watermark.ragged import Segments
+
+if TYPE_CHECKING:
+    from ttmark.shared.watermark.schemes.base import Scheme
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.uint16]
@@ -111,8 +114,6 @@ def _between(probs: Floats, odds: Floats) -> tuple[NDArray[np.int64], Floats]:
     return low, place - low
 
 
-Words = NDArray[np.int64]
-
 _SEED = 20_250_101
 _DRAWS = 8192
 # Blocks that share what the emitted one leaves. A scheme that keeps few of them in a layer runs out of rivals
@@ -122,19 +123,6 @@ _RIVALS = 32
 _LEAST_DRAWS = 24
 
 
-class Reweighting(Protocol):
-    """What a scheme has to say for its scores to be simulated."""
-
-    @property
-    def word_count(self) -> int: ...
-    @property
-    def null(self) -> Null: ...
-    @property
-    def cells(self) -> CellScale: ...
-    def reweight(self, probs: Floats, words: Words, context_words: Words, segments: Segments) -> Floats: ...
-    def score(self, words: Words, context_words: Words) -> Floats: ...
-
-
 def null_cells(null: Null, scale: CellScale) -> Floats:
     """How a score without a mark falls into cells [cells], from the null's exact tail."""
     lower = scale.edges()[1:]
@@ -142,7 +130,7 @@ def null_cells(null: Null, scale: CellScale) -> Floats:
     return np.clip(-np.diff(np.concatenate([[1.0], above, [0.0]])), 0.0, None)
 
 
-def simulated_law(scheme: Reweighting, probs: Floats) -> Floats:
+def simulated_law(scheme: "Scheme", probs: Floats) -> Floats:
     """`Scheme.law` [P, cells]: P_w(b) / P(b) of a block of probability p among rivals, over random words.
 
     At p = 1 it is the null exactly, so that likelihood ratios have mean 1 without a mark whatever the draws
@@ -171,7 +159,7 @@ def _mean_weights(cells: NDArray[np.int64], weights: Floats, count: int) -> Floa
     return means
 
 
-def _emissions(scheme: Reweighting, probability: float) -> tuple[NDArray[np.int64], Floats]:
+def _emissions(scheme: "Scheme", probability: float) -> tuple[NDArray[np.int64], Floats]:
     """Cells of the scores of a block in draws of all words, and how often it is emitted over p [draws]."""
     rng = np.random.default_rng(_SEED)
     size = _RIVALS + 1

@@ -58,14 +58,9 @@ class Carried:
     @property
     def share_interval(self) -> tuple[float, float]:
         """An interval of 95 % for the share: tokens that surely do, and that possibly do, over all."""
-        return interval_of(self.carried)
-
-
-def interval_of(carried: Floats) -> tuple[float, float]:
-    """`Carried.share_interval` from `Carried.carried` [tokens]."""
-    if not carried.size:
-        return 0.0, 0.0
-    return float((carried >= _SURELY).mean()), float((carried >= _POSSIBLY).mean())
+        if not self.carried.size:
+            return 0.0, 0.0
+        return float((self.carried >= _SURELY).mean()), float((self.carried >= _POSSIBLY).mean())
 
 
 def find_carried(

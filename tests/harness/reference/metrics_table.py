@@ -27,6 +27,7 @@ from ttmark.shared.http.health import ReadinessCollector
 from ttmark.shared.http.telemetry import HttpMetrics
 from ttmark.shared.keys.key_cache import KeyCache, watch_keys, watch_ledger, watch_volume
 from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.limits.allowances import LIMITS, LimitMetrics
 from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey
 from ttmark.shared.vault.ledger import Ledger
@@ -89,14 +90,15 @@ def services() -> dict[str, list[Metric]]:
     shared, generation, detection, canary = (CollectorRegistry() for _ in range(4))
     HttpMetrics(shared, "0")
     ReadinessCollector(dict, shared)
-    ring = KeyRing(SqliteStore(Path("not opened")), KeyEncryptionKey(bytes(KEK_BYTES)))
+    store = SqliteStore(Path("not opened"))
+    ring = KeyRing(store, KeyEncryptionKey(bytes(KEK_BYTES)))
     watch_keys(KeyCache(ring), shared)
     watch_ledger(Ledger(), shared)
     watch_trail(None, shared)
     LimitMetrics(shared)
     GenerationMetrics(generation)
     EngineMetrics(generation)
-    watch_volume(_NoVolume(), generation)
+    watch_volume(VolumeCounter(store, lambda: ()), generation)
     DetectionMetrics(detection)
     ExtractionMetrics(detection)
     WorkMetrics(detection)
@@ -125,13 +127,6 @@ def metrics_page() -> str:
 def _line(metric: Metric) -> str:
     labels = f"; {', '.join(metric.labels)}" if metric.labels else ""
     return f"- `{metric.name}` ({metric.kind}{labels}): {metric.text}\n"
-
-
-class _NoVolume:
-    """A counter that has counted nothing."""
-
-    share = 0.0
-    unreported = 0
 
 
 def _describe(registry: CollectorRegistry) -> Iterator[Metric]:

@@ -22,8 +22,6 @@ from tests.integration.detect.service_figures import is_ready
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli.main import app
 from ttmark.services.cli.up import stop_on_signals
-from ttmark.services.local.processes import GIVEN, LocalServices
-from ttmark.services.local.provision import LocalSetup
 from ttmark.shared.tokenization import TextTokenizer
 
 VERDICTS = ["watermarked", "not_detected", "not_detected"]
@@ -161,11 +159,6 @@ def test_any_causal_model_saved_in_a_folder_works(run_up, tmp_path: Path, config
 )
 def test_what_cannot_work_ends_with_one_clear_line(refused, arguments, code, message):
     assert re.search(message, refused(*arguments, code=code))  # the last --model counts
-
-
-def test_both_services_are_given_what_is_not_read_before(tmp_path: Path) -> None:
-    setup = LocalSetup("demo", "demo", tmp_path, "sqlite:///keys.db", "one", "other", tmp_path)
-    assert LocalServices(setup, 1, 2).variables().keys() == GIVEN
 
 
 def test_a_busy_port_and_a_folder_without_a_part_of_a_model_end_with_one_clear_line(refused, tmp_path):

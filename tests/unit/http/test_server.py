@@ -26,7 +26,8 @@ def test_what_was_made_before_the_start_is_freed_at_the_end() -> None:
 
 SERVED = """
 import socket
-from ttmark.services.server import StopTimes, serve
+from ttmark.services.server import serve
+from ttmark.services.settings.base import ServiceSettings
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.health import Readiness
 
@@ -34,7 +35,7 @@ listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
 options = AppOptions(authenticate=None)
 app = create_app(options, title="t", error_style="problem", readiness=lambda: Readiness({"keys": True}))
-serve(app, listener, StopTimes(delay_seconds=2, drain_seconds=1))
+serve(app, listener, ServiceSettings(drain_delay_seconds=2, drain_seconds=1))
 """
 
 

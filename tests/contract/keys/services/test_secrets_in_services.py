@@ -18,6 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tokenizers import Tokenizer
 
 from tests.unit.keys.test_secrets_stay_inside import disguises
+from ttmark.services.settings.base import ServiceSettings
 from ttmark.shared.access.scopes import Scope, TokenLimits
 from ttmark.shared.keys.key_codec import KIND, _secret_name, load_record
 from ttmark.shared.vault.kek import KeyEncryptionKey
@@ -56,8 +57,8 @@ def traced(cluster: Any, spans: InMemorySpanExporter) -> Iterator[Any]:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
     with pytest.MonkeyPatch.context() as patch:
-        for service, module in (("gen", "generation_service"), ("detect", "detection_service")):
-            patch.setattr(f"ttmark.services.{module}.open_tracing", lambda *_: provider)
+        patch.setattr(ServiceSettings, "open_tracing", lambda *_: provider)
+        for service in ("gen", "detect"):
             cluster.start(f"{service}-7")
         yield cluster
     for service in ("gen", "detect"):
