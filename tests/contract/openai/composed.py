@@ -78,7 +78,7 @@ class Keys:
         return [key for key in self.keys.values() if key.tenant == tenant]
 
 
-def _keys(fingerprint: str) -> Keys:
+def _keys(fingerprint: str) -> dict[str, UnlockedKey]:
     def key(
         key_id: str, tenant: str, state: KeyState = KeyState.PRIMARY, tokenizer: str = fingerprint
     ) -> None:
@@ -94,7 +94,7 @@ def _keys(fingerprint: str) -> Keys:
     key("globex-main", "globex")
     key("umbrella-1", "umbrella")
     key("umbrella-2", "umbrella")
-    return Keys(keys)
+    return keys
 
 
 async def authenticate(token: str) -> Principal:
@@ -110,16 +110,24 @@ class Service:
     generator: Any
     app: FastAPI
     keys: Keys
+    own_keys: dict[str, UnlockedKey]
     registry: CollectorRegistry
     audit: list[AuditEvent]
     url: str = ""
     clients: list[Any] = field(default_factory=list)
 
+    def reset(self) -> None:
+        """Makes it as new, and closes its clients."""
+        if isinstance(self.generator, FakeGenerator):
+            self.generator.reset()
+        self.keys.keys, self.keys.ready = dict(self.own_keys), True
+        self.audit.clear()
+        while self.clients:
+            self.clients.pop().close()
+
     @property
     def running(self) -> int:
         """Completions that are being generated."""
-        if isinstance(self.generator, FakeGenerator):
-            return self.generator.running
         return int(self.generator.running)
 
     def tokens(self, text: str) -> int:
@@ -196,7 +204,8 @@ def build_service(
     }
     registry = CollectorRegistry()
     audit: list[AuditEvent] = []
-    keys = _keys(generator.tokenizer.fingerprint)
+    own_keys = _keys(generator.tokenizer.fingerprint)
+    keys = Keys(dict(own_keys))
     backend = GenerationBackend(
         {
             MODEL: ServedModel(generator, ChatTemplate(TEMPLATE)),
@@ -220,4 +229,4 @@ def build_service(
         ),
         allowance,
     )
-    return Service(generator, app, keys, registry, audit)
+    return Service(generator, app, keys, own_keys, registry, audit)

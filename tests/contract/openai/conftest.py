@@ -133,9 +133,15 @@ def smollm2_engine(smollm2_folder: Path, pytestconfig: pytest.Config) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def serve() -> Iterator[Callable[[Service], Service]]:
-    """Makes a service listen on loopback until the session ends; then its clients are closed."""
-    servers: list[tuple[uvicorn.Server, threading.Thread, Service]] = []
+def served() -> list[Service]:
+    """The services that listen."""
+    return []
+
+
+@pytest.fixture(scope="session")
+def serve(served: list[Service]) -> Iterator[Callable[[Service], Service]]:
+    """Makes a service listen on loopback until the session ends."""
+    servers: list[tuple[uvicorn.Server, threading.Thread]] = []
 
     def start(service: Service) -> Service:
         listener = socket.create_server(("127.0.0.1", 0))
@@ -146,22 +152,25 @@ def serve() -> Iterator[Callable[[Service], Service]]:
         thread.start()
         while not server.started:
             time.sleep(0.01)
-        servers.append((server, thread, service))
+        servers.append((server, thread))
+        served.append(service)
         service.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         return service
 
     yield start
-    for server, thread, service in servers:
-        while service.clients:
-            service.clients.pop().close()
+    for server, thread in servers:
         server.should_exit = True
         thread.join(timeout=10)
 
 
-@pytest.fixture(scope="session")
-def build() -> Callable[..., Service]:
-    """`build_service`, for tests that bring a generator of their own."""
-    return build_service
+@pytest.fixture(autouse=True)
+def _services_as_new(served: list[Service]) -> Iterator[None]:
+    """Before a test, and after it, when its clients are closed: other tests take the same services."""
+    for service in served:
+        service.reset()
+    yield
+    for service in served:
+        service.reset()
 
 
 @pytest.fixture(scope="session")
@@ -179,51 +188,23 @@ def traced(serve: Callable[[Service], Service], exporter: InMemorySpanExporter) 
 
 
 @pytest.fixture(scope="session")
-def fake_service(serve: Callable[[Service], Service]) -> Service:
+def fake(serve: Callable[[Service], Service]) -> Service:
+    """For what only a fake does on demand."""
     return serve(build_service(FakeGenerator(), keep_alive_seconds=0.3))
 
 
 @pytest.fixture(scope="session")
-def engine_service(serve: Callable[[Service], Service], engine: Engine) -> Service:
+def real(serve: Callable[[Service], Service], engine: Engine) -> Service:
+    """For what only an engine does: it marks its text."""
     return serve(build_service(engine))
 
 
 @pytest.fixture(scope="session")
-def smollm2_service(serve, smollm2_engine, smollm2_folder) -> Service:
+def smollm2(serve, smollm2_engine, smollm2_folder) -> Service:
     return serve(build_service(smollm2_engine, template=read_chat_template(smollm2_folder)))
 
 
-def _as_new(service: Service) -> None:
-    if isinstance(service.generator, FakeGenerator):
-        service.generator.reset()
-    service.keys.ready = True
-    service.audit.clear()
-
-
-def clean(service: Service, *others: Service) -> Iterator[Service]:
-    """As new before a test, and after it: modules take the services of the session without cleaning."""
-    for each in (service, *others):
-        _as_new(each)
-    yield service
-    for each in (service, *others):
-        _as_new(each)
-        while each.clients:
-            each.clients.pop().close()
-
-
-@pytest.fixture(params=["fake", "engine", pytest.param("smollm2", marks=pytest.mark.slow)])
-def service(request: pytest.FixtureRequest) -> Iterator[Service]:
+@pytest.fixture(params=["fake", "real", pytest.param("smollm2", marks=pytest.mark.slow)])
+def service(request: pytest.FixtureRequest) -> Any:
     """The same contract holds for all; `test_real_model.py` has the small tier of the last."""
-    yield from clean(request.getfixturevalue(f"{request.param}_service"))
-
-
-@pytest.fixture
-def fake(fake_service: Service) -> Iterator[Service]:
-    """For what only a fake does on demand."""
-    yield from clean(fake_service)
-
-
-@pytest.fixture
-def real(engine_service: Service) -> Iterator[Service]:
-    """For what only an engine does: it marks its text."""
-    yield from clean(engine_service)
+    return request.getfixturevalue(request.param)

@@ -8,7 +8,6 @@ from tests.contract.openai.composed import BODIES
 
 CHOSEN = {str(token): 100.0 for token in range(29)}
 ASKED: dict[str, Any] = {"seed": 1, "ignore_eos": True, "tokens": 24}
-WORDS = {"type": "array", "items": {"enum": ["bold", "calm", "dull", "evil"]}, "minItems": 12}
 
 
 @pytest.mark.parametrize("route", BODIES)
@@ -18,13 +17,6 @@ def test_the_rule_holds_on_every_route(real: Any, route: str) -> None:
     assert block["watermarked_blocks"] == 0
     assert block["status"] == "unwatermarked"
     assert block["key_id"] == "acme-main"
-
-
-def test_a_schema_of_a_few_words_chooses_too(real: Any) -> None:
-    named = {"type": "json_schema", "json_schema": {"name": "words", "schema": WORDS}}
-    block = real.block("chat/completions", response_format=named, seed=1, tokens=60)
-    assert block["reasons"]["confined"] > 0
-    assert block["status"] in ("partial", "unwatermarked")
 
 
 @pytest.mark.parametrize("biases", [{}, {"7": -100.0}, {str(token): -100.0 for token in range(64)}])

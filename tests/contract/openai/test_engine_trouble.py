@@ -1,11 +1,14 @@
 """What a client hears when the engine refuses, fails or stalls; only a fake does so on demand."""
 
 import time
+from contextlib import suppress
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
+from tests.contract.openai.composed import BODIES
 from ttmark.gen_service.engine import (
     ContextTooLong,
     Draining,
@@ -14,10 +17,6 @@ from ttmark.gen_service.engine import (
     Overloaded,
     SequenceFailed,
 )
-
-CHAT = [{"role": "user", "content": "Once"}]
-REQUEST = {"model": "tiny", "prompt": "Once", "max_tokens": 16}
-
 
 # What an engine refuses with, and what a client hears, on every route.
 TROUBLE = [
@@ -28,6 +27,7 @@ TROUBLE = [
 ]
 
 
+@pytest.mark.parametrize("route", BODIES)
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
     ("refusal", "status", "code"),
@@ -38,9 +38,9 @@ TROUBLE = [
         (RuntimeError("secret"), 500, "internal_error"),
     ],
 )
-def test_a_refusal_is_an_http_error_even_of_a_stream(fake, refusal, status, code, stream):
+def test_a_refusal_is_an_http_error_even_of_a_stream(fake, refusal, status, code, stream, route):
     fake.generator.refusal = refusal
-    response = fake.http().post("/v1/completions", json=REQUEST | {"stream": stream})
+    response = fake.post(route, stream=stream)
     assert response.status_code == status
     assert response.json()["error"]["code"] == code
     assert response.headers.get("retry-after") == {429: "3", 503: "1"}.get(status)
@@ -65,12 +65,7 @@ def test_a_full_queue_refuses_before_the_prompt_is_read(fake: Any, monkeypatch: 
     before = refused(fake)
     fake.generator.refusal = Overloaded(1)
     monkeypatch.setattr(fake.generator, "tokenizer", None)
-    for path, prompt in (
-        ("completions", {"prompt": "x" * 100}),
-        ("chat/completions", {"messages": CHAT}),
-        ("responses", {"input": CHAT}),
-    ):
-        assert fake.http().post(f"/v1/{path}", json={"model": "tiny"} | prompt).status_code == 429
+    assert [fake.post(route).status_code for route in BODIES] == [429] * 3
     assert refused(fake) == before + 3
 
 
@@ -89,7 +84,7 @@ ENDS_MIDWAY = pytest.mark.parametrize(
 @ENDS_MIDWAY
 def test_a_failure_after_the_first_chunk_ends_the_stream_with_an_error_event(fake, failure, status, code):
     fake.generator.failure = failure
-    stream = fake.client().completions.create(**REQUEST, stream=True)
+    stream = fake.client().completions.create(model="tiny", prompt="Once", stream=True)
     with pytest.raises(openai.APIError) as raised:
         list(stream)
     assert raised.value.code == code
@@ -99,7 +94,7 @@ def test_a_failure_after_the_first_chunk_ends_the_stream_with_an_error_event(fak
 @ENDS_MIDWAY
 def test_a_completion_that_the_engine_cannot_finish_says_whether_to_try_again(fake, failure, status, code):
     fake.generator.failure = failure
-    response = fake.http().post("/v1/completions", json=REQUEST | {"n": 2})
+    response = fake.post("completions", n=2)
     assert response.status_code == status
     assert response.json()["error"]["code"] == code
     assert response.headers.get("retry-after") == ("1" if status == 503 else None)
@@ -109,7 +104,7 @@ def test_a_completion_that_the_engine_cannot_finish_says_whether_to_try_again(fa
 
 def test_a_model_that_is_not_ready_is_a_503(fake: Any) -> None:
     fake.generator.ready = False
-    response = fake.http().post("/v1/completions", json=REQUEST)
+    response = fake.post("completions")
     assert response.status_code == 503
     assert response.json()["error"]["code"] == "not_ready"
     assert fake.http().get("/readyz").json()["checks"] == {"models": False, "keys": True, "default_key": True}
@@ -117,38 +112,27 @@ def test_a_model_that_is_not_ready_is_a_503(fake: Any) -> None:
 
 def test_a_silent_stream_is_kept_open_by_comments(fake: Any) -> None:
     fake.generator.pause = 0.7
-    with fake.http().stream("POST", "/v1/completions", json=REQUEST | {"max_tokens": 2, "stream": True}) as r:
-        lines = [line for line in r.iter_lines() if line]
-    assert r.headers["content-type"].startswith("text/event-stream")
+    response = fake.post("completions", tokens=2, stream=True)
+    lines = [line for line in response.text.splitlines() if line]
+    assert response.headers["content-type"].startswith("text/event-stream")
     assert lines.count(": keep-alive") >= 1
     assert lines[-1] == "data: [DONE]"
 
 
-def test_a_client_that_gives_up_waiting_cancels_its_completions(fake: Any) -> None:
-    fake.generator.pause = 0.1
-    with pytest.raises(openai.APITimeoutError):
-        fake.client().with_options(timeout=0.25).completions.create(**REQUEST, n=3)
-    _wait_for_cancellations(fake, 3)
-
-
-def test_a_client_that_closes_its_stream_cancels_its_completions(fake: Any) -> None:
-    fake.generator.pause = 0.1
-    stream = fake.client().completions.create(**REQUEST, n=3, stream=True)
-    next(iter(stream))
-    stream.close()
-    _wait_for_cancellations(fake, 3)
-
-
-def test_a_client_that_leaves_while_its_completion_waits_cancels_it(fake: Any) -> None:
-    fake.generator.pause = 60
-    with pytest.raises(openai.APITimeoutError):
-        fake.client().with_options(timeout=0.1).completions.create(**REQUEST, stream=True)
-    _wait_for_cancellations(fake, 1)
-
-
-def _wait_for_cancellations(fake: Any, count: int) -> None:
+@pytest.mark.parametrize("route", BODIES)
+@pytest.mark.parametrize(("pause", "stream"), [(0.1, False), (0.1, True), (60.0, True)])
+def test_a_client_that_leaves_cancels_its_completions(fake, route, pause, stream):
+    """While it waits for an answer, in the middle of a stream, and before a stream has begun."""
+    fake.generator.pause = pause
+    choices = {} if route == "responses" else {"n": 3}
+    body = {"model": "tiny", "stream": stream} | BODIES[route] | choices
+    with (
+        suppress(httpx.ReadTimeout),
+        fake.http().stream("POST", f"/v1/{route}", json=body, timeout=0.25) as answer,
+    ):
+        next(answer.iter_raw())
     deadline = time.monotonic() + 5
-    while fake.generator.cancelled < count:
+    while fake.generator.cancelled < choices.get("n", 1):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert fake.generator.running == 0
@@ -160,7 +144,7 @@ def test_metrics_count_completions_tokens_and_watermarks(fake: Any) -> None:
 
     before = [value("completions_total", outcome="length"), value("tokens_total", kind="completion")]
     marked = value("watermarks_total", status="watermarked")
-    fake.http().post("/v1/completions", json=REQUEST | {"n": 2})
+    fake.post("completions", n=2)
     assert value("completions_total", outcome="length") == before[0] + 2
     assert value("tokens_total", kind="completion") == before[1] + 32
     assert value("watermarks_total", status="watermarked") == marked + 1

@@ -1,12 +1,10 @@
 """Visible labels: at the start or end of every text, in streams, before manifests, and never in prompts."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.contract.openai.composed import BODIES
-from tests.contract.openai.conftest import clean
+from tests.contract.openai.composed import BODIES, build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.contract.openai.test_manifests import NOT_ASKED, assert_signed, post, streamed, texts
 from tests.harness.certificates import Credential, credential
@@ -25,7 +23,7 @@ def authority() -> Credential:
 
 
 @pytest.fixture(scope="module")
-def services(serve, build, authority) -> dict[str | None, Any]:
+def services(serve, authority) -> dict[str | None, Any]:
     """By the place of the label; None: without one."""
     rule = ManifestRule(ManifestSigner(authority.chain, authority.key))
     labels = {
@@ -34,13 +32,9 @@ def services(serve, build, authority) -> dict[str | None, Any]:
         "end": LabelRule(Label(WORDS, "end")),
     }
     return {
-        place: serve(build(FakeGenerator(), manifests=rule, labels=label)) for place, label in labels.items()
+        place: serve(build_service(FakeGenerator(), manifests=rule, labels=label))
+        for place, label in labels.items()
     }
-
-
-@pytest.fixture(autouse=True)
-def _clean(services: dict[str | None, Any]) -> Iterator[Any]:
-    yield from clean(*services.values())
 
 
 @pytest.mark.parametrize("place", ADDED)

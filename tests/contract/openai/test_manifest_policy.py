@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.openai.conftest import clean
+from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import credential
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
@@ -55,20 +55,15 @@ def table() -> Iterator[tuple[str, str, bool, str]]:
 
 
 @pytest.fixture(scope="module")
-def services(serve: Callable[..., Any], build: Callable[..., Any]) -> dict[bool, Any]:
+def services(serve: Callable[..., Any]) -> dict[bool, Any]:
     """With the same rules, by whether the setting wants manifests in all texts."""
     ours = credential()
     signer = ManifestSigner(ours.chain, ours.key)
     policy = MarkingPolicy.model_validate_json(json.dumps({"rules": RULES}))
     return {
-        always: serve(build(FakeGenerator(), manifests=ManifestRule(signer, always), policy=policy))
+        always: serve(build_service(FakeGenerator(), manifests=ManifestRule(signer, always), policy=policy))
         for always in (False, True)
     }
-
-
-@pytest.fixture(autouse=True)
-def _clean(services: dict[bool, Any]) -> Iterator[Any]:
-    yield from clean(*services.values())
 
 
 def test_the_table_is_whole() -> None:

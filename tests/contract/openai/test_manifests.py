@@ -1,12 +1,11 @@
 """Texts that end in a signed manifest: on request, always, in streams; and what cannot be."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.contract.openai.composed import BODIES
-from tests.contract.openai.conftest import clean
+from tests.contract.openai.composed import BODIES, build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import Credential, credential
 from ttmark.detect_service.manifests.signed_text import signed_span
@@ -30,13 +29,8 @@ def signer(authority: Credential) -> ManifestSigner:
 
 
 @pytest.fixture(scope="module")
-def signing(serve: Callable[..., Any], build: Callable[..., Any], signer: ManifestSigner) -> Any:
-    return serve(build(FakeGenerator(), manifests=ManifestRule(signer)))
-
-
-@pytest.fixture(autouse=True)
-def _clean(signing: Any) -> Iterator[Any]:
-    yield from clean(signing)
+def signing(serve: Callable[..., Any], signer: ManifestSigner) -> Any:
+    return serve(build_service(FakeGenerator(), manifests=ManifestRule(signer)))
 
 
 def post(service: Any, route: str, **change: Any) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.contract.openai.composed import BODIES, Service, build_service
-from tests.contract.openai.conftest import clean
 from tests.contract.openai.fake_generator import FakeGenerator
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
 
@@ -44,13 +43,13 @@ Serve = Callable[[Service], Service]
 
 
 @pytest.fixture(scope="module")
-def three_actions(serve: Serve) -> Service:
+def acting(serve: Serve) -> Service:
     rules = [{"when": {"models": [model]}, "then": action} for action, model in MODELS.items()]
     return serve(build_service(FakeGenerator(), policy=policy(*rules)))
 
 
 @pytest.fixture(scope="module")
-def with_rules(serve: Serve) -> Service:
+def ruled(serve: Serve) -> Service:
     """As in the documentation, but for the first rule."""
     return serve(
         build_service(
@@ -63,16 +62,6 @@ def with_rules(serve: Serve) -> Service:
             ),
         )
     )
-
-
-@pytest.fixture
-def acting(three_actions: Service) -> Iterator[Service]:
-    yield from clean(three_actions)
-
-
-@pytest.fixture
-def ruled(with_rules: Service) -> Iterator[Service]:
-    yield from clean(with_rules)
 
 
 def post(service: Service, token: str = "author", **change: Any) -> Any:
@@ -181,13 +170,8 @@ def test_a_rule_that_cannot_be_evaluated_lets_nothing_out(ruled, monkeypatch):
     assert ruled.generator.requests == []
 
 
-@pytest.fixture
-def on_engine(serve: Serve, engine: Any) -> Iterator[Service]:
+def test_an_engine_leaves_a_text_unmarked_by_policy(serve: Serve, engine: Any) -> None:
     rules = policy({"when": {"tenants": ["acme"]}, "then": "leave_unmarked"})
-    yield from clean(serve(build_service(engine, policy=rules)))
-
-
-def test_an_engine_leaves_a_text_unmarked_by_policy(on_engine: Service) -> None:
-    block = post(on_engine, seed=1, ignore_eos=True).json()["watermark"]
+    block = post(serve(build_service(engine, policy=rules)), seed=1, ignore_eos=True).json()["watermark"]
     assert (block["status"], block["reasons"], block["blocks"]) == ("unwatermarked", {"policy": 8}, 8)
     assert block["policy"] == "rule-0"

@@ -1,6 +1,5 @@
 """The official `openai` client works unchanged, synchronous and asynchronous, streamed and not."""
 
-import asyncio
 import json
 from typing import Any
 
@@ -224,23 +223,6 @@ def test_models_show_tokenizer_and_profiles_of_the_caller(service: Any) -> None:
     (profile,) = model.model_extra["profiles"]
     assert profile["key_ids"] == ["acme-main", "acme-spare"]
     assert profile["scheme"] == "synthid"
-
-
-async def test_the_asynchronous_client_runs_streams_side_by_side(service: Any) -> None:
-    async with service.async_client() as client:
-
-        async def text(seed: int, stream: bool) -> str:
-            request: Any = {
-                "model": MODEL, "prompt": "Once", "max_tokens": 12, "seed": seed, "extra_body": NARROW,
-            }  # fmt: skip
-            if not stream:
-                return str((await client.completions.create(**request)).choices[0].text)
-            chunks = await client.completions.create(**request, stream=True)
-            return "".join([chunk.choices[0].text async for chunk in chunks])
-
-        seeds = range(6)
-        together = await asyncio.gather(*(text(seed, stream=True) for seed in seeds))
-        assert list(together) == [await text(seed, stream=False) for seed in seeds]
 
 
 def test_errors_arrive_as_the_exceptions_of_the_client(service: Any) -> None:

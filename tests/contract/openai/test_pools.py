@@ -1,7 +1,6 @@
 """Which key of a pool marks a completion: a drawn one, which nobody is told, or the payload of a request."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,26 +33,23 @@ def _key(service: Any, key_id: str, *names: str, tenant: str = "acme", size: int
     return UnlockedKey(key_id, tenant, profile, 1, versions)
 
 
-def _give(service: Any) -> Iterator[Any]:
-    own = dict(service.keys.keys)
+def _give(service: Any) -> Any:
     service.keys.keys["acme-payload"] = _key(service, "acme-payload", "first")
     service.keys.keys["acme-pool"] = _key(service, "acme-pool", "drawn")
     service.keys.keys["initech-payload"] = _key(service, "initech-payload", "other", tenant="initech")
-    yield service
-    service.keys.keys.clear()
-    service.keys.keys.update(own)
+    return service
 
 
 @pytest.fixture
 def giver(fake: Any) -> Any:
     """The service over a fake engine, with keys that take payloads."""
-    yield from _give(fake)
+    return _give(fake)
 
 
 @pytest.fixture
 def writer(real: Any) -> Any:
     """The same over a real engine."""
-    yield from _give(real)
+    return _give(real)
 
 
 def _post(
@@ -137,9 +133,7 @@ def test_no_number_is_ever_drawn_from_a_key_that_takes_payloads(giver: Any, toke
     error = _refusal(giver, None, token=token, watermark={"key_id": "acme-payload"})
     assert error["param"] == "watermark.payload"
     assert "from 0 to 15" in error["message"]
-    only = {"initech-payload": giver.keys.keys["initech-payload"]}
-    giver.keys.keys.clear()
-    giver.keys.keys.update(only)
+    giver.keys.keys = {"initech-payload": giver.keys.keys["initech-payload"]}
     assert _refusal(giver, None, token="keyless")["param"] == "watermark.payload"
 
 

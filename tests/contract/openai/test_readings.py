@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -10,12 +9,12 @@ import httpx
 import numpy as np
 import pytest
 
+from tests.contract.openai.composed import build_service
 from ttmark.detect_service.model_reader.dialect import ReaderDown, ttmark_dialect
 from ttmark.detect_service.model_reader.reader_client import ReaderClient
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import ReadingRequest, SequenceFailed
 from ttmark.shared.byte_reading import ByteReading
-from ttmark.shared.http.service_errors import TooManyRequests
 
 PATH = "/v1/readings"
 TEXTS = ["It was a dark and stormy night.", "Ça coûte 3 €, 漢字 😀", " x"]
@@ -105,9 +104,7 @@ def test_the_scope_opens_nothing_else(fake: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "status", "param"),
     [
-        ({"texts": []}, 400, "texts"),
         ({"texts": [""]}, 400, "texts[0]"),
-        ({"texts": ["a"] * 65}, 400, "texts"),
         ({"texts": "a"}, 400, "texts"),
         ({"texts": ["a", 1]}, 400, "texts[1]"),
         ({"prompt": "a"}, 400, "prompt"),
@@ -119,8 +116,8 @@ def test_what_cannot_be_read_is_refused_by_name(fake, change, status, param):
     assert (answer.status_code, answer.json()["error"]["param"]) == (status, param), answer.text
 
 
-def test_more_tokens_than_a_request_may_have_read_are_refused(build, serve, fake):
-    service = serve(build(fake.generator, max_read_tokens=100))
+def test_more_tokens_than_a_request_may_have_read_are_refused(serve, fake):
+    service = serve(build_service(fake.generator, max_read_tokens=100))
     assert post(service, texts=["a" * 100]).status_code == 200
     answer = post(service, texts=["a" * 50, "b" * 51])
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_much_work")
@@ -146,22 +143,3 @@ def test_the_audit_trail_says_who_had_how_much_read_and_metrics_count_it(fake: A
     assert (event.tokens, event.request_id) == (tokens, answer["request_id"])
     assert counted("ttmark_gen_readings_total", outcome="read") == texts + len(TEXTS)
     assert counted("ttmark_gen_tokens_total", kind="read") == before + tokens
-
-
-async def test_an_allowance_is_asked_for_the_texts(build: Callable[..., Any], fake: Any) -> None:
-    taken: list[int] = []
-
-    class Allowance:
-        async def take(self, _: object, tokens: int) -> None:
-            taken.append(tokens)
-            if len(taken) > 1:
-                raise TooManyRequests("too many", retry_after=1)
-
-    service = build(fake.generator, allowance=Allowance())
-    headers = {"Authorization": "Bearer reader"}
-    transport = httpx.ASGITransport(service.app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers) as client:
-        body = {"model": "tiny", "texts": ["abc", "de"]}
-        assert [(await client.post(PATH, json=body)).status_code for _ in range(2)] == [200, 429]
-    assert taken == [5, 5]
-    assert len(fake.generator.readings) == 2

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from openai.types.responses import Response
 
+from tests.contract.openai.composed import build_service
 from tests.contract.openai.test_structured_output import MESSAGES, Pet
 from tests.contract.openai.test_tools import KNOWS_TOOLS, NOW, WEATHER, Scripted
 from ttmark.gen_service.api.chat_template import ChatTemplate
@@ -30,13 +31,13 @@ CASES: dict[str, tuple[str, str, str | None, str | None, int]] = {
 
 
 @pytest.fixture(scope="module")
-def says(serve: Any, build: Any) -> Any:
+def says(serve: Any) -> Any:
     """A service whose model says a text."""
 
     def make(text: str, template: str = KNOWS, **more: Any) -> Any:
         generator = Scripted()
         generator.TEXT = text  # type: ignore[misc]
-        return serve(build(generator, template=ChatTemplate(template), **more))
+        return serve(build_service(generator, template=ChatTemplate(template), **more))
 
     return make
 
@@ -113,8 +114,8 @@ def test_receipt_and_label_are_of_the_answer_alone(says: Any, monkeypatch: pytes
     assert answer.model_extra["watermark"]["log10_p"] == -3.0
 
 
-def test_structured_output_is_parsed_where_the_model_may_reason(serve: Any, build: Any, engine: Any) -> None:
-    service = serve(build(engine, template=ChatTemplate(KNOWS)))
+def test_structured_output_is_parsed_where_the_model_may_reason(serve: Any, engine: Any) -> None:
+    service = serve(build_service(engine, template=ChatTemplate(KNOWS)))
     parsed = service.client().chat.completions.parse(
         model="own-template",
         messages=MESSAGES,

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import jsonschema
-import openai
 import pytest
 from openai.types.responses import Response
 
@@ -101,24 +100,3 @@ def test_a_call_that_the_limit_cuts_is_incomplete(tooled: Any) -> None:
     options: Any = {"tool_choice": "required", "max_output_tokens": 45}
     response = tooled.client().responses.create(**REQUEST | options)
     assert (response.status, response.output[-1].status) == ("incomplete", "incomplete")
-
-
-BAD: list[tuple[dict[str, Any], str, str]] = [
-    ({"tool_choice": "required", "tools": []}, "tool_choice", "no tools"),
-    ({"tool_choice": {"type": "function", "name": "nobody"}}, "tool_choice", "no such function"),
-    ({"tool_choice": {"type": "web_search"}}, "tool_choice", "must be none, auto"),
-    ({"tools": [WEATHER, WEATHER]}, "tools", "same name"),
-    ({"tools": [{"type": "web_search"}]}, "tools[0].type", "must be function"),
-    ({"tools": [{"type": "function", "function": WEATHER}]}, "tools[0].function", "Unknown field"),
-    ({"ignore_eos": True}, "ignore_eos", "tools"),
-    ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input", "Nothing is stored"),
-    ({"previous_response_id": "resp_1"}, "previous_response_id", "nothing is stored; send the conversation"),
-]
-
-
-@pytest.mark.parametrize(("change", "param", "said"), BAD, ids=range(len(BAD)))
-def test_what_cannot_be_done_is_refused_by_name(scripted, change, param, said):
-    options = {**REQUEST, "extra_body": change}
-    with pytest.raises(openai.BadRequestError, match=said) as refusal:
-        scripted.client().responses.create(**options)
-    assert refusal.value.param == param

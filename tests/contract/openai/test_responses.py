@@ -169,19 +169,3 @@ def test_a_failure_in_a_stream_is_told_and_ends_the_response(fake: Any) -> None:
     assert failed.response.error.code == "server_error"
     assert failed.sequence_number == error.sequence_number + 1
     assert "secret" not in failed.to_json() + error.to_json()
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_refusal_is_an_http_error_even_of_a_stream(fake: Any, stream: bool) -> None:
-    fake.generator.ready = False
-    with pytest.raises(openai.InternalServerError, match="not ready"):
-        fake.client().responses.create(**REQUEST, stream=stream)
-
-
-def test_a_client_that_leaves_a_stream_cancels_it(fake: Any) -> None:
-    fake.generator.pause = 0.05
-    stream = fake.client().responses.create(**REQUEST | {"max_output_tokens": 200}, stream=True)
-    next(iter(stream))
-    stream.close()
-    fake.http().post("/v1/responses", json=REQUEST)  # by then the service has seen that the client is gone
-    assert (fake.generator.running, fake.generator.cancelled) == (0, 1)

@@ -9,6 +9,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, Field
 
+from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH, FakeGenerator
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.engine import Delta
@@ -32,9 +33,9 @@ MARKED = ("watermarked", "partial", "unwatermarked")
 
 
 @pytest.fixture(scope="module")
-def tooled(serve: Any, build: Any, engine: Any) -> Any:
+def tooled(serve: Any, engine: Any) -> Any:
     """The real engine with a template that knows tools, in few characters: the context is small."""
-    return serve(build(engine, template=ChatTemplate(KNOWS_TOOLS)))
+    return serve(build_service(engine, template=ChatTemplate(KNOWS_TOOLS)))
 
 
 def call(service: Any, **more: Any) -> Any:
@@ -130,9 +131,9 @@ class Scripted(FakeGenerator):
 
 
 @pytest.fixture(scope="module")
-def scripted(serve: Any, build: Any) -> Any:
+def scripted(serve: Any) -> Any:
     """Words, and then two calls."""
-    return serve(build(Scripted(), template=ChatTemplate(KNOWS_TOOLS)))
+    return serve(build_service(Scripted(), template=ChatTemplate(KNOWS_TOOLS)))
 
 
 def test_words_and_the_calls_after_them_are_told_apart(scripted: Any) -> None:
@@ -169,9 +170,9 @@ def test_a_history_with_calls_and_results_is_continued(tooled: Any) -> None:
     assert answer.usage.prompt_tokens == len(f"u?a{made.function.name}t12weathernow:")
 
 
-def test_a_model_whose_template_knows_no_tools_is_told_of_them(engine_service: Any) -> None:
+def test_a_model_whose_template_knows_no_tools_is_told_of_them(real: Any) -> None:
     with pytest.raises(openai.BadRequestError, match="context") as refusal:  # ours is longer than the context
-        call(engine_service, model="tiny", tool_choice="required")
+        call(real, model="tiny", tool_choice="required")
     assert refusal.value.code == "context_length_exceeded"
 
 
@@ -187,24 +188,12 @@ def test_a_call_that_max_tokens_cuts_says_so(tooled: Any) -> None:
     assert call(tooled, tool_choice="required", max_tokens=40).choices[0].finish_reason == "length"
 
 
-BAD: list[tuple[dict[str, Any], str]] = [
-    ({"tool_choice": "required", "tools": []}, "tool_choice"),
-    ({"tool_choice": {"type": "function", "function": {"name": "nobody"}}}, "tool_choice"),
-    ({"tool_choice": "any"}, "tool_choice"),
-    ({"tools": [WEATHER, WEATHER]}, "tools"),
-    ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
-    ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
-    ({"ignore_eos": True}, "ignore_eos"),
-    ({"messages": [{"role": "assistant"}]}, "messages[0].content"),
-    ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
-]
-
-
-@pytest.mark.parametrize(("change", "param"), BAD, ids=range(len(BAD)))
-def test_what_cannot_be_done_is_refused_by_name(tooled: Any, change: dict[str, Any], param: str) -> None:
-    body = {"model": "own-template", "messages": ASKED, "tools": [WEATHER], **change}
-    response = tooled.http().post("/v1/chat/completions", json=body)
-    assert (response.status_code, response.json()["error"]["param"]) == (400, param), response.text
+@pytest.mark.parametrize(
+    ("route", "tool"), [("chat/completions", NOW), ("responses", {"type": "function", "name": "now"})]
+)
+def test_ignore_eos_and_tools_contradict_each_other(tooled: Any, route: str, tool: Any) -> None:
+    response = tooled.post(route, model="own-template", tools=[tool], ignore_eos=True)
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "ignore_eos")
 
 
 def test_a_strict_schema_with_a_keyword_that_cannot_be_kept_to_is_refused(tooled: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.openai.composed import BODIES
+from tests.contract.openai.composed import BODIES, build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from ttmark.gen_service.api.watermark_report import described_headers
 
@@ -93,9 +93,9 @@ def test_unknown_fields_are_refused_by_name_with_the_nearest_that_there_is(fake:
 
 
 @pytest.fixture(scope="module")
-def ignoring(serve: Callable[..., Any], build: Callable[..., Any]) -> Any:
+def ignoring(serve: Callable[..., Any]) -> Any:
     """A service that is told to ignore what it does not know."""
-    return serve(build(FakeGenerator(), ignore_unknown_fields=True))
+    return serve(build_service(FakeGenerator(), ignore_unknown_fields=True))
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests.contract.openai.composed import build_service
 from tests.contract.openai.test_engine_trouble import TROUBLE
 from ttmark.gen_service.api.verifier import best_finding
 from ttmark.services.cli.main import app
 from ttmark.services.cli.verify import summary
 from ttmark.shared.client import AsyncClient, Client
+from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.schemas.verification import VerificationResponse
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 from ttmark.shared.watermark.likelihood.reading import Reading
@@ -33,9 +35,9 @@ READING: dict[str, tuple[str, dict[str, Any], int]] = {
 
 
 @pytest.fixture(scope="module")
-def written(engine_service: Any) -> list[int]:
+def written(real: Any) -> list[int]:
     """A marked text, as token ids."""
-    answer = engine_service.http("author").post("/v1/completions", json=WRITING | {"seed": 3})
+    answer = real.http("author").post("/v1/completions", json=WRITING | {"seed": 3})
     ids: list[int] = answer.json()["choices"][0]["token_ids"]
     return ids
 
@@ -194,17 +196,27 @@ def test_the_audit_trail_says_which_keys_were_tried_on_how_much(fake: Any) -> No
     assert event.request_id == answer["request_id"]
 
 
-async def test_an_allowance_is_asked_for_prompt_and_text_and_no_question_is_counted(build, fake):
+@pytest.mark.parametrize(
+    ("route", "more", "tokens"),
+    [("watermark/verify", {"prompt": [1, 2, 3]}, 63), ("readings", {"texts": ["abc", "de"]}, 5)],
+)
+async def test_an_allowance_is_asked_for_all_that_is_read_and_no_question_is_counted(
+    fake, route, more, tokens
+):
     taken: list[int] = []
 
     class Allowance:
         async def take(self, _: object, tokens: int) -> None:
             taken.append(tokens)
+            if len(taken) > 60:
+                raise TooManyRequests("too many", retry_after=1)
 
-    service = build(fake.generator, allowance=Allowance())
-    transport = httpx.ASGITransport(service.app)
-    headers = {"Authorization": "Bearer detector"}
+    token, body, _ = READING[route]
+    transport = httpx.ASGITransport(build_service(fake.generator, allowance=Allowance()).app)
+    headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers) as client:
-        answers = [await client.post(PATH, json=BODY | {"prompt": [1, 2, 3]}) for _ in range(60)]
-    assert {answer.status_code for answer in answers} == {200}
-    assert taken == [63] * 60
+        asked = {"model": "tiny"} | body | more
+        answers = [await client.post(f"/v1/{route}", json=asked) for _ in range(61)]
+    assert [answer.status_code for answer in answers] == [200] * 60 + [429]
+    assert taken == [tokens] * 61
+    assert len(fake.generator.readings) == 60 * len(more.get("texts", "x"))

@@ -20,14 +20,6 @@ def _block(service: Any, token: str = "author", **change: Any) -> dict[str, Any]
     return block
 
 
-def test_the_service_default_key_marks_what_names_no_key(service: Any) -> None:
-    assert _block(service)["key_id"] == "acme-main"
-
-
-def test_a_named_key_marks_instead(service: Any) -> None:
-    assert _block(service, watermark={"key_id": "acme-spare"})["key_id"] == "acme-spare"
-
-
 def test_an_unknown_key_and_another_tenants_key_are_the_same_404(fake: Any) -> None:
     unknown = _post(fake, watermark={"key_id": "acme-none"})
     foreign = _post(fake, watermark={"key_id": "globex-main"})
@@ -41,14 +33,14 @@ def test_a_key_for_another_tokenizer_is_refused(fake: Any) -> None:
     assert response.json()["error"]["param"] == "watermark.key_id"
 
 
-def test_a_key_of_another_system_makes_no_text(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_of_another_system_makes_no_text(fake: Any) -> None:
     fingerprint = fake.keys.keys["acme-main"].profile.tokenizer_fingerprint
     profile = ForeignProfile(
         scheme="vllm-gumbel", parameters={"context_width": 4}, tokenizer_fingerprint=fingerprint
     )
     for tenant, token in (("acme", "author"), ("initech", "keyless")):
         versions = (ForeignVersion(1, KeyState.ACTIVE, VllmGumbel(5)),)
-        monkeypatch.setitem(fake.keys.keys, tenant, ForeignKey(tenant, tenant, profile, 1, versions))
+        fake.keys.keys[tenant] = ForeignKey(tenant, tenant, profile, 1, versions)
         response = _post(fake, token, watermark={"key_id": tenant})
         assert response.status_code == 400
         assert "another system's (vllm-gumbel)" in response.json()["error"]["message"]
@@ -83,31 +75,16 @@ def test_keys_that_are_too_old_are_no_keys(fake: Any) -> None:
     assert not fake.generator.requests
 
 
-def test_switching_the_watermark_off_takes_a_scope(service: Any) -> None:
-    assert _post(service, watermark={"enabled": False}).status_code == 403
-    block = _block(service, "operator", watermark={"enabled": False})
-    assert block["status"] == "unwatermarked"
-    assert block["reasons"] == {"disabled": block["blocks"]}
-    assert block["watermarked_blocks"] == 0
-    assert block["key_id"] is None
-
-
-def test_the_scope_alone_switches_nothing_off(service: Any) -> None:
-    block = _block(service, "operator", seed=1)
-    assert block["key_id"] == "acme-main"
-    assert block["watermarked_blocks"] > 0
-
-
-def test_greedy_decoding_is_reported_as_unwatermarked(service: Any) -> None:
-    block = _block(service, temperature=0)
-    assert block["status"] == "unwatermarked"
-    assert block["blocks"] == 8  # of the key's block size, as with a watermark
-    assert block["reasons"] == {"greedy": block["blocks"]}
-
-
-def test_a_short_last_block_of_greedy_text_counts_as_one(service: Any) -> None:
-    block = _block(service, temperature=0, max_tokens=5)
-    assert (block["blocks"], block["reasons"]) == (3, {"greedy": 3})
+@pytest.mark.parametrize(
+    ("reason", "change"), [("greedy", {"temperature": 0}), ("disabled", {"watermark": {"enabled": False}})]
+)
+def test_text_without_a_mark_is_counted_and_greedy_text_in_blocks_of_its_key(
+    service: Any, reason: str, change: Any
+) -> None:
+    block = _block(service, "operator", max_tokens=5, **change)
+    assert (block["watermarked_blocks"], block["reasons"]) == (0, {reason: block["blocks"]})
+    assert block["blocks"] == 3 or reason == "disabled"
+    assert (block["status"], block["key_id"]) == ("unwatermarked", None)
 
 
 def test_a_text_too_short_to_mark_says_so(service: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.unit.engine.asking import collect, marking, until
+from tests.unit.engine.asking import Faulty, collect, marking, until
 from ttmark.gen_service.engine import (
     Engine,
     EngineSettings,
@@ -29,24 +29,6 @@ BROKEN_AT_ONCE = 4
 DISCONNECTS, ALL_DISCONNECTS = 80, 5_000
 AT_ONCE = 40
 STEPS_TO_FREE = 2
-
-
-class Faulty(Watermark):
-    """A watermark that fails, or gives no probabilities, from the n-th block on."""
-
-    def __init__(self, fuse: int, *, silent: bool) -> None:
-        super().__init__("synthid", 2)
-        self._fuse, self._silent = fuse, silent
-        # Unlike any other's, so that no two of them are computed together and each counts its own blocks.
-        self.parameters = {**self.parameters, "fault": id(self)}
-
-    def reweight(self, keys: Any, contexts: Any, blocks: Any, probs: Any, offsets: Any) -> Any:
-        self._fuse -= 1
-        if self._fuse >= 0:
-            return super().reweight(keys, contexts, blocks, probs, offsets)
-        if self._silent:
-            return np.full_like(probs, np.nan)
-        raise RuntimeError("injected")
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ on a real model, pass by pass on one thread, so that a failing schedule can be r
 the last token and the last bit of the log probabilities.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,20 +16,16 @@ import numpy as np
 import pytest
 
 from ttmark.gen_service.decoding.decoder import Decoder
-from ttmark.gen_service.decoding.request import (
-    Delta,
-    GenerationRequest,
-    Marking,
-    SamplingParams,
-    SequenceFailed,
-)
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.cached_sequence import CachedSequence
 from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.loading import LoadedModel, load_model
 from ttmark.gen_service.engine.runner import Runner
-from ttmark.gen_service.engine.scheduler import Scheduler
+from ttmark.gen_service.engine.scheduler import Plan, Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings
+from ttmark.gen_service.engine.step import Stepper
+from ttmark.gen_service.engine.stream import Mailbox
 from ttmark.shared.watermark import Watermark
 
 CHUNK = 16
@@ -74,14 +71,13 @@ class Bench:
         self.seen = Seen()
         self._alone: dict[int, list[Delta]] = {}
 
-    def alone(self, index: int) -> list[Delta]:
+    async def alone(self, index: int) -> list[Delta]:
         if index not in self._alone:
-            (self._alone[index],) = self.run(
-                Schedule(GENEROUS, [index], [0], [None], [0], 0.0, 0, reuse=False)
-            ).values()
+            alone = Schedule(GENEROUS, [index], [0], [None], [0], 0.0, 0, reuse=False)
+            (self._alone[index],) = await self.run(alone)
         return self._alone[index]
 
-    def run(self, schedule: "Schedule") -> dict[int, list[Delta]]:
+    async def run(self, schedule: "Schedule") -> list[list[Delta]]:
         """Deltas by place in the schedule."""
         limits = schedule.limits
         scheduler: Scheduler[CachedSequence] = Scheduler(
@@ -92,55 +88,43 @@ class Bench:
             growth_tokens=limits.growth,
             cuts=Cuts(CHUNK, exact=True) if schedule.reuse else None,
         )
-        decoder = Decoder(lambda: 20)
+        self._watch(scheduler)
+        stepper = Stepper(self.runner, scheduler, Decoder(lambda: 20))
         rng = np.random.default_rng(schedule.seed)
-        deltas: dict[int, list[Delta]] = {place: [] for place in range(len(schedule.requests))}
-        places: dict[CachedSequence, int] = {}
+        sequences = [self._sequence(*each) for each in zip(schedule.requests, schedule.tenants, strict=True)]
+        mailboxes = [Mailbox(lambda: None) for _ in sequences]
         passes = 0
-        while len(places) < len(deltas) or scheduler.running or scheduler.waiting:
-            for place, arrival in enumerate(schedule.arrivals):
-                if arrival == passes:
-                    request = replace(
-                        self.requests[schedule.requests[place]], tenant=str(schedule.tenants[place])
-                    )
-                    sequence = CachedSequence(
-                        request, self.loaded.tokenizer, self.loaded.eos_token_ids, prompt_cut=CUT
-                    )
-                    places[sequence] = place
-                    scheduler.add(sequence)
-            for sequence in [*scheduler.running, *scheduler.waiting]:
-                if schedule.cancellations[places[sequence]] == passes:
-                    scheduler.remove(sequence)
+        while passes <= max(schedule.arrivals) or stepper.mailboxes:
+            for sequence, moment in zip(sequences, schedule.cancellations, strict=True):
+                if moment == passes and sequence in stepper.mailboxes:
+                    sequence.cancelled = True
                     self.seen.cancelled += 1
             for sequence in list(scheduler.running):
                 if rng.random() < schedule.preemption:
                     scheduler.preempt(sequence)
-            step = scheduler.plan()
-            for move in step.moves:
-                self.runner.move(move.source, move.target, move.length)
+            arriving = [place for place, arrival in enumerate(schedule.arrivals) if arrival == passes]
+            stepper.step([(sequences[place], mailboxes[place]) for place in arriving])
             passes += 1
-            if not step.works:
-                continue
-            pieces, owners = [], []
-            for sequence, work in step.works.items():
-                own = sequence.pieces(work.cached)
-                pieces += own
-                owners += [sequence] * len(own)
-            self.seen.shared_passes += len(step.works) > 1
-            self.seen.moves += len(step.moves)
-            logits = self.runner.forward(pieces)
-            for sequence, work in step.works.items():
-                sequence.cached = work.cached
-            computed = {owner: rows for owner, rows in zip(owners, logits, strict=True) if len(rows)}
-            for sequence, outcome in decoder.decide(computed).items():
-                assert not isinstance(outcome, SequenceFailed), outcome
-                deltas[places[sequence]].append(outcome)
-                if outcome.finish_reason:
-                    scheduler.remove(sequence)
         self.seen.preemptions += scheduler.preemptions
         self.seen.reused += scheduler.reused_tokens
         assert scheduler.reserved_rows == 0
-        return deltas
+        await asyncio.sleep(0)  # until what was sent has arrived
+        return [_delivered(mailbox) for mailbox in mailboxes]
+
+    def _watch(self, scheduler: Scheduler[CachedSequence]) -> None:
+        make_plan = scheduler.plan
+
+        def counted() -> Plan[CachedSequence]:
+            plan = make_plan()
+            self.seen.shared_passes += len(plan.works) > 1
+            self.seen.moves += len(plan.moves)
+            return plan
+
+        scheduler.plan = counted  # type: ignore[method-assign]
+
+    def _sequence(self, index: int, tenant: int) -> CachedSequence:
+        request = replace(self.requests[index], tenant=str(tenant))
+        return CachedSequence(request, self.loaded.tokenizer, self.loaded.eos_token_ids, prompt_cut=CUT)
 
     def _request(self, index: int, rng: np.random.Generator) -> GenerationRequest:
         block_size = 1 + index % 3
@@ -204,27 +188,33 @@ def bench(model_folder: Path) -> Bench:
     return Bench(load_model(str(model_folder), EngineSettings()))
 
 
-def check(bench: Bench, seeds: range) -> None:
+def _delivered(mailbox: Mailbox) -> list[Delta]:
+    """What has arrived, but for how much was reused: that may differ."""
+    items = [mailbox.items.get_nowait() for _ in range(mailbox.items.qsize())]
+    return [replace(item, reused_tokens=0) for item in items]  # type: ignore[type-var]
+
+
+async def check(bench: Bench, seeds: range) -> None:
     for seed in seeds:
         schedule = Schedule.draw(seed)
-        for place, deltas in bench.run(schedule).items():
-            expected = bench.alone(schedule.requests[place])
+        for place, deltas in enumerate(await bench.run(schedule)):
+            expected = await bench.alone(schedule.requests[place])
             if schedule.cancellations[place] is not None:
                 expected = expected[: len(deltas)]
             assert deltas == expected, f"schedule {seed}, request {place}"
 
 
-def test_any_schedule_gives_each_request_what_it_gets_alone(bench: Bench) -> None:
-    check(bench, range(TIER))
+async def test_any_schedule_gives_each_request_what_it_gets_alone(bench: Bench) -> None:
+    await check(bench, range(TIER))
     assert bench.seen.reused > 100
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_hundreds_of_schedules_give_each_request_what_it_gets_alone(
+async def test_hundreds_of_schedules_give_each_request_what_it_gets_alone(
     bench: Bench, record_result: Callable[[str, str, str], None]
 ) -> None:
-    check(bench, range(TIER, TIER + FULL_TIER))
+    await check(bench, range(TIER, TIER + FULL_TIER))
     seen = bench.seen
     assert seen.preemptions > 500
     assert seen.moves > 100

@@ -12,7 +12,7 @@ from ttmark.shared.schemas.chat import ChatRequest
 from ttmark.shared.schemas.completions import CompletionRequest
 from ttmark.shared.schemas.models import DetokenizeRequest, TokenizeRequest
 from ttmark.shared.schemas.responses_request import ResponsesRequest
-from ttmark.shared.schemas.verification import VerificationRequest
+from ttmark.shared.schemas.verification import ReadingsRequest, VerificationRequest
 
 Path = tuple[str | int, ...]
 
@@ -49,12 +49,13 @@ BODIES: list[tuple[type[BaseModel], dict[str, Any]]] = [
         },
     ),
     (VerificationRequest, {"model": "m", "text": "a", "messages": [TURN]}),
+    (ReadingsRequest, {"model": "m", "texts": ["a"]}),
     (TokenizeRequest, {"model": "m", "messages": [TURN], "tools": [TOOL]}),
     (DetokenizeRequest, {"model": "m", "tokens": [1]}),
 ]
 VALUES: list[Any] = [None, True, False, 0, 1, -1, 1.0, 1.5, 2**40]
 VALUES += ["", " ", "a", "text", "none", "\x1c", "x" * 300]
-VALUES += [[], [0], [1.0], ["a"], [""], [" "], ["\x1c"], [None], [{}], [[]], [TURN], [TOOL]]
+VALUES += [[], [0], [1.0], ["a"], ["a"] * 65, [""], [" "], ["\x1c"], [None], [{}], [[]], [TURN], [TOOL]]
 VALUES += [{}, {"a": 1}, {"1": 1}, {"a b": 1}]
 VALUES += [{"type": "text"}, {"type": "regex"}, {"regex": "a"}, {"json": "a"}]
 VALUES += [{"choice": []}, {"json_object": False}, {"json_object": True}, {"effort": "none"}]

@@ -1,6 +1,5 @@
 """From request fields to sampling parameters."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,31 +13,17 @@ from ttmark.shared.schemas.sampling import SamplingDefaults
 OPENAI = SamplingDefaults()
 
 
-OWN = SamplingDefaults(temperature=0.6, top_p=0.8, top_k=20, min_p=0.1, repetition_penalty=1.1)
-
-
-def _params(defaults: SamplingDefaults = OPENAI, **fields: Any) -> SamplingParams:
+def _params(**fields: Any) -> SamplingParams:
     body = CompletionRequest.model_validate({"model": "m", "prompt": "p", **fields})
-    return sampling_params(body, defaults.under(body), max_tokens=5, logprobs=None, vocab_size=100)
+    return sampling_params(body, OPENAI.under(body), max_tokens=5, logprobs=None, vocab_size=100)
 
 
 def test_defaults_and_single_values_arrive_and_a_bias_on_no_token_is_refused() -> None:
-    assert _params() == SamplingParams(max_tokens=5)
+    assert _params() == _params(top_k=-1) == SamplingParams(max_tokens=5)
+    assert _params(temperature=0).filters.greedy
     assert _params(stop="end").stop == ("end",)
     with pytest.raises(BadRequest, match="vocabulary size, 100"):
         _params(logit_bias={"100": 1})
-
-
-def test_each_field_that_is_left_out_or_null_has_the_model_s_default() -> None:
-    whole = SamplingParams(5, temperature=0.6, top_p=0.8, top_k=20, min_p=0.1, repetition_penalty=1.1)
-    names = SamplingDefaults.model_fields.keys() - {"max_new_tokens"}
-    assert _params(OWN) == _params(OWN, **dict.fromkeys(names)) == whole
-    named = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
-    for name, value in named.items():
-        assert _params(OWN, **{name: value}) == replace(whole, **{name: value})
-    assert _params(OWN, **named) == SamplingParams(5)
-    assert _params(OWN, top_k=-1).top_k == 0
-    assert _params(OWN, temperature=0).filters.greedy
 
 
 def test_fields_that_are_given_arrive() -> None:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ttmark.gen_service.engine import (
     Delta,
     Engine,
@@ -60,6 +62,24 @@ async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
             return
         await asyncio.sleep(0.005)
     raise AssertionError("it did not come to that")
+
+
+class Faulty(Watermark):
+    """A watermark that fails, or gives no probabilities, from the n-th block on."""
+
+    def __init__(self, fuse: int, *, silent: bool) -> None:
+        super().__init__("synthid", 2)
+        self._fuse, self._silent = fuse, silent
+        # Unlike any other's, so that no two of them are computed together and each counts its own blocks.
+        self.parameters = {**self.parameters, "fault": id(self)}
+
+    def reweight(self, keys: Any, contexts: Any, blocks: Any, probs: Any, offsets: Any) -> Any:
+        self._fuse -= 1
+        if self._fuse >= 0:
+            return super().reweight(keys, contexts, blocks, probs, offsets)
+        if self._silent:
+            return np.full_like(probs, np.nan)
+        raise RuntimeError("injected")
 
 
 class SteppedByHand:

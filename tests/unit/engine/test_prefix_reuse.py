@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.unit.engine.asking import StartEngine, collect, marking, together, tokens
+from tests.unit.engine.asking import StartEngine, collect, marking, tokens
 from ttmark.gen_service.decoding.request import SequenceFailed
 from ttmark.gen_service.engine import Delta, Engine, GenerationRequest, SamplingParams
 
@@ -62,27 +62,6 @@ async def test_a_repeatable_request_goes_on_from_equal_bits_alone(
     assert first == second
     assert (second[-1].reused_tokens > 0) is reproducible
     assert (await collect(engine, request(SYSTEM)))[-1].reused_tokens > 0
-
-
-async def test_another_tenants_prompt_is_computed_as_a_whole(start_engine: StartEngine) -> None:
-    engine = start_engine(prefill_chunk=64)
-    await collect(engine, request(SYSTEM))
-    own = await collect(engine, request(SYSTEM))
-    other = await collect(engine, request(SYSTEM, tenant="other"))
-    assert own == other
-    assert (own[-1].reused_tokens, other[-1].reused_tokens) == (64, 0)
-
-
-async def test_requests_at_once_in_a_small_cache_get_what_they_get_alone(
-    start_engine: StartEngine,
-) -> None:
-    engine = start_engine(prefill_chunk=64, kv_tokens=300)
-    plain = start_engine(prefill_chunk=64, prefix_cache=False)
-    asked = [request((*SYSTEM[: 60 + index], index), 20, str(index % 2)) for index in range(12)]
-    expected = [await collect(plain, each) for each in asked]
-    for _ in range(2):
-        assert await together(engine, asked) == expected
-    assert engine.stats.reused_tokens > 0
 
 
 @pytest.mark.parametrize("reproducible", [True, False])

@@ -142,12 +142,6 @@ def _constrained(
     return whole
 
 
-async def test_a_text_that_max_tokens_cuts_says_so(engine: Engine, grammars: JsonGrammars) -> None:
-    deltas = await collect(engine, ask(engine, grammars, SCHEMAS[2], 2, max_tokens=9))
-    assert deltas[-1].finish_reason == "length"
-    assert len(tokens(deltas)) == 9
-
-
 async def test_a_stop_string_cuts_a_constrained_text_too(engine: Engine, grammars: JsonGrammars) -> None:
     deltas = await collect(engine, ask(engine, grammars, SCHEMAS[2], 2, stop=('":',)))
     assert (text(deltas), deltas[-1].finish_reason) == ('{"name', "stop")

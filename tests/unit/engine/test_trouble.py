@@ -6,12 +6,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 import structlog
 import torch
 
-from tests.unit.engine.asking import StartEngine, ask, collect, marking, tokens, until
+from tests.unit.engine.asking import Faulty, StartEngine, ask, collect, marking, tokens, until
 from ttmark.gen_service.decoding import filters
 from ttmark.gen_service.decoding.filters import bounded_rows
 from ttmark.gen_service.decoding.support import FilterParams
@@ -24,7 +23,6 @@ from ttmark.gen_service.engine import (
     Overloaded,
     SequenceFailed,
 )
-from ttmark.shared.watermark import Watermark
 
 
 async def test_a_full_queue_refuses_at_once_with_a_time_to_wait(start_engine: StartEngine) -> None:
@@ -127,21 +125,6 @@ def logs() -> Iterator[list[structlog.typing.EventDict]]:
     structlog.configure(**before)
 
 
-class Exploding(Watermark):
-    """A watermark that fails at the n-th block."""
-
-    def __init__(self, fuse: int) -> None:
-        super().__init__("synthid", 2)
-        self._fuse = fuse
-
-    def reweight(self, keys: Any, contexts: Any, blocks: Any, probs: Any, offsets: Any) -> Any:
-        self._fuse -= 1
-        if self._fuse <= 0:
-            raise RuntimeError("bad key")
-        weighted = super().reweight(keys, contexts, blocks, probs, offsets)
-        return np.full_like(weighted, np.nan) if self._fuse == 1 else weighted
-
-
 async def broken_alone(engine: Engine, requests: list[GenerationRequest], broken: GenerationRequest) -> None:
     """Made at once: one fails, the others have the tokens that each has alone."""
     expected = [tokens(await collect(engine, request)) for request in requests]
@@ -151,16 +134,16 @@ async def broken_alone(engine: Engine, requests: list[GenerationRequest], broken
     assert [tokens(deltas) for deltas in others if isinstance(deltas, list)] == expected
 
 
-@pytest.mark.parametrize("fuse", [1, 2])
+@pytest.mark.parametrize("silent", [False, True])
 async def test_a_fault_of_one_sequence_ends_it_alone(
-    engine: Engine, logs: list[structlog.typing.EventDict], fuse: int
+    engine: Engine, logs: list[structlog.typing.EventDict], silent: bool
 ) -> None:
     requests = [ask(engine, mark=marking(r), seed=r, max_tokens=40) for r in (1, 2, 2, 3)]
-    broken = ask(engine, mark=marking(watermark=Exploding(fuse)), max_tokens=40)
+    broken = ask(engine, mark=marking(watermark=Faulty(0, silent=silent)), max_tokens=40)
     await broken_alone(engine, requests, broken)
     (log,) = (log for log in logs if log["event"] == "completion_failed")
     assert log["request_id"] == broken.request_id
-    origin = "RuntimeError at test_trouble.py:" if fuse == 1 else "SequenceFailed at block.py:"
+    origin = "SequenceFailed at block.py:" if silent else "RuntimeError at asking.py:"
     assert log["origin"].startswith(origin)
 
 
