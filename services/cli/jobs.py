@@ -67,8 +67,8 @@ def submit(
 ) -> None:
     """Send documents as a job and print its id; with --out wait for the results and write them.
 
-    Exit codes: 0: every
-    document was sent, and with --out examined. 1: one was not, or nothing could start. 2: bad usage.
+    Exit codes: 0: every document was sent, and with --out examined. 1: one was not, or nothing could
+    start. 2: bad usage.
     """
     from ttmark.services.cli.job_documents import job_documents, submitted  # has settings
 

@@ -12,6 +12,7 @@ from ttmark.services.startup import StartupError
 from ttmark.shared.access.oidc import OidcRules
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import parse_token
+from ttmark.shared.limits.counting_filter import MOST_ANSWERS
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.vault.key_store_errors import InvalidToken
 from ttmark.shared.vault.names import Name
@@ -138,14 +139,14 @@ class PublicSettings(Settings):
     public_answers_per_asker: int = Field(
         default=4,
         ge=1,
-        le=250,
+        le=MOST_ANSWERS,
         description="Public answers about the same evidence for one token or address in half of "
         "TTMARK_ANSWERS_WINDOW_SECONDS.",
     )
     public_answers: int = Field(
         default=12,
         ge=1,
-        le=250,
+        le=MOST_ANSWERS,
         description="Public answers about the same evidence for all askers together in half of "
         "TTMARK_ANSWERS_WINDOW_SECONDS.",
     )

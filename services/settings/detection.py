@@ -23,6 +23,7 @@ from ttmark.services.settings.values import (
 )
 from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import known_tokenizers
+from ttmark.shared.limits.counting_filter import MOST_ANSWERS
 
 if TYPE_CHECKING:
     from ttmark.detect_service.extraction import ExtractionLimits
@@ -202,7 +203,7 @@ class DetectionSettings(
     answers_per_passage: int = Field(
         default=12,
         ge=0,
-        le=250,
+        le=MOST_ANSWERS,
         description="Answers about the same evidence that a tenant's tokens without detect:evidence "
         "get in half of TTMARK_ANSWERS_WINDOW_SECONDS; 0: any.",
     )

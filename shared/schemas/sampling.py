@@ -142,7 +142,7 @@ class SamplingFields(RequestPart):
         ge=1,
         le=2,
         description="Divides the logits above 0 of tokens that are there already, and multiplies the "
-        "others. 1: off. ",
+        f"others. 1: off. {BY_DEFAULT}",
     )
     logit_bias: LogitBias | None = Field(default=None, description="Token id to what is added to its logit.")
     stream: bool | None = Field(default=None, description="Server-sent events instead of one JSON object.")
