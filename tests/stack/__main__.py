@@ -3,16 +3,37 @@
 import argparse
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.stack import base_images, faults, kube, monitoring, rolling
+from tests.stack.base_images import build_arguments
 from tests.stack.client import Client, text_of
 from tests.stack.compose import COMPOSE, Checkout
-from tests.stack.health import HealthChecks
-from tests.stack.index_settings import build_arguments
-from tests.stack.part_times import Parts
-from tests.stack.podman import Podman, StackFailed, missing
-from tests.stack.small_disks import SmallDisks
+from tests.stack.faults import SmallDisks
+from tests.stack.podman import HealthChecks, Podman, StackFailed, missing
+
+
+class Parts:
+    """Prints each part with its time as it ends."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Times what the block does."""
+        print(f"{name} ...", flush=True)
+        started = time.monotonic()
+        yield
+        print(f"{name}: {(time.monotonic() - started) / 60:.1f} min", flush=True)
+
+    def total(self) -> float:
+        """Minutes since the run began."""
+        return (time.monotonic() - self._started) / 60
+
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build/stack"

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tests.harness.figures.claims import Stated, corrected, names_of, phrase_spans, stated
+from tests.harness.figures.claims import Stated, corrected, names_of, phrase_spans, stated, uncovered
 from tests.harness.figures.figures_file import BOOK, RESULTS, Book, Known, known_values, read_book
 from tests.harness.figures.result_pages import stale_pictures, wrong_prints
-from tests.harness.figures.unsourced import uncovered
 from tests.harness.figures.values import BadFigure
 from tests.harness.reference.result_plots import pictures
 

@@ -13,9 +13,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.harness.mutation.answers import read_answers, stale
-from tests.harness.mutation.report import Row, show
-from tests.harness.mutation.sample import by_line, changes_in, sample
+from tests.harness.mutation.changes import by_line, changes_in, sample
+from tests.harness.mutation.report import Row, read_answers, show, stale
 from tests.harness.mutation.session import Session
 from tests.harness.mutation.tree import ROOT
 

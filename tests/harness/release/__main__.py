@@ -8,11 +8,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.harness.release.files import bill_of_materials, build, checksums, sign
-from tests.harness.release.images import build_images, container_engine
+from tests.harness.release.files import (
+    bill_of_materials,
+    build,
+    build_images,
+    checksums,
+    container_engine,
+    sign,
+)
 from tests.harness.release.installed import Wish, install, try_out
-from tests.harness.release.notes import release_notes
-from tests.harness.release.source import NoRelease, Source, export
+from tests.harness.release.source import NoRelease, Source, export, release_notes
 
 ROOT = Path(__file__).resolve().parents[3]
 
