@@ -51,13 +51,6 @@ class Row:
     outcome: dict[str, Any]
     reason: str
 
-    @property
-    def record(self) -> dict[str, Any]:
-        """For a results file."""
-        change = self.change
-        place = {"file": change.path, "line": change.line, "code": change.code, "change": change.what}
-        return {**place, **self.outcome, "reason": self.reason}
-
 
 def caught(outcome: Mapping[str, Any]) -> bool:
     """Whether a test failed, or the tests did not end."""

@@ -17,8 +17,7 @@ from openai import OpenAI
 from transformers import MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
 from typer.testing import CliRunner
 
-from tests.harness.observe.services import free_port
-from tests.integration.detect.service_figures import is_ready
+from tests.harness.observe.services import answers, free_port
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli.main import app
 from ttmark.services.cli.up import stop_on_signals
@@ -86,7 +85,7 @@ def test_services_end_with_up_however_it_ends(run_up, number: signal.Signals) ->
         up = run_up()
     finally:
         signal.signal(signal.SIGHUP, previous)
-    while not all(map(is_ready, (up.gen_port, up.detect_port))):
+    while not all(answers(f"http://127.0.0.1:{port}/readyz") for port in (up.gen_port, up.detect_port)):
         assert up.process.poll() is None, up.text()
         time.sleep(0.1)
     up.process.send_signal(number)
