@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.modes import choose
+from tests.browser.actions import check, file, give, sign_in
 
 LOOKS = {
     "light": ("light", 1280, 800),
@@ -38,35 +38,21 @@ def look(page: Page, request: pytest.FixtureRequest) -> Callable[[str], None]:
     return at
 
 
-def check(page: Page, text: str, mode: str = "Unedited") -> None:
-    page.get_by_label("Text to check").fill(text)
-    choose(page, mode)
-    page.get_by_label("False alarms").select_option("1e-3")
-    page.get_by_role("button", name="Check the text").click()
-
-
 def test_the_console(page, site, look):
     look("signed out")
-    page.get_by_label("Access token").fill("wrong")
-    page.keyboard.press("Enter")
+    sign_in(page, "wrong")
     expect(page.locator("#access-problem")).to_contain_text("not accepted")
     look("refused")
-    page.get_by_label("Access token").fill(site.tokens["full"])
-    page.keyboard.press("Enter")
+    sign_in(page, site.tokens["full"])
     expect(page.locator("#sign-out")).to_be_visible()
     page.locator("#keys summary").click()
     look("connected, choosing keys")
     page.keyboard.press("Escape")
-    file = {"name": "picture.png", "mimeType": "image/png", "buffer": b"x"}
-    page.locator("#file").set_input_files([file])
+    give(page, file("picture.png", b"x"))
     expect(page.locator("#text-problem")).to_be_visible()
     look("a rejected file")
-    several = [
-        {"name": "a.txt", "mimeType": "text/plain", "buffer": site.marked("press-room", 160).encode()},
-        {"name": "a.png", "mimeType": "image/png", "buffer": b"x"},
-        {"name": "b.txt", "mimeType": "text/plain", "buffer": b"bade bor"},
-    ]
-    page.locator("#file").set_input_files(several)
+    texts = {"a.txt": site.marked("press-room", 160), "a.png": "x", "b.txt": "bade bor"}
+    give(page, *(file(name, text) for name, text in texts.items()))
     look("several files")
     page.locator("#check").click()
     expect(page.locator("#batch-title")).to_have_text("3 of 3 files")
@@ -77,7 +63,7 @@ def test_the_console(page, site, look):
         (site.marked("press-room", 120), "Unedited", "Watermark found"),
         (f"{site.human(300)} {site.marked('press-room', 240)}", "Mixed", "Watermark found in one passage"),
     ):
-        check(page, text, mode)
+        check(page, text, mode, "1e-3")
         expect(page.locator("#headline")).to_have_text(headline)
         if page.locator("#numbers").is_visible():
             page.locator("#numbers").evaluate("(numbers) => { numbers.open = true; }")
@@ -106,8 +92,7 @@ def test_the_playground(page, site, look):
     page.get_by_role("button", name="Write").click()
     expect(page.locator("#problem")).to_be_visible()
     look("signed out, with a problem")
-    page.get_by_label("Access token").fill("good")
-    page.keyboard.press("Enter")
+    sign_in(page, "good")
     expect(page.locator("#sign-out")).to_be_visible()
     page.get_by_role("button", name="Write").click()
     expect(page.locator("#count")).to_contain_text("carry the mark")
