@@ -9,7 +9,6 @@ from tests.harness.figures.figures_file import Known
 from tests.harness.figures.values import NUMBER, BadFigure, Measured
 
 LOOSE_NUMBER = rf"{NUMBER}(?:\s%)?(?:\s\[{NUMBER},\s{NUMBER}\])?"
-LOOSE_TEXT = r"\S(?:.*?\S)??"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def stated(phrase: str, page: str, known: Known) -> Iterator[Stated]:
             yield Stated(name, match.start(number), match.end(number), match[number], text)
 
 
-def _pattern(phrase: str, values: Mapping[str, Measured | str]) -> tuple[str, list[tuple[str, str]]]:
+def _pattern(phrase: str, values: Mapping[str, Measured]) -> tuple[str, list[tuple[str, str]]]:
     parts, due = [], []
     for words, name, spec, _ in Formatter().parse(phrase):
         parts.append(_flexible(words))
@@ -62,8 +61,7 @@ def _pattern(phrase: str, values: Mapping[str, Measured | str]) -> tuple[str, li
             text = format(value, spec or "")
         except ValueError:
             raise BadFigure(f"{name!r} cannot be written as {spec!r}") from None
-        numeric = re.fullmatch(LOOSE_NUMBER, text)
-        parts.append(rf"(?<![\d.])({LOOSE_NUMBER})(?!\d)" if numeric else f"({LOOSE_TEXT})")
+        parts.append(rf"(?<![\d.])({LOOSE_NUMBER})(?!\d)")
         due.append((name, text))
     if not due:
         raise BadFigure(f"a phrase without a value: {phrase!r}")
