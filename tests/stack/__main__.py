@@ -68,7 +68,6 @@ def main() -> int:
     parser.add_argument("--clean", action="store_true", help="remove all that a run has made")
     parser.add_argument("--keep", action="store_true", help="leave the stack running")
     parser.add_argument("--model", type=Path, help="folder of a model; default: the demo model")
-    parser.add_argument("--override", type=Path, help="a Compose file of your own in place of the test's")
     parser.add_argument(
         "--folder", type=Path, default=FOLDER, help="where all of it lies; default: build/stack"
     )
@@ -80,17 +79,16 @@ def main() -> int:
     if lacking := missing():
         print(f"ttmark: make stack-test needs {', '.join(lacking)}: apt-get install them", file=sys.stderr)
         return 1
-    override = arguments.override.read_text() if arguments.override else OVERRIDE
     try:
         with Podman(arguments.folder, PROFILE) as podman:
-            run(podman, arguments.model, override, keep=arguments.keep)
+            run(podman, arguments.model, keep=arguments.keep)
     except StackFailed as error:
         print(f"ttmark: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def run(podman: Podman, model: Path | None, override: str, *, keep: bool) -> None:
+def run(podman: Podman, model: Path | None, *, keep: bool) -> None:
     """All parts, one after the other."""
     parts = Parts()
     with parts.part("base images"):
@@ -101,7 +99,7 @@ def run(podman: Podman, model: Path | None, override: str, *, keep: bool) -> Non
         compose = compose_command(podman)
         disks = SmallDisks(podman.folder / "disks")
         disks.mount()
-        checkout = Checkout(ROOT, podman.folder / "checkout", podman, compose, override + disks.override())
+        checkout = Checkout(ROOT, podman.folder / "checkout", podman, compose, OVERRIDE + disks.override())
     with HealthChecks(podman):
         try:
             with parts.part("the guide's commands"):

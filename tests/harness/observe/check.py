@@ -34,19 +34,17 @@ class Expression:
         return tuple(dict.fromkeys(match[0] for match in _SELECTOR.finditer(self.promql)))
 
 
-def panel_expressions() -> Iterator[Expression]:
-    """Those of every panel and annotation, with Grafana's variables replaced."""
+def dashboard_expressions() -> Iterator[Expression]:
+    """Those of every panel and of the marks on the time axis, with Grafana's variables replaced.
+
+    The marks normally have no data.
+    """
     for path in sorted((DEPLOY / "grafana/dashboards").glob("*.json")):
         document = json.loads(path.read_text())
         for panel in document["panels"]:
             for target in panel.get("targets", []):
                 yield Expression("panel", f"{path.stem}: {panel['title']}", _plain(target["expr"]))
-
-
-def annotation_expressions() -> Iterator[Expression]:
-    """Those of the marks on the time axis; normally without data."""
-    for path in sorted((DEPLOY / "grafana/dashboards").glob("*.json")):
-        for annotation in json.loads(path.read_text())["annotations"]["list"]:
+        for annotation in document["annotations"]["list"]:
             yield Expression("annotation", f"{path.stem}: {annotation['name']}", _plain(annotation["expr"]))
 
 
@@ -85,15 +83,11 @@ class Verdict:
 
 def check_all(prometheus: Prometheus) -> list[Verdict]:
     """Panels and recording rules must return numbers; what alerts read must be there."""
-    expressions = [*panel_expressions(), *annotation_expressions(), *rule_expressions()]
+    expressions = [*dashboard_expressions(), *rule_expressions()]
     broken = {
         rule["name"]: rule.get("lastError", "") for rule in prometheus.rules() if rule["health"] == "err"
     }
-    verdicts = []
-    for expression in expressions:
-        problem = broken.get(expression.place) or _problem(expression, prometheus)
-        verdicts.append(Verdict(expression, problem))
-    return verdicts
+    return [Verdict(one, broken.get(one.place) or _problem(one, prometheus)) for one in expressions]
 
 
 def summary(verdicts: Iterable[Verdict]) -> dict[str, tuple[int, int]]:
@@ -123,9 +117,5 @@ def _has_series(selector: str, prometheus: Prometheus) -> bool:
 
 
 def _numbers(prometheus: Prometheus, promql: str) -> list[float]:
-    return [number for number in _values(prometheus, promql) if not math.isnan(number)]
-
-
-def _values(prometheus: Prometheus, promql: str) -> Iterator[float]:
-    for sample in prometheus.query(promql):
-        yield float(sample["value"][1])
+    values = (float(sample["value"][1]) for sample in prometheus.query(promql))
+    return [value for value in values if not math.isnan(value)]

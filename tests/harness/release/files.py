@@ -90,19 +90,18 @@ def container_engine() -> str | None:
     return None
 
 
-def build_images(engine: str, source: Source, target: Path, options: list[str]) -> None:
+def build_images(engine: str, source: Source, target: Path) -> None:
     """Builds for this machine's processor, and writes name, processor and digest of each.
 
     Args:
         engine: its command.
         source: the Dockerfiles, and what they copy.
         target: file, JSON.
-        options: handed on, such as `--network host`.
     """
     built = {}
     for name, dockerfile in IMAGES.items():
         tag = f"{name}:{source.version}"
-        command = [engine, "build", *options, "-f", f"deploy/docker/{dockerfile}", "-t", tag, "."]
+        command = [engine, "build", "-f", f"deploy/docker/{dockerfile}", "-t", tag, "."]
         if engine == "podman":
             command[2:2] = ["--format", "docker"]  # which keeps the health check
         if subprocess.run(command, cwd=source.folder, check=False).returncode:
