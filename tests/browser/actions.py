@@ -1,5 +1,6 @@
-"""What people do with the console, in a few words."""
+"""What people do with the console, in a few words, and what axe-core says of a page."""
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page
 
 
@@ -39,3 +40,9 @@ def give(page: Page, *files: dict[str, object]) -> None:
 def row(page: Page, name: str) -> Locator:
     """The line of a file in the list."""
     return page.locator("#batch-list tr").filter(has_text=name)
+
+
+def faultless(page: Page, state: str) -> None:
+    """axe-core finds nothing wrong with the page."""
+    results = Axe().run(page)
+    assert results.violations_count == 0, f"{state}: {results.generate_report()}"

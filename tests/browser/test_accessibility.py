@@ -1,13 +1,14 @@
 """axe-core finds nothing wrong with any state of the pages, in light, in dark and on a phone."""
 
-import json
 from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.actions import check, file, give, sign_in
+from tests.browser.actions import check, faultless, file, give, sign_in
+from tests.browser.test_playground import playground
+
+__all__ = ["playground"]
 
 LOOKS = {
     "light": ("light", 1280, 800),
@@ -15,11 +16,6 @@ LOOKS = {
     "phone": ("light", 390, 844),
     "phone, dark": ("dark", 390, 844),
 }
-
-
-def faultless(page: Page, state: str) -> None:
-    results = Axe().run(page)
-    assert results.violations_count == 0, f"{state}: {results.generate_report()}"
 
 
 # Each colour scheme and each width once; the slow tier sees the others of the four.
@@ -74,28 +70,14 @@ def test_the_console(page, site, look):
     look("a failure")
 
 
-def test_the_playground(page, site, look):
-    chunks = [
-        {"choices": [{"index": 0, "text": text, "watermarked": marked}]}
-        for text, marked in ((" The", False), (" light of", True), (" the house", True))
-    ]
-    mark = {"blocks": 3, "watermarked_blocks": 2, "detectability": "none"}
-    body = "".join(
-        f"data: {json.dumps(chunk)}\n\n" for chunk in [*chunks, {"choices": [], "watermark": mark}]
-    )
-    page.route("**/v1/models", lambda route: route.fulfill(json={"data": [{"id": "tiny", "chat": False}]}))
-    page.route(
-        "**/v1/completions",
-        lambda route: route.fulfill(body=body, headers={"Content-Type": "text/event-stream"}),
-    )
-    page.goto(f"{site.url}/playground")
-    page.get_by_role("button", name="Write").click()
-    expect(page.locator("#problem")).to_be_visible()
+def test_the_playground(playground, look):
+    playground.get_by_role("button", name="Write").click()
+    expect(playground.locator("#problem")).to_be_visible()
     look("signed out, with a problem")
-    sign_in(page, "good")
-    expect(page.locator("#sign-out")).to_be_visible()
-    page.get_by_role("button", name="Write").click()
-    expect(page.locator("#count")).to_contain_text("carry the mark")
+    sign_in(playground, "good")
+    expect(playground.locator("#sign-out")).to_be_visible()
+    playground.get_by_role("button", name="Write").click()
+    expect(playground.locator("#count")).to_contain_text("carry the mark")
     look("an answer")
 
 
