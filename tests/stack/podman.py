@@ -131,7 +131,7 @@ _SECONDS = 5.0
 
 
 class HealthChecks:
-    """Runs the health checks of all containers while the block lasts."""
+    """Runs the health checks of all containers while the block lasts, as systemd's timers do elsewhere."""
 
     def __init__(self, podman: Podman) -> None:
         self._podman = podman
