@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.browser.actions import sign_in
 from tests.browser.conftest import CHROMIUM_FLAGS
 from ttmark.services.cli.demonstration import human_text
 from ttmark.shared.client import Client
@@ -92,8 +93,7 @@ def _opened(
     page = context.new_page()
     page.set_default_timeout(60_000)
     page.goto(url)
-    page.get_by_label("Access token").fill(token)
-    page.get_by_role("button", name="Connect").click()
+    sign_in(page, token)
     page.locator("#sign-out").wait_for()
     return page
 

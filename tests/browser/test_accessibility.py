@@ -1,13 +1,14 @@
 """axe-core finds nothing wrong with any state of the pages, in light, in dark and on a phone."""
 
-import json
 from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.modes import choose
+from tests.browser.actions import check, faultless, file, give, sign_in
+from tests.browser.test_playground import playground
+
+__all__ = ["playground"]
 
 LOOKS = {
     "light": ("light", 1280, 800),
@@ -15,11 +16,6 @@ LOOKS = {
     "phone": ("light", 390, 844),
     "phone, dark": ("dark", 390, 844),
 }
-
-
-def faultless(page: Page, state: str) -> None:
-    results = Axe().run(page)
-    assert results.violations_count == 0, f"{state}: {results.generate_report()}"
 
 
 # Each colour scheme and each width once; the slow tier sees the others of the four.
@@ -38,35 +34,21 @@ def look(page: Page, request: pytest.FixtureRequest) -> Callable[[str], None]:
     return at
 
 
-def check(page: Page, text: str, mode: str = "Unedited") -> None:
-    page.get_by_label("Text to check").fill(text)
-    choose(page, mode)
-    page.get_by_label("False alarms").select_option("1e-3")
-    page.get_by_role("button", name="Check the text").click()
-
-
 def test_the_console(page, site, look):
     look("signed out")
-    page.get_by_label("Access token").fill("wrong")
-    page.keyboard.press("Enter")
+    sign_in(page, "wrong")
     expect(page.locator("#access-problem")).to_contain_text("not accepted")
     look("refused")
-    page.get_by_label("Access token").fill(site.tokens["full"])
-    page.keyboard.press("Enter")
+    sign_in(page, site.tokens["full"])
     expect(page.locator("#sign-out")).to_be_visible()
     page.locator("#keys summary").click()
     look("connected, choosing keys")
     page.keyboard.press("Escape")
-    file = {"name": "picture.png", "mimeType": "image/png", "buffer": b"x"}
-    page.locator("#file").set_input_files([file])
+    give(page, file("picture.png", b"x"))
     expect(page.locator("#text-problem")).to_be_visible()
     look("a rejected file")
-    several = [
-        {"name": "a.txt", "mimeType": "text/plain", "buffer": site.marked("press-room", 160).encode()},
-        {"name": "a.png", "mimeType": "image/png", "buffer": b"x"},
-        {"name": "b.txt", "mimeType": "text/plain", "buffer": b"bade bor"},
-    ]
-    page.locator("#file").set_input_files(several)
+    texts = {"a.txt": site.marked("press-room", 160), "a.png": "x", "b.txt": "bade bor"}
+    give(page, *(file(name, text) for name, text in texts.items()))
     look("several files")
     page.locator("#check").click()
     expect(page.locator("#batch-title")).to_have_text("3 of 3 files")
@@ -77,7 +59,7 @@ def test_the_console(page, site, look):
         (site.marked("press-room", 120), "Unedited", "Watermark found"),
         (f"{site.human(300)} {site.marked('press-room', 240)}", "Mixed", "Watermark found in one passage"),
     ):
-        check(page, text, mode)
+        check(page, text, mode, "1e-3")
         expect(page.locator("#headline")).to_have_text(headline)
         if page.locator("#numbers").is_visible():
             page.locator("#numbers").evaluate("(numbers) => { numbers.open = true; }")
@@ -88,29 +70,14 @@ def test_the_console(page, site, look):
     look("a failure")
 
 
-def test_the_playground(page, site, look):
-    chunks = [
-        {"choices": [{"index": 0, "text": text, "watermarked": marked}]}
-        for text, marked in ((" The", False), (" light of", True), (" the house", True))
-    ]
-    mark = {"blocks": 3, "watermarked_blocks": 2, "detectability": "none"}
-    body = "".join(
-        f"data: {json.dumps(chunk)}\n\n" for chunk in [*chunks, {"choices": [], "watermark": mark}]
-    )
-    page.route("**/v1/models", lambda route: route.fulfill(json={"data": [{"id": "tiny", "chat": False}]}))
-    page.route(
-        "**/v1/completions",
-        lambda route: route.fulfill(body=body, headers={"Content-Type": "text/event-stream"}),
-    )
-    page.goto(f"{site.url}/playground")
-    page.get_by_role("button", name="Write").click()
-    expect(page.locator("#problem")).to_be_visible()
+def test_the_playground(playground, look):
+    playground.get_by_role("button", name="Write").click()
+    expect(playground.locator("#problem")).to_be_visible()
     look("signed out, with a problem")
-    page.get_by_label("Access token").fill("good")
-    page.keyboard.press("Enter")
-    expect(page.locator("#sign-out")).to_be_visible()
-    page.get_by_role("button", name="Write").click()
-    expect(page.locator("#count")).to_contain_text("carry the mark")
+    sign_in(playground, "good")
+    expect(playground.locator("#sign-out")).to_be_visible()
+    playground.get_by_role("button", name="Write").click()
+    expect(playground.locator("#count")).to_contain_text("carry the mark")
     look("an answer")
 
 

@@ -6,16 +6,7 @@ from itertools import pairwise
 
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.modes import choose
-
-
-def check(page: Page, text: str, mode: str = "Unedited", fpr: str | None = None) -> None:
-    """Pastes a text and asks for a verdict."""
-    page.get_by_label("Text to check").fill(text)
-    choose(page, mode)
-    if fpr:
-        page.get_by_label("False alarms").select_option(fpr)
-    page.get_by_role("button", name="Check the text").click()
+from tests.browser.actions import check, file, give, sign_in
 
 
 def headline(page: Page):
@@ -135,8 +126,7 @@ def test_a_text_beyond_the_limit_is_refused_in_words(connected: Page, site) -> N
 
 
 def test_the_verdict_scope_shows_a_verdict_and_nothing_else(page: Page, site) -> None:
-    page.get_by_label("Access token").fill(site.tokens["verdict"])
-    page.keyboard.press("Enter")
+    sign_in(page, site.tokens["verdict"])
     page.get_by_text("verdict only").wait_for()
     check(page, site.marked("press-room", 120))
     expect(headline(page)).to_have_text("Watermark found")
@@ -190,8 +180,7 @@ def test_keys_can_be_chosen(connected: Page, site) -> None:
 
 def test_a_file_that_is_no_text_is_refused_in_words(connected: Page) -> None:
     for name, content in (("a.txt", b"\xff\xfa"), ("a.docx", b"none"), ("a.pdf", b"%PDF")):
-        file = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
-        connected.locator("#file").set_input_files([file])
+        give(connected, file(name, content))
         expect(connected.locator("#text-problem")).to_contain_text(f"{name} was not read. ")
 
 
@@ -242,8 +231,7 @@ def test_a_token_is_needed_and_focus_goes_where_the_next_step_is(page: Page, sit
     check(page, "some text")
     expect(page.locator("#access-problem")).to_have_text("Enter an access token first.")
     for refused, why in (("ttm_wrong", "is not accepted"), (site.tokens["generate"], "does not allow that")):
-        token.fill(refused)
-        page.get_by_role("button", name="Connect").click()
+        sign_in(page, refused)
         expect(page.locator("#access-problem")).to_contain_text(why)
         expect(token).to_be_focused()
         expect(page.locator("#connection")).to_be_hidden()
@@ -259,8 +247,7 @@ def test_a_token_is_needed_and_focus_goes_where_the_next_step_is(page: Page, sit
 def test_who_went_on_while_the_service_answers_is_not_called_back(page: Page, site) -> None:
     held: list[Route] = []
     page.route("**/v1/keys", lambda route: held.append(route))
-    page.get_by_label("Access token").fill(site.tokens["full"])
-    page.keyboard.press("Enter")
+    sign_in(page, site.tokens["full"])
     page.get_by_label("False alarms").focus()
     held[0].continue_()
     page.get_by_text("Connected ·").wait_for()
@@ -268,10 +255,8 @@ def test_who_went_on_while_the_service_answers_is_not_called_back(page: Page, si
 
 
 def test_files_that_were_chosen_first_are_checked_next_unless_they_are_put_away(page: Page, site) -> None:
-    files = [{"name": f"{n}.txt", "mimeType": "text/plain", "buffer": b"a b c"} for n in (1, 2)]
-    page.locator("#file").set_input_files(files)
-    page.get_by_label("Access token").fill(site.tokens["full"])
-    page.keyboard.press("Enter")
+    give(page, file("1.txt", "a b c"), file("2.txt", "a b c"))
+    sign_in(page, site.tokens["full"])
     expect(page.get_by_role("button", name="Check the 2 files")).to_be_focused()
     page.get_by_role("button", name="Clear").click()
     expect(page.locator("#batch")).to_be_hidden()
@@ -280,7 +265,7 @@ def test_files_that_were_chosen_first_are_checked_next_unless_they_are_put_away(
 
 def test_an_empty_file_is_too_short_as_everywhere(connected: Page) -> None:
     for name in ("empty.txt", "empty.pdf"):
-        connected.locator("#file").set_input_files([{"name": name, "mimeType": "", "buffer": b""}])
+        give(connected, file(name, ""))
         expect(connected.locator("#text-size")).to_have_text(f"{name} is empty")
         connected.get_by_role("button", name="Check the text").click()
         expect(headline(connected)).to_have_text("Too short to tell")

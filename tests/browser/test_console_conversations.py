@@ -2,13 +2,13 @@
 
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.test_console_files import file, row
+from tests.browser.actions import file, give, row
 
 
 def test_messages_of_a_conversation_are_one_question_whose_evidence_grows(connected: Page, site) -> None:
     texts = [site.marked("press-room", 40), site.human(40), site.marked("help-desk", 40)]
     files = [file(f"{number}.txt", text) for number, text in enumerate(texts)]
-    connected.locator("#file").set_input_files(files)
+    give(connected, *files)
     connected.get_by_label("These texts are messages of one conversation").check()
     asked: list[Route] = []
     connected.on("request", lambda request: asked.append(request) if "/detect" in request.url else None)
@@ -27,7 +27,7 @@ def test_messages_of_a_conversation_are_one_question_whose_evidence_grows(connec
 
 def test_a_conversation_of_which_a_file_is_not_read_is_not_asked_about(connected: Page, site) -> None:
     files = [file("a.txt", site.human(40)), file("b.docx", b"none")]
-    connected.locator("#file").set_input_files(files)
+    give(connected, *files)
     connected.get_by_label("These texts are messages of one conversation").check()
     connected.locator("#check").click()
     expect(row(connected, "b.docx")).to_contain_text("Not read. ")

@@ -3,16 +3,7 @@
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.modes import choose
-
-
-def file(name: str, content: bytes | str) -> dict[str, object]:
-    raw = content.encode() if isinstance(content, str) else content
-    return {"name": name, "mimeType": "application/octet-stream", "buffer": raw}
-
-
-def row(page: Page, name: str):
-    return page.locator("#batch-list tr").filter(has_text=name)
+from tests.browser.actions import choose, file, give, row
 
 
 @pytest.fixture
@@ -25,7 +16,7 @@ def five(connected: Page, site) -> Page:
         file("page.html", f"<p>{site.human(160)}</p>"),
         file("empty.md", " \n"),
     ]
-    connected.locator("#file").set_input_files(files)
+    give(connected, *files)
     return connected
 
 
@@ -75,7 +66,7 @@ def test_a_run_can_be_stopped_and_keeps_its_answers(five: Page) -> None:
 
 def test_a_service_that_refuses_one_file_is_asked_about_the_others(connected: Page, site) -> None:
     files = [file(f"{name}.txt", site.human(150, seed)) for seed, name in enumerate(["a", "b", "c"])]
-    connected.locator("#file").set_input_files(files)
+    give(connected, *files)
     second = site.human(150, 1)
 
     def answer(route: Route) -> None:
@@ -100,7 +91,7 @@ def test_a_text_that_failed_in_the_service_has_no_verdict(connected: Page, site)
     connected.locator("#check").click()
     expect(connected.locator("#failure-text")).to_have_text("An error on our side.")
     expect(connected.locator("#result")).to_be_hidden()
-    connected.locator("#file").set_input_files([file("a.txt", "one"), file("b.txt", "two")])
+    give(connected, file("a.txt", "one"), file("b.txt", "two"))
     connected.locator("#check").click()
     expect(row(connected, "b.txt")).to_contain_text("An error on our side.")
     expect(connected.locator("#announce")).to_contain_text("0 of 2 files; 2 without an answer")
@@ -108,13 +99,13 @@ def test_a_text_that_failed_in_the_service_has_no_verdict(connected: Page, site)
 
 
 def test_too_many_and_too_large_files_are_refused_in_words(connected: Page) -> None:
-    connected.locator("#file").set_input_files([file(f"{n}.txt", "x") for n in range(1_001)])
+    give(connected, *(file(f"{n}.txt", "x") for n in range(1_001)))
     expect(connected.locator("#text-problem")).to_have_text(
         "Files not read: 1,001. Up to 1,000 are checked at once."
     )
     expect(connected.locator("#batch")).to_be_hidden()
     large = [file("large.txt", b"a" * 6_000_000), file("small.txt", "bade bor")]
-    connected.locator("#file").set_input_files(large)
+    give(connected, *large)
     connected.locator("#check").click()
     expect(row(connected, "large.txt")).to_contain_text("Not read. It is larger than the service takes")
     expect(row(connected, "small.txt")).to_contain_text("Too short to tell")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.test_console_files import file
+from tests.browser.actions import file, give
 
 MAILS = "From a Mon\nSubject: first\n\n{}\n\nFrom b Tue\nSubject: second\n\n{}\n"
 FRAMES = """() => {
@@ -132,7 +132,7 @@ def test_a_service_that_takes_no_more_is_waited_for_and_says_how_many_hours(conn
             route.fulfill(status=429, headers=busy, json={"detail": "Too many."})
 
     connected.route("**/v1/detect", answer)
-    connected.locator("#file").set_input_files(files)
+    give(connected, *files)
     connected.locator("#check").click()
     expect(connected.locator("#batch-wait")).to_have_text(
         "Too many checks at once: the service takes more in 3 hours. 7 files wait for it."
@@ -163,7 +163,7 @@ def test_a_service_that_is_away_is_asked_again_and_weak_evidence_can_be_chosen(c
             route.fulfill(response=response, json=body)
 
     connected.route("**/v1/detect", answer)
-    connected.locator("#file").set_input_files(files)
+    give(connected, *files)
     connected.locator("#check").click()
     expect(connected.locator("#batch-wait")).to_contain_text("The service does not answer at the moment.")
     connected.evaluate("() => { const now = Date.now; Date.now = () => now() + 10_000; }")  # have passed

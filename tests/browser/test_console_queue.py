@@ -2,11 +2,15 @@
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.actions import check, sign_in
 
-def check(page: Page, text: str) -> None:
-    page.get_by_label("Text to check").fill(text)
-    page.get_by_role("button", name="Check the text").click()
+
+def queue(page: Page, text: str, said: str) -> None:
+    """Checks a marked text and puts it into the queue."""
+    check(page, text)
     expect(page.locator("#announce")).to_have_text("Watermark found")
+    page.get_by_role("button", name="Add to the queue").click()
+    expect(page.locator("#announce")).to_have_text(said)
 
 
 def open_queue(page: Page) -> None:
@@ -20,16 +24,13 @@ def change(page: Page, state: str, note: str) -> None:
 
 
 def test_two_people_at_once_and_the_second_is_told_what_is_there(connected, site, chromium):
-    check(connected, site.marked("press-room", 120))
-    connected.get_by_role("button", name="Add to the queue").click()
-    expect(connected.locator("#announce")).to_have_text("In the queue")
+    queue(connected, site.marked("press-room", 120), "In the queue")
     open_queue(connected)
     expect(connected.locator("#queue-list tr")).to_have_count(1)
     context = chromium.new_context(reduced_motion="reduce")
     second = context.new_page()
     second.goto(site.url)
-    second.get_by_label("Access token").fill(site.tokens["second"])
-    second.get_by_role("button", name="Connect").click()
+    sign_in(second, site.tokens["second"])
     second.get_by_text("Connected · 2 keys").wait_for()
     open_queue(second)
     expect(second.locator("#queue-list .state")).to_have_text("new")
@@ -46,14 +47,11 @@ def test_two_people_at_once_and_the_second_is_told_what_is_there(connected, site
     expect(connected.locator("#queue-list tr")).to_contain_text("it is ours")
     connected.locator("#queue-state").select_option("new")
     expect(connected.locator("#queue-list tr")).to_have_count(0)
-    check(connected, site.marked("press-room", 120))
-    connected.get_by_role("button", name="Add to the queue").click()
-    expect(connected.locator("#announce")).to_have_text("Was in the queue")
+    queue(connected, site.marked("press-room", 120), "Was in the queue")
     context.close()
 
 
 def test_who_may_not_see_the_queue_has_none(page: Page, site) -> None:
-    page.get_by_label("Access token").fill(site.tokens["verdict"])
-    page.get_by_role("button", name="Connect").click()
+    sign_in(page, site.tokens["verdict"])
     expect(page.locator("#connection")).to_be_visible()
     expect(page.locator("#queue")).to_be_hidden()

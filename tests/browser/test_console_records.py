@@ -8,23 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from playwright.sync_api import Page, expect
 from typer.testing import CliRunner, Result
 
-from tests.browser.modes import choose
+from tests.browser import actions
+from tests.browser.actions import file, give, sign_in
 from ttmark.services.cli.main import app
 
 
-def check(page: Page, text: str | None = None, mode: str = "Unedited", fpr: str = "1e-5") -> None:
-    """Asks for a verdict on a text, or on what the box holds."""
-    if text is not None:
-        page.get_by_label("Text to check").fill(text)
-    choose(page, mode)
-    page.get_by_label("False alarms").select_option(fpr)
-    page.get_by_role("button", name="Check the text").click()
+def check(page: Page, *asked: str) -> None:
+    """Asks for a verdict and waits for it."""
+    actions.check(page, *asked)
     expect(page.locator("#headline")).to_be_focused()
-
-
-def open_file(page: Page, name: str, content: bytes) -> None:
-    file = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
-    page.locator("#file").set_input_files([file])
 
 
 def invoke(command: list[str]) -> Result:
@@ -42,8 +34,7 @@ def test_check_is_above_the_fold(page: Page, site) -> None:
     page.set_viewport_size({"width": 1280, "height": 800})
     button = page.get_by_role("button", name="Check the text")
     expect(button).to_be_in_viewport(ratio=1)
-    page.get_by_label("Access token").fill(site.tokens["full"])
-    page.keyboard.press("Enter")
+    sign_in(page, site.tokens["full"])
     page.get_by_text("Connected ·").wait_for()
     page.get_by_label("Text to check").fill("long text\n" * 100)
     expect(button).to_be_in_viewport(ratio=1)
@@ -51,7 +42,7 @@ def test_check_is_above_the_fold(page: Page, site) -> None:
 
 def test_results_name_the_file_and_a_rejected_one_leaves_nothing(connected: Page, site) -> None:
     box, source = connected.get_by_label("Text to check"), connected.locator("#source")
-    open_file(connected, "letter.txt", site.marked("press-room", 120).encode())
+    give(connected, file("letter.txt", site.marked("press-room", 120)))
     expect(box).not_to_have_value("")
     check(connected)
     expect(source).to_have_text("letter.txt")
@@ -64,7 +55,7 @@ def test_results_name_the_file_and_a_rejected_one_leaves_nothing(connected: Page
     connected.get_by_role("button", name="Clear").click()
     check(connected, site.human(80))
     expect(source).to_be_hidden()
-    open_file(connected, "picture.png", b"x")
+    give(connected, file("picture.png", b"x"))
     expect(box).to_have_value("")
     problem = connected.locator("#text-problem")
     expect(problem).to_have_text(

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.test_accessibility import faultless
+from tests.browser.actions import faultless
 
 ANSWERS = {
     "de": ("Wasserzeichen", "unserem Schlüssel press-room, Version 1", "1 von 100.000 Texten"),

@@ -4,6 +4,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.actions import sign_in
 from tests.browser.test_console_records import check
 
 
@@ -14,23 +15,22 @@ def kept_link(page: Page, site) -> str:
     return str(page.evaluate("navigator.clipboard.readText()"))
 
 
+def open_signed_out(page: Page, link: str) -> None:
+    page.get_by_role("button", name="Sign out").click()
+    page.goto("about:blank")
+    page.goto(link)
+
+
 def test_a_link_opens_for_a_colleague_and_not_without_a_token(connected: Page, site) -> None:
     link = kept_link(connected, site)
     assert re.fullmatch(rf"{site.url}/#case=[0-9a-f]{{32}}", link)
-    connected.get_by_role("button", name="Sign out").click()
-    connected.goto("about:blank")
-    connected.goto(link)
-    field = connected.get_by_label("Access token")
-    field.fill(site.tokens["verdict"])
-    connected.get_by_role("button", name="Connect").click()
+    open_signed_out(connected, link)
+    sign_in(connected, site.tokens["verdict"])
     expect(connected.locator("#text-problem")).to_have_text("The link names no case that this token may see.")
     assert connected.evaluate("location.hash") == ""
-    connected.get_by_role("button", name="Sign out").click()
-    connected.goto("about:blank")
-    connected.goto(link)
-    field.fill(site.tokens["full"])
+    open_signed_out(connected, link)
     with connected.expect_download() as download:
-        connected.get_by_role("button", name="Connect").click()
+        sign_in(connected, site.tokens["full"])
     assert download.value.suggested_filename == f"watermark-case-{link[-32:]}.html"
     page = download.value.path().read_text(encoding="utf-8")
     assert "carries our watermark, of" in page
@@ -42,8 +42,7 @@ def test_the_button_is_there_only_where_cases_are_kept(page: Page, site) -> None
         route.fulfill(response=answer, json=answer.json() | {"case_days": None})
 
     page.route("**/v1/keys", without)
-    page.get_by_label("Access token").fill(site.tokens["full"])
-    page.get_by_role("button", name="Connect").click()
+    sign_in(page, site.tokens["full"])
     page.get_by_text("Connected").first.wait_for()
     check(page, site.marked("press-room", 60))
     expect(page.get_by_role("button", name="Save case", exact=True)).to_be_visible()

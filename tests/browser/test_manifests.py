@@ -6,7 +6,7 @@ import docx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_console_files import file
+from tests.browser.actions import file, give, sign_in
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import wrappers
 
@@ -63,15 +63,14 @@ def test_it_is_in_the_file(connected: Page, signed: str) -> None:
     contents = {"note.txt": signed.encode(), "page.html": page.encode(), "letter.docx": word.getvalue()}
     for name, content in contents.items():
         connected.get_by_label("Text to check").fill("")
-        connected.locator("#file").set_input_files([file(name, content)])
+        give(connected, file(name, content))
         expect(connected.get_by_label("Text to check")).not_to_have_value("")
         checked(connected, signed)
         expect(connected.locator("#source")).to_have_text(name)
 
 
 def test_our_passage_anothers_and_the_manifest_are_all_named(page: Page, site) -> None:
-    page.get_by_label("Access token").fill(site.tokens["partners"])
-    page.get_by_role("button", name="Connect").click()
+    sign_in(page, site.tokens["partners"])
     page.get_by_text("Connected · 2 keys · with evidence").wait_for()
     parts = [site.human(200, 1), site.marked("editors", 240), site.human(200, 2), site.partners(240)]
     text = " ".join([*parts, site.human(200, 3)])

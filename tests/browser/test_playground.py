@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.browser.actions import sign_in
+
 MARK = {"status": "watermarked", "reasons": {"warm_up": 1}, "blocks": 4, "watermarked_blocks": 3}
 
 
@@ -60,14 +62,9 @@ def playground(page: Page, site, request: pytest.FixtureRequest) -> Iterator[Pag
         assert ("messages" if chat else "prompt") in body
 
 
-def connect(page: Page, token: str = "good") -> None:
-    page.get_by_label("Access token").fill(token)
-    page.get_by_role("button", name="Connect").click()
-
-
 @pytest.mark.parametrize("playground", [True, False], ids=["chat", "completion"], indirect=True)
 def test_an_answer_is_drawn_taken_to_the_console_and_forgotten(playground: Page) -> None:
-    connect(playground)
+    sign_in(playground, "good")
     playground.get_by_role("button", name="Write").click()
     expect(playground.locator("#count")).to_have_text("3 of 4 blocks carry the mark")
     expect(playground.locator("#answer")).to_have_text("The light <b> turns & shines")
@@ -84,7 +81,7 @@ def test_an_answer_is_drawn_taken_to_the_console_and_forgotten(playground: Page)
 
 
 def test_the_sampling_of_the_chosen_model_is_shown(playground: Page) -> None:
-    connect(playground)
+    sign_in(playground, "good")
     shown = playground.locator("#sampling")
     expect(shown).to_have_text("temperature 0.7, top p 0.9, top k 50, repetition penalty 1.15")
     playground.get_by_label("Model").select_option("plain")
@@ -98,11 +95,10 @@ def test_what_is_missing_or_refused_is_said_and_focus_goes_where_the_next_step_i
     expect(token).to_be_focused()
     playground.get_by_role("button", name="Write").click()
     expect(problem).to_have_text("Enter an access token first.")
-    token.fill("bad")
-    playground.keyboard.press("Enter")
+    sign_in(playground, "bad")
     expect(problem).to_have_text("The access token is not valid.")
     expect(token).to_be_focused()
-    connect(playground)
+    sign_in(playground, "good")
     expect(playground.get_by_label("Prompt")).to_be_focused()
     playground.reload()
     expect(playground.get_by_label("Prompt")).to_be_focused()

@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.browser.actions import sign_in
+
 
 @pytest.fixture
 def check(page: Page, site) -> Page:
@@ -73,8 +75,7 @@ def test_what_an_answer_means_how_to_ask_with_a_program_and_problems_are_said(ch
 def test_a_token_is_typed_once_and_forgotten_on_demand(with_token: Page, site) -> None:
     expect(with_token.locator("#contact-link")).to_have_attribute("href", "https://example.org/tokens")
     assert "Authorization: Bearer $TOKEN" in (with_token.locator("#program").text_content() or "")
-    with_token.get_by_label("Access token").fill(site.tokens["public"])
-    with_token.keyboard.press("Enter")
+    sign_in(with_token, site.tokens["public"])
     expect(with_token.locator("#access")).to_be_hidden()
     ask(with_token, site.marked("press-room", 200))
     expect(with_token.locator("#headline")).to_have_text("Watermark found")
@@ -87,8 +88,7 @@ def test_a_token_is_typed_once_and_forgotten_on_demand(with_token: Page, site) -
 
 def test_a_token_that_is_not_accepted_is_asked_for_again(with_token: Page, site) -> None:
     for token in ("wrong", site.tokens["generate"]):
-        with_token.get_by_label("Access token").fill(token)
-        with_token.keyboard.press("Enter")
+        sign_in(with_token, token)
         with with_token.expect_response("**/v1/detect/public"):
             ask(with_token, "a text")
         expect(with_token.locator("#access-problem")).to_have_text("This access token is not accepted.")

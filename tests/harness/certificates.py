@@ -23,9 +23,7 @@ Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey
 Public = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 
 
-def credential(
-    name: str = "Test Service", days: int = 30, authority: str = "Test Authority", key: Key | None = None
-) -> Credential:
+def credential(days: int = 30, key: Key | None = None) -> Credential:
     """A new authority and a certificate of it; with negative `days` one that has expired."""
     root_key = ec.generate_private_key(ec.SECP256R1())
     key = key or ec.generate_private_key(ec.SECP256R1())
@@ -36,7 +34,7 @@ def credential(
         return (
             x509.CertificateBuilder()
             .subject_name(_name(subject))
-            .issuer_name(_name(authority))
+            .issuer_name(_name("Test Authority"))
             .public_key(public)
             .serial_number(x509.random_serial_number())
             .not_valid_before(since)
@@ -46,13 +44,13 @@ def credential(
         )
 
     root = (
-        certificate(authority, root_key.public_key(), now + timedelta(days=365))
+        certificate("Test Authority", root_key.public_key(), now + timedelta(days=365))
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
         .add_extension(_usage(signs_certificates=True), True)
         .sign(root_key, SHA256())
     )
     leaf = (
-        certificate(name, key.public_key(), now + timedelta(days=days))
+        certificate("Test Service", key.public_key(), now + timedelta(days=days))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
         .add_extension(_usage(signs_certificates=False), True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.EMAIL_PROTECTION]), False)

@@ -3,16 +3,37 @@
 import argparse
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.stack import base_images, faults, kube, monitoring, rolling
+from tests.stack.base_images import build_arguments
 from tests.stack.client import Client, text_of
 from tests.stack.compose import COMPOSE, Checkout
-from tests.stack.health import HealthChecks
-from tests.stack.index_settings import build_arguments
-from tests.stack.part_times import Parts
-from tests.stack.podman import Podman, StackFailed, missing
-from tests.stack.small_disks import SmallDisks
+from tests.stack.faults import SmallDisks
+from tests.stack.podman import HealthChecks, Podman, StackFailed, missing
+
+
+class Parts:
+    """Prints each part with its time as it ends."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Times what the block does."""
+        print(f"{name} ...", flush=True)
+        started = time.monotonic()
+        yield
+        print(f"{name}: {(time.monotonic() - started) / 60:.1f} min", flush=True)
+
+    def total(self) -> float:
+        """Minutes since the run began."""
+        return (time.monotonic() - self._started) / 60
+
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build/stack"
@@ -47,7 +68,6 @@ def main() -> int:
     parser.add_argument("--clean", action="store_true", help="remove all that a run has made")
     parser.add_argument("--keep", action="store_true", help="leave the stack running, and the manifests out")
     parser.add_argument("--model", type=Path, help="folder of a model; default: the demo model")
-    parser.add_argument("--override", type=Path, help="a Compose file of your own in place of the test's")
     parser.add_argument(
         "--folder", type=Path, default=FOLDER, help="where all of it lies; default: build/stack"
     )
@@ -59,17 +79,16 @@ def main() -> int:
     if lacking := missing():
         print(f"ttmark: make stack-test needs {', '.join(lacking)}: apt-get install them", file=sys.stderr)
         return 1
-    override = arguments.override.read_text() if arguments.override else OVERRIDE
     try:
         with Podman(arguments.folder, PROFILE) as podman:
-            run(podman, arguments.model, override, keep=arguments.keep)
+            run(podman, arguments.model, keep=arguments.keep)
     except StackFailed as error:
         print(f"ttmark: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def run(podman: Podman, model: Path | None, override: str, *, keep: bool) -> None:
+def run(podman: Podman, model: Path | None, *, keep: bool) -> None:
     """All parts, one after the other."""
     parts = Parts()
     with parts.part("base images"):
@@ -80,7 +99,7 @@ def run(podman: Podman, model: Path | None, override: str, *, keep: bool) -> Non
         compose = compose_command(podman)
         disks = SmallDisks(podman.folder / "disks")
         disks.mount()
-        checkout = Checkout(ROOT, podman.folder / "checkout", podman, compose, override + disks.override())
+        checkout = Checkout(ROOT, podman.folder / "checkout", podman, compose, OVERRIDE + disks.override())
     with HealthChecks(podman):
         try:
             with parts.part("the guide's commands"):

@@ -26,7 +26,6 @@ for argument in "$@"; do
 done
 exec {compose} "${{arguments[@]}}"
 """
-WITHOUT_GRAFANA = "services:\n  grafana: {profiles: [left-out]}\n"
 
 
 class Checkout:
@@ -37,9 +36,7 @@ class Checkout:
         override: text of docker-compose.override.yml.
     """
 
-    def __init__(
-        self, root: Path, folder: Path, podman: Podman, compose: Path, override: str = WITHOUT_GRAFANA
-    ) -> None:
+    def __init__(self, root: Path, folder: Path, podman: Podman, compose: Path, override: str) -> None:
         self.folder = folder
         self.podman = podman
         shutil.rmtree(folder, ignore_errors=True)  # of the run before

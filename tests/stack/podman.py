@@ -3,7 +3,9 @@
 import os
 import shutil
 import subprocess
+import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -123,3 +125,31 @@ class Podman:
         for mount in sorted(below, key=len, reverse=True):
             subprocess.run(["umount", "--lazy", mount], capture_output=True, check=False)
         shutil.rmtree(self.folder)
+
+
+_SECONDS = 5.0
+
+
+class HealthChecks:
+    """Runs the health checks of all containers while the block lasts, as systemd's timers do elsewhere."""
+
+    def __init__(self, podman: Podman) -> None:
+        self._podman = podman
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(60)
+
+    def _run(self) -> None:
+        running: dict[str, Future[str]] = {}
+        with ThreadPoolExecutor(4) as pool:
+            while not self._ended.wait(_SECONDS):
+                for name in self._podman("ps", "--format", "{{.Names}}", check=False).split():
+                    if name not in running or running[name].done():
+                        running[name] = pool.submit(self._podman, "healthcheck", "run", name, check=False)

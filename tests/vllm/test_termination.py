@@ -13,7 +13,7 @@ import pytest
 
 from tests.harness.random_model import save_random_model
 from tests.harness.served_and_stopped import serve_and_stop
-from tests.integration.load.test_sigterm import DRAIN_SECONDS, Sum, under_load
+from tests.integration.load.test_sigterm import DRAIN_SECONDS, Tally, under_load
 from tests.vllm.conftest import LLAMA
 from tests.vllm.served import VllmService
 from ttmark.services.local.provision import LocalSetup, provision
@@ -66,7 +66,7 @@ async def test_ctrl_c_and_two_sigterms_under_load_lose_nothing(start: Start, set
         service.terminate()
         service.terminate()
 
-    await under_load(service, setup.token, 0, stop, Sum())
+    await under_load(service, setup.token, 0, stop, Tally())
     assert service.left() == []
 
 
@@ -118,7 +118,7 @@ def test_no_process_of_vllm_outlives_a_service_that_is_killed_while_it_loads(sta
 async def test_twenty_terminations_under_load_lose_nothing(
     start: Start, setup: LocalSetup, record_result: Any
 ) -> None:
-    total = Sum()
+    total = Tally()
     for number in range(ALL_ROUNDS):
         service = start()
         await asyncio.to_thread(service.wait_until_ready)
@@ -129,8 +129,8 @@ async def test_twenty_terminations_under_load_lose_nothing(
         f"SIGTERM under load, {ALL_ROUNDS} times, vLLM engine",
         f"0 accepted requests lost, no process, shared memory or file left, drained <= {DRAIN_SECONDS:.0f} s",
         f"0 lost: {total.whole:,} answered whole, {total.refused} refused with 503 and Retry-After, "
-        f"{total.unanswered} connections closed before the service read a request; nothing left; slowest end "
-        f"{total.slowest:.1f} s",
+        f"{len(total.unanswered)} connections closed before the service read a request; nothing left; "
+        f"slowest end {total.slowest:.1f} s",
     )
 
 

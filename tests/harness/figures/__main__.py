@@ -11,10 +11,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tests.harness.figures.claims import Stated, corrected, names_of, phrase_spans, stated
+from tests.harness.figures.claims import Stated, corrected, names_of, phrase_spans, stated, uncovered
 from tests.harness.figures.figures_file import BOOK, RESULTS, Book, Known, known_values, read_book
 from tests.harness.figures.result_pages import stale_pictures, wrong_prints
-from tests.harness.figures.unsourced import uncovered
 from tests.harness.figures.values import BadFigure
 from tests.harness.reference.result_plots import pictures
 
@@ -66,7 +65,6 @@ def _line(page: str, text: str, one: Stated, known: Known) -> str:
 
 def _unused(book: Book, known: Known) -> Iterator[str]:
     used = {name for phrases in book.claims.values() for phrase in phrases for name in names_of(phrase)}
-    used |= {name for how in book.derived.values() for names in how.values() for name in names}
     yield from (f"{BOOK}: no page states {name}" for name in known.values if name not in used)
 
 

@@ -1,7 +1,7 @@
-"""Phrases of documents whose numbers come from results files."""
+"""Phrases of documents whose numbers come from results files, and numbers that only look so."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 
@@ -9,7 +9,6 @@ from tests.harness.figures.figures_file import Known
 from tests.harness.figures.values import NUMBER, BadFigure, Measured
 
 LOOSE_NUMBER = rf"{NUMBER}(?:\s%)?(?:\s\[{NUMBER},\s{NUMBER}\])?"
-LOOSE_TEXT = r"\S(?:.*?\S)??"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def stated(phrase: str, page: str, known: Known) -> Iterator[Stated]:
             yield Stated(name, match.start(number), match.end(number), match[number], text)
 
 
-def _pattern(phrase: str, values: Mapping[str, Measured | str]) -> tuple[str, list[tuple[str, str]]]:
+def _pattern(phrase: str, values: Mapping[str, Measured]) -> tuple[str, list[tuple[str, str]]]:
     parts, due = [], []
     for words, name, spec, _ in Formatter().parse(phrase):
         parts.append(_flexible(words))
@@ -62,8 +61,7 @@ def _pattern(phrase: str, values: Mapping[str, Measured | str]) -> tuple[str, li
             text = format(value, spec or "")
         except ValueError:
             raise BadFigure(f"{name!r} cannot be written as {spec!r}") from None
-        numeric = re.fullmatch(LOOSE_NUMBER, text)
-        parts.append(rf"(?<![\d.])({LOOSE_NUMBER})(?!\d)" if numeric else f"({LOOSE_TEXT})")
+        parts.append(rf"(?<![\d.])({LOOSE_NUMBER})(?!\d)")
         due.append((name, text))
     if not due:
         raise BadFigure(f"a phrase without a value: {phrase!r}")
@@ -86,3 +84,40 @@ def corrected(page: str, wrong: list[Stated]) -> str:
     for one in sorted(wrong, key=lambda one: -one.start):
         page = page[: one.start] + one.due + page[one.end :]
     return page
+
+
+LIST = rf"{NUMBER}(?:(?:,| to| and| or)\s{NUMBER})*"
+UNIT = (
+    r"(?:%|ms|s|seconds?|minutes?|hours?|MiB|GiB|[kKMG]B|times|-fold|(?:tokens|requests|documents|rows)"
+    r"(?:/s\b| a second| per second))"
+)
+MEASURED = re.compile(
+    rf"(?<![\w.,-])(?:{LIST}\s?{UNIT}(?!\w)|\[{NUMBER},\s{NUMBER}\]|x\s{NUMBER}|\d+(?:\.\d+)?e-\d+|\d+\.\d+)"
+)
+NUMBERS_ALONE = re.compile(r"[\d\s.,%e\[\]x-]*\d[\d\s.,%e\[\]x-]*")
+CODE = re.compile(
+    r"^(?:```.*?^```|---\n.*?^---)|`[^`\n]+`|\]\([^)]*\)|<!--.*?-->|<[^>\s]+>", re.DOTALL | re.MULTILINE
+)
+
+
+def measured_spans(page: str) -> Iterator[tuple[int, int]]:
+    """Where a page has shares, rates, times, sizes, intervals, decimals, and cells that hold only numbers."""
+    text = CODE.sub(lambda match: re.sub(r"\S", " ", match[0]), page)
+    for match in MEASURED.finditer(text):
+        yield match.span()
+    for row in re.finditer(r"^\|(.*)\|\s*$", text, re.MULTILINE):
+        for cell in list(re.finditer(r"[^|]+", row[1]))[1:]:
+            if NUMBERS_ALONE.fullmatch(cell[0]):
+                yield row.start(1) + cell.start(), row.start(1) + cell.end()
+
+
+def uncovered(page: str, spans: Sequence[tuple[int, int]]) -> list[str]:
+    """Lines with a number that looks measured and lies in none of the spans."""
+    covered = {place for start, end in spans for place in range(start, end)}
+    lines: dict[int, str] = {}
+    for start, end in measured_spans(page):
+        digits = (place for place in range(start, end) if page[place].isdigit())
+        if not all(place in covered for place in digits):
+            number = page.count("\n", 0, start) + 1
+            lines.setdefault(number, " ".join(page[start:end].split()))
+    return [f"{number}: {text!r}" for number, text in sorted(lines.items())]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from tests.harness.figures.values import BadFigure, Measured, derived, leading_number, load, section, value_at
+from tests.harness.figures.values import BadFigure, Measured, leading_number, load, section, value_at
 
 BOOK = Path("docs/figures.yml")
 RESULTS = Path("docs/results")
@@ -29,7 +29,6 @@ class Book(BaseModel):
 
     Attributes:
         results: by file of docs/results, by name: the path into the file.
-        derived: by name: a way and the names of its parts.
         recorded: by page and section that state command, machine and number of texts, by name: a text there
             that begins with the number.
         claims: by page: phrases with the names of values as holes.
@@ -41,7 +40,6 @@ class Book(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     results: dict[str, dict[str, list[Any]]] = {}
-    derived: dict[str, dict[str, list[str]]] = {}
     recorded: dict[str, dict[str, str]] = {}
     claims: dict[str, list[str]] = {}
     settings: list[Setting] = []
@@ -53,7 +51,7 @@ class Book(BaseModel):
 class Known:
     """The values of a book by name, and where each is from."""
 
-    values: Mapping[str, Measured | str]
+    values: Mapping[str, Measured]
     origins: Mapping[str, str]
 
 
@@ -64,11 +62,11 @@ def read_book(root: Path) -> Book:
 
 def known_values(book: Book, root: Path) -> tuple[Known, list[str]]:
     """All values that can be had, and a line for each that cannot."""
-    values: dict[str, Measured | str] = {}
+    values: dict[str, Measured] = {}
     origins: dict[str, str] = {}
     wrong = []
 
-    def add(name: str, origin: str, value: Measured | str) -> None:
+    def add(name: str, origin: str, value: Measured) -> None:
         if name in values:
             raise BadFigure("two values have this name")
         values[name], origins[name] = value, origin
@@ -85,11 +83,6 @@ def known_values(book: Book, root: Path) -> tuple[Known, list[str]]:
                 add(name, place, _recorded(root, place, text))
             except BadFigure as error:
                 wrong.append(f"{BOOK}: {name} of {place}: {error}")
-    for name, how in book.derived.items():
-        try:
-            add(name, " of ".join((next(iter(how)), ", ".join(*how.values()))), derived(how, values))
-        except BadFigure as error:
-            wrong.append(f"{BOOK}: {name}: {error}")
     return Known(values, origins), wrong
 
 

@@ -1,14 +1,11 @@
 """Numbers in results files, and how a document writes them."""
 
 import json
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from ttmark.evaluation.report.result import power_of_ten
 
 NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?"
 CELL = re.compile(rf"({NUMBER})( %)?(?: \[({NUMBER}), ({NUMBER})\])?")
@@ -24,8 +21,8 @@ class BadFigure(Exception):
 class Measured:
     """A number, with its interval where it has one.
 
-    A format is Python's, or `%1` (percent with one digit), `c1` (the same without its sign), `p` (a power of
-    ten: 9.5e-6), `L` (the same of a log10). With an `i` at its end the interval follows in brackets.
+    A format is Python's, or `%1` (percent with one digit), `c1` (the same without its sign). With an `i` at
+    its end the interval follows in brackets.
     """
 
     estimate: float
@@ -47,12 +44,10 @@ def _written(value: float, spec: str) -> str:
     kind, digits = spec[:1], int(spec[1:] or 0) if spec[1:].isdecimal() or not spec[1:] else 0
     if kind in ("%", "c"):
         return f"{100 * value:.{digits}f}" + " %" * (kind == "%")
-    if kind in ("p", "L"):
-        return power_of_ten(math.log10(value) if kind == "p" else value)
     return format(int(value) if not spec and value.is_integer() else value, spec)
 
 
-def value_at(document: Any, path: Sequence[Step]) -> Measured | str:
+def value_at(document: Any, path: Sequence[Step]) -> Measured:
     """What stands at a path: names and numbers of entries; a mapping takes the one entry that has its values.
 
     The rows of a table of a result are entries by the names of its columns.
@@ -88,15 +83,15 @@ def _inside(entry: Any, dotted: str) -> object:
     return entry
 
 
-def measured(place: Any) -> Measured | str:
-    """A number, an interval, a cell of a table, or text."""
+def measured(place: Any) -> Measured:
+    """A number, an interval, or a cell of a table."""
     if isinstance(place, int | float) and not isinstance(place, bool):
         return Measured(float(place))
     if isinstance(place, dict) and {"estimate", "low", "high"} <= place.keys():
         return Measured(place["estimate"], place["low"], place["high"])
-    if not isinstance(place, str):
-        raise BadFigure(f"neither a number nor text: {_there(place)}")
-    return place if (cell := CELL.fullmatch(place)) is None else _of_cell(cell)
+    if not isinstance(place, str) or (cell := CELL.fullmatch(place)) is None:
+        raise BadFigure(f"no number: {_there(place)}")
+    return _of_cell(cell)
 
 
 def leading_number(text: str) -> Measured:
@@ -110,25 +105,6 @@ def _of_cell(cell: re.Match[str]) -> Measured:
     unit = 100.0 if cell[2] else 1.0
     estimate, *ends = (float(one.replace(",", "")) / unit for one in cell.group(1, 3, 4) if one is not None)
     return Measured(estimate, *ends)
-
-
-DERIVED: dict[str, Callable[..., float]] = {
-    "ratio": lambda first, second: first / second,
-    "difference": lambda first, second: first - second,
-    "least": min,
-    "most": max,
-}
-
-
-def derived(how: Mapping[str, Sequence[str]], known: Mapping[str, Measured | str]) -> Measured:
-    """A ratio, a difference, the least or the most of other values; it has no interval."""
-    ((way, names),) = how.items()
-    parts = [known.get(name) for name in names]
-    numbers = [part.estimate for part in parts if isinstance(part, Measured)]
-    fits = bool(numbers) if way in ("least", "most") else len(numbers) == 2
-    if way not in DERIVED or len(numbers) != len(parts) or not fits:
-        raise BadFigure(f"{way} of {', '.join(names)}: not one of {', '.join(DERIVED)}, of known numbers")
-    return Measured(DERIVED[way](*numbers))
 
 
 def section(page: Path, anchor: str) -> str:

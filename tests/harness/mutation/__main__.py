@@ -6,16 +6,14 @@ has no answer in tests/mutation_answers.yml, or where fewer than `--least` perce
 """
 
 import argparse
-import json
 import os
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.harness.mutation.answers import read_answers, stale
-from tests.harness.mutation.report import Row, show
-from tests.harness.mutation.sample import by_line, changes_in, sample
+from tests.harness.mutation.changes import by_line, changes_in, sample
+from tests.harness.mutation.report import Row, read_answers, show, stale
 from tests.harness.mutation.session import Session
 from tests.harness.mutation.tree import ROOT
 
@@ -56,8 +54,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         for folder, some in chosen.items()
         for change in some
     ]
-    if options.json:
-        options.json.write_text(json.dumps([row.record for row in rows], indent=1) + "\n")
     good = show(rows, {folder: len(by_line(found)) for folder, found in changes.items()}, options.least)
     old = stale(answers, possible)
     for answer in old:
@@ -77,7 +73,6 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--most-seconds", type=float, default=60.0, help="of tests for one change")
     parser.add_argument("--fresh", action="store_true", help="try again what an earlier run found")
     parser.add_argument("--least", type=float, default=90.0, help="percent that must be caught")
-    parser.add_argument("--json", type=Path, help="write the results into this file too")
     options = parser.parse_args(argv)
     for folder in options.folder or ():
         if not f"{folder}/".startswith(tuple(f"{name}/" for name in FOLDERS)) or not (ROOT / folder).is_dir():

@@ -1,16 +1,69 @@
-"""Executes every expression and says which of them parse and have data."""
+"""Runs every PromQL expression of the dashboards and rules, and says which of them parse and have data."""
 
+import json
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from tests.harness.observe.expressions import (
-    Expression,
-    annotation_expressions,
-    panel_expressions,
-    rule_expressions,
-)
+import yaml
+
 from tests.harness.observe.prometheus import Prometheus
+
+DEPLOY = Path(__file__).parents[3] / "deploy"
+_GRAFANA_VARIABLES = {"$__rate_interval": "1m", "$__range": "1h"}
+_SELECTOR = re.compile(r"\b([a-z][a-z_]*:)?(?:ttmark|process|up)[a-z0-9_]*(?::[a-z0-9_]+)?(?:\{[^}]*\})?")
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Where it stands and what it asks.
+
+    Attributes:
+        kind: panel, recording or alert.
+    """
+
+    kind: str
+    place: str
+    promql: str
+
+    @property
+    def selectors(self) -> tuple[str, ...]:
+        """The metrics that it reads, with their matchers."""
+        return tuple(dict.fromkeys(match[0] for match in _SELECTOR.finditer(self.promql)))
+
+
+def dashboard_expressions() -> Iterator[Expression]:
+    """Those of every panel and of the marks on the time axis, with Grafana's variables replaced.
+
+    The marks normally have no data.
+    """
+    for path in sorted((DEPLOY / "grafana/dashboards").glob("*.json")):
+        document = json.loads(path.read_text())
+        for panel in document["panels"]:
+            for target in panel.get("targets", []):
+                yield Expression("panel", f"{path.stem}: {panel['title']}", _plain(target["expr"]))
+        for annotation in document["annotations"]["list"]:
+            yield Expression("annotation", f"{path.stem}: {annotation['name']}", _plain(annotation["expr"]))
+
+
+def rule_expressions() -> Iterator[Expression]:
+    """Those of the recording rules and of the alerts."""
+    for path in sorted((DEPLOY / "prometheus/rules").glob("*.yml")):
+        for group in yaml.safe_load(path.read_text())["groups"]:
+            for rule in group["rules"]:
+                if "record" in rule:
+                    yield Expression("recording", rule["record"], rule["expr"])
+                else:
+                    yield Expression("alert", rule["alert"], rule["expr"])
+
+
+def _plain(expression: str) -> str:
+    for variable, value in _GRAFANA_VARIABLES.items():
+        expression = expression.replace(variable, value)
+    return expression
+
 
 # Series with these matchers come into being with the first fault of their kind.
 _ONLY_AFTER_A_FAULT = ('status="429"', 'status=~"5.."')
@@ -30,15 +83,11 @@ class Verdict:
 
 def check_all(prometheus: Prometheus) -> list[Verdict]:
     """Panels and recording rules must return numbers; what alerts read must be there."""
-    expressions = [*panel_expressions(), *annotation_expressions(), *rule_expressions()]
+    expressions = [*dashboard_expressions(), *rule_expressions()]
     broken = {
         rule["name"]: rule.get("lastError", "") for rule in prometheus.rules() if rule["health"] == "err"
     }
-    verdicts = []
-    for expression in expressions:
-        problem = broken.get(expression.place) or _problem(expression, prometheus)
-        verdicts.append(Verdict(expression, problem))
-    return verdicts
+    return [Verdict(one, broken.get(one.place) or _problem(one, prometheus)) for one in expressions]
 
 
 def summary(verdicts: Iterable[Verdict]) -> dict[str, tuple[int, int]]:
@@ -68,9 +117,5 @@ def _has_series(selector: str, prometheus: Prometheus) -> bool:
 
 
 def _numbers(prometheus: Prometheus, promql: str) -> list[float]:
-    return [number for number in _values(prometheus, promql) if not math.isnan(number)]
-
-
-def _values(prometheus: Prometheus, promql: str) -> Iterator[float]:
-    for sample in prometheus.query(promql):
-        yield float(sample["value"][1])
+    values = (float(sample["value"][1]) for sample in prometheus.query(promql))
+    return [value for value in values if not math.isnan(value)]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.harness.observe.services import answers, free_port
+from tests.harness.observe.services import answers, free_port, variables
 from ttmark.services.local.provision import LocalSetup
 
 STOP_SECONDS = 60.0
@@ -37,11 +37,7 @@ class ForkedService:
         self.log = log
         self.port = free_port()
         environment = {
-            "TTMARK_STATE": str(setup.state),
-            "TTMARK_MODEL": setup.model,
-            "TTMARK_STORE_URL": setup.store_url,
-            "TTMARK_KEK_FILE": str(setup.kek_file),
-            "TTMARK_DEFAULT_KEY": setup.key_id,
+            **variables(setup),
             "TTMARK_GEN_PORT": str(self.port),
             "TTMARK_THREADS": "1",
             "TTMARK_DTYPE": "float32",

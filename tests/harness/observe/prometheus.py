@@ -10,6 +10,8 @@ from typing import Any, Self
 import httpx
 import yaml
 
+from tests.harness.observe.services import answers
+
 ROOT = Path(__file__).parents[3]
 RULES = ROOT / "deploy/prometheus/rules"
 START_SECONDS = 30.0
@@ -62,7 +64,7 @@ class Prometheus:
                 start_new_session=True,
             )
         deadline = time.monotonic() + START_SECONDS
-        while not self._is_ready():
+        while not answers(f"{self.url}/-/ready"):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError((self._folder / "prometheus.log").read_text())
             time.sleep(0.1)
@@ -116,9 +118,3 @@ class Prometheus:
             ],
         }
         (self._folder / "prometheus.yml").write_text(yaml.safe_dump(configuration))
-
-    def _is_ready(self) -> bool:
-        try:
-            return self._http.get("/-/ready").is_success
-        except httpx.HTTPError:
-            return False

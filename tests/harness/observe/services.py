@@ -84,16 +84,10 @@ class Bed:
         """Starts one process, `gen`, `detect`, `canary`, or a further instance such as `gen-2`."""
         service = name.split("-")[0]
         self.ports.setdefault(name, free_port())
-        setup = self.setup
         environment = os.environ | {
+            **variables(self.setup),
             "TTMARK_HOST": "127.0.0.1",
-            "TTMARK_STATE": str(setup.state),
-            "TTMARK_MODEL": setup.model,
-            "TTMARK_TOKENIZERS": str(setup.tokenizer_folder),
-            "TTMARK_STORE_URL": setup.store_url,
-            "TTMARK_KEK_FILE": str(setup.kek_file),
-            "TTMARK_DEFAULT_KEY": setup.key_id,
-            "TTMARK_TOKEN_FILE": str(setup.token_file),
+            "TTMARK_TOKEN_FILE": str(self.setup.token_file),
             "TTMARK_GEN_URL": self.url("gen"),
             "TTMARK_DETECT_URL": self.url("detect"),
             f"TTMARK_{service.upper()}_PORT": str(self.ports[name]),
@@ -131,6 +125,18 @@ class Bed:
         """Switches a fault of `tests.harness.observe.faults` on or off in the running services."""
         marker = self.folder / f"fault-{name}"
         marker.touch() if on else marker.unlink(missing_ok=True)
+
+
+def variables(setup: LocalSetup) -> dict[str, str]:
+    """What a service is told of a setup."""
+    return {
+        "TTMARK_STATE": str(setup.state),
+        "TTMARK_MODEL": setup.model,
+        "TTMARK_TOKENIZERS": str(setup.tokenizer_folder),
+        "TTMARK_STORE_URL": setup.store_url,
+        "TTMARK_KEK_FILE": str(setup.kek_file),
+        "TTMARK_DEFAULT_KEY": setup.key_id,
+    }
 
 
 def free_port() -> int:

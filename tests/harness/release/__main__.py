@@ -8,11 +8,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.harness.release.files import bill_of_materials, build, checksums, sign
-from tests.harness.release.images import build_images, container_engine
+from tests.harness.release.files import (
+    bill_of_materials,
+    build,
+    build_images,
+    checksums,
+    container_engine,
+    sign,
+)
 from tests.harness.release.installed import Wish, install, try_out
-from tests.harness.release.notes import release_notes
-from tests.harness.release.source import NoRelease, Source, export
+from tests.harness.release.source import NoRelease, Source, export, release_notes
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -91,7 +96,7 @@ def make_images(options: argparse.Namespace, source: Source, out: Path, steps: S
     elif engine is None:
         steps.left_out("images", "neither docker nor podman answers here")
     else:
-        build_images(engine, source, out / "images.json", options.image_option)
+        build_images(engine, source, out / "images.json")
         steps.done("images for this machine's processor; one of another kind builds its own")
 
 
@@ -109,7 +114,6 @@ def command_line() -> argparse.ArgumentParser:
         "--need-section", action="store_true", help="fail unless CHANGELOG.md has the version's section"
     )
     parser.add_argument("--without", action="append", default=[], choices=["try", "images"])
-    parser.add_argument("--image-option", action="append", default=[], help="handed on to the engine's build")
     return parser
 
 

@@ -1,7 +1,9 @@
-"""The files of a release: built, checked, summed, signed."""
+"""The files of a release, and its images: built, checked, summed, signed."""
 
 import hashlib
+import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -72,3 +74,40 @@ def _tool(arguments: list[str], environment: dict[str, str] | None = None) -> No
     )
     if run.returncode:
         raise NoRelease(f"{arguments[0]} failed:\n{run.stdout}{run.stderr}".rstrip())
+
+
+IMAGES = {"ttmark-detect": "detect.Dockerfile", "ttmark-gen": "gen.Dockerfile"}
+
+
+def container_engine() -> str | None:
+    """`docker` or `podman`, whichever answers."""
+    for name in ("docker", "podman"):
+        if (
+            shutil.which(name)
+            and subprocess.run([name, "info"], check=False, capture_output=True).returncode == 0
+        ):
+            return name
+    return None
+
+
+def build_images(engine: str, source: Source, target: Path) -> None:
+    """Builds for this machine's processor, and writes name, processor and digest of each.
+
+    Args:
+        engine: its command.
+        source: the Dockerfiles, and what they copy.
+        target: file, JSON.
+    """
+    built = {}
+    for name, dockerfile in IMAGES.items():
+        tag = f"{name}:{source.version}"
+        command = [engine, "build", "-f", f"deploy/docker/{dockerfile}", "-t", tag, "."]
+        if engine == "podman":
+            command[2:2] = ["--format", "docker"]  # which keeps the health check
+        if subprocess.run(command, cwd=source.folder, check=False).returncode:
+            raise NoRelease(f"{engine} could not build {tag}; --without images leaves them out")
+        said = subprocess.run(
+            [engine, "inspect", "--format", "{{.Id}}", tag], check=True, capture_output=True, text=True
+        )
+        built[tag] = {"id": said.stdout.strip(), "processor": platform.machine()}
+    target.write_text(json.dumps(built, indent=2) + "\n")

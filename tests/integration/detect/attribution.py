@@ -2,61 +2,56 @@
 
     python tests/integration/detect/attribution.py --state FOLDER [--documents 1000] [--tokens 200]
 
-Makes 5 keys of 4 versions in FOLDER, generates the documents (once; the file is used again), asks the
-detection service about their texts and prints, for every mode, wrong and missing attributions and false
-alarms; and how often a text is read as other tokens than it was generated as, and what that costs.
+Generates the documents in FOLDER under 5 keys of 4 versions (once; the file is used again), has detection
+examine their texts and prints, for every mode, wrong and missing attributions and false alarms; and how
+often a text is read as other tokens than it was generated as, and what that costs.
 """
 
 import argparse
 import asyncio
 import json
-import math
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import httpx
-
-from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.detection import detect
+from ttmark.detect_service.options import DetectionOptions
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
-from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.keys.pool import derive_prf_keys
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.observability.logging import configure_logging
+from ttmark.shared.schemas.detection import DetectionResult, Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 
-TENANT = "a"
+CALLER = Principal("t", "a", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
 KEYS, VERSIONS = 5, 4
 FPR = 1e-5
-MODES: dict[str, dict[str, Any]] = {
-    "direct": {"phase": 0},
-    "direct, any phase": {"phase": "any"},
-    "aligned": {},
-    "localized": {},
+MODES = {
+    "direct": DetectionOptions("direct", fpr=FPR, phase=0),
+    "direct, any phase": DetectionOptions("direct", fpr=FPR, phase="any"),
+    "aligned": DetectionOptions("aligned", fpr=FPR),
+    "localized": DetectionOptions("localized", fpr=FPR),
 }
 
 
-async def open_keys(state: Path, fingerprint: str) -> list[UnlockedKey]:
-    """The keys of the folder, made when they are missing."""
-    store = open_store(f"sqlite:///{state / 'keys.db'}")
-    ring = KeyRing(store, KeyEncryptionKey(bytes(32)))
-    if not await ring.list():
-        profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": fingerprint})
-        for number in range(KEYS):
-            await ring.create(f"key-{number}", tenant=TENANT, profile=profile)
-            for version in range(2, VERSIONS + 1):
-                await ring.rotate(f"key-{number}")
-                await ring.promote(f"key-{number}", version, force=True)
-    keys = [await ring.open(f"key-{number}") for number in range(KEYS)]
-    await store.close()
-    return keys
+def made_keys(fingerprint: str) -> list[UnlockedKey]:
+    """Keys whose secrets follow from their numbers."""
+    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": fingerprint})
+    versions = [
+        [
+            UnlockedVersion(version, KeyState.ACTIVE, *derive_prf_keys(bytes([key, version] * 16), profile))
+            for version in range(1, VERSIONS + 1)
+        ]
+        for key in range(KEYS)
+    ]
+    return [
+        UnlockedKey(f"key-{number}", CALLER.tenant, profile, 1, tuple(of_key))
+        for number, of_key in enumerate(versions)
+    ]
 
 
 async def generate(model: str, keys: list[UnlockedKey], documents: int, tokens: int, out: Path) -> None:
@@ -98,46 +93,30 @@ async def generate(model: str, keys: list[UnlockedKey], documents: int, tokens: 
     engine.stop(1.0)
 
 
-async def examine(
-    keys: list[UnlockedKey], tokenizer: TextTokenizer, inputs: list[dict[str, Any]], mode: str
-) -> list[dict[str, Any]]:
-    """The service's results for the documents, through its routes."""
-
-    async def authenticate(_: str) -> Principal:
-        return Principal("t", TENANT, frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
-
-    app = create_detection_app(
-        DetectionBackend(FixedKeys.of(keys), TokenizerSet([tokenizer]), 100_000),
-        AppOptions(authenticate=authenticate),
-        readiness=lambda: Readiness({"keys": True}),
-    )
-    results: list[dict[str, Any]] = []
-    transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://detect") as client:
-        for first in range(0, len(inputs), 100):
-            response = await client.post(
-                f"/v1/detect/{mode.split(',')[0]}",
-                json={"inputs": inputs[first : first + 100], "fpr": FPR, **MODES[mode]},
-                headers={"Authorization": "Bearer t"},
-            )
-            response.raise_for_status()
-            results += response.json()["results"]
-    return results
+def examine(
+    keys: list[UnlockedKey], tokenizer: TextTokenizer, documents: list[Document], mode: str
+) -> list[DetectionResult]:
+    """What is said of the documents."""
+    backend = DetectionBackend(FixedKeys.of(keys), TokenizerSet([tokenizer]), 100_000)
+    parts = (documents[first : first + 100] for first in range(0, len(documents), 100))
+    answers = (detect(MODES[mode].request(part), CALLER, backend, "attribution") for part in parts)
+    return [result for answer in answers for result in answer.results]
 
 
-def attribution(documents: list[dict[str, Any]], results: list[dict[str, Any]]) -> dict[str, Any]:
+def attribution(documents: list[dict[str, Any]], results: list[DetectionResult]) -> dict[str, Any]:
     """Counts of right and wrong answers."""
-    marked = [(d, r) for d, r in zip(documents, results, strict=True) if d["key"]]
-    found = [(d, r) for d, r in marked if r["key"]]
-    right = [d for d, r in found if (r["key"]["key_id"], r["key"]["version"]) == (d["key"], d["version"])]
+    pairs = list(zip(documents, results, strict=True))
+    marked = [(d, r) for d, r in pairs if d["key"]]
+    found = [(d, r.key) for d, r in marked if r.key]
+    right = [d for d, key in found if (key.key_id, key.version) == (d["key"], d["version"])]
     return {
         "marked": len(marked),
         "found": len(found),
         "attributed right": len(right),
         "attributed wrong": len(found) - len(right),
         "unmarked": len(documents) - len(marked),
-        "false alarms": sum(bool(r["key"]) for d, r in zip(documents, results, strict=True) if not d["key"]),
-        "median log10 p of marked": round(median(r["log10_p"] for _, r in marked), 2),
+        "false alarms": sum(bool(r.key) for d, r in pairs if not d["key"]),
+        "median log10 p of marked": round(median(r.log10_p for _, r in marked), 2),
     }
 
 
@@ -159,31 +138,30 @@ def retokenisation(documents: list[dict[str, Any]], tokenizer: TextTokenizer) ->
     }
 
 
-async def run(options: argparse.Namespace) -> dict[str, Any]:
+def run(options: argparse.Namespace) -> dict[str, Any]:
     """Generates where needed, examines, reports."""
     options.state.mkdir(parents=True, exist_ok=True)
     configure_logging("warning")
     tokenizer = TextTokenizer.load(options.model)
-    keys = await open_keys(options.state, tokenizer.fingerprint)
-    corpus = options.state / "documents.jsonl"
+    keys = made_keys(tokenizer.fingerprint)
+    corpus = options.state / "answers.jsonl"
     if not corpus.exists():
         unfinished = corpus.with_suffix(".unfinished")
-        await generate(str(options.model), keys, options.documents, options.tokens, unfinished)
+        asyncio.run(generate(str(options.model), keys, options.documents, options.tokens, unfinished))
         unfinished.rename(corpus)
     documents = [json.loads(line) for line in corpus.read_text().splitlines()]
     report: dict[str, Any] = {"retokenisation": retokenisation(documents, tokenizer)}
-    texts = [{"id": d["id"], "text": d["text"]} for d in documents]
-    ids = [{"id": d["id"], "token_ids": d["token_ids"]} for d in documents]
+    texts = [Document(id=d["id"], text=d["text"]) for d in documents]
+    ids = [Document(id=d["id"], token_ids=d["token_ids"]) for d in documents]
     changed = {d["id"] for d in documents if d["token_ids"] != tokenizer.encode(d["text"])}
-    answers = {"direct, from the generated tokens": await examine(keys, tokenizer, ids, "direct")}
-    for mode in MODES:
-        answers[mode] = await examine(keys, tokenizer, texts, mode)
+    answers = {"direct, from the generated tokens": examine(keys, tokenizer, ids, "direct")}
+    answers |= {mode: examine(keys, tokenizer, texts, mode) for mode in MODES}
     for name, results in answers.items():
         report[name] = attribution(documents, results)
         pairs = [(d, r) for d, r in zip(documents, results, strict=True) if d["id"] in changed]
         report[name]["of those read as other tokens"] = attribution(*map(list, zip(*pairs, strict=True)))
     report["fpr promised"] = FPR
-    report["hypotheses"] = math.prod((KEYS, VERSIONS))
+    report["hypotheses"] = KEYS * VERSIONS
     return report
 
 
@@ -194,7 +172,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=DEMO_MODEL_PATH)
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--tokens", type=int, default=200)
-    print(json.dumps(asyncio.run(run(parser.parse_args())), indent=2))
+    print(json.dumps(run(parser.parse_args()), indent=2))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
     python tests/integration/detect/service_figures.py [--with "chrt --rr 5"]
 
 Starts two replicas with a key of their own in a temporary folder, times them until `/readyz` says 200, and
-lets `http_load.py` send the shipped human texts: 400 tokens each, for `localized` 10,000. Prints one JSON
-object a line. `--with` goes before the commands of replicas and driver: a scheduling priority, where other
-work shares the cores.
+lets a process of its own send the shipped human texts: 400 tokens each, for `localized` 10,000. Prints one
+JSON object a line. `--with` goes before the commands of replicas and driver: a scheduling priority, where
+other work shares the cores.
 
 Before that it measures what the machine does for the least that such a service can be: the framework with a
 route that answers with a constant, and the tokenizer alone. Ratios to their sum compare across machines.
@@ -22,24 +22,58 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import httpx
+import numpy as np
+import psutil
 
 from tests.harness.job_tenants import provision
-from tests.harness.observe.services import free_port
+from tests.harness.observe.services import answers, free_port
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
 from ttmark.shared.tokenization import TextTokenizer
 
-HERE = Path(__file__).parent
+# A service of one route that answers with a constant.
+BARE = """
+import sys
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+app = FastAPI()
+
+@app.post("/v1/detect/direct")
+async def direct(body: dict[str, Any]) -> dict[str, Any]:
+    return {"results": [{"id": "0", "verdict": "not_detected"}]}
+
+@app.get("/readyz")
+async def readyz() -> None:
+    return None
+
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_config=None, access_log=False)
+"""
+
+
+@dataclass(frozen=True)
+class Load:
+    """Requests over kept-alive connections, `rate` in a second; 0: as fast as the connections allow."""
+
+    mode: str = "direct"
+    requests: int = 4_000
+    connections: int = 16
+    rate: int = 0
+
+
 LOADS = {
-    "direct, as fast as 4 connections allow": ["--requests", "4000", "--connections", "4"],
-    "direct, 500 requests/s offered": ["--requests", "4000", "--connections", "16", "--rate", "500"],
-    "direct, 400 requests/s offered": ["--requests", "4000", "--connections", "16", "--rate", "400"],
-    "direct, 300 requests/s offered": ["--requests", "4000", "--connections", "16", "--rate", "300"],
-    "aligned, 2 connections": ["--mode", "aligned", "--requests", "2000", "--connections", "2"],
-    "localized, 10,000 tokens": ["--mode", "localized", "--requests", "100", "--connections", "1"],
+    "direct, as fast as 4 connections allow": Load(connections=4),
+    "direct, 500 requests/s offered": Load(rate=500),
+    "direct, 400 requests/s offered": Load(rate=400),
+    "direct, 300 requests/s offered": Load(rate=300),
+    "aligned, 2 connections": Load("aligned", 2_000, 2),
+    "localized, 10,000 tokens": Load("localized", 100, 1),
 }
 
 
@@ -50,14 +84,6 @@ def write_texts(path: Path, tokenizer: TextTokenizer, tokens: int, count: int) -
     starts = [i * tokens % (len(offsets) - tokens) for i in range(count)]
     slices = [text[offsets[start][0] : offsets[start + tokens - 1][1]] for start in starts]
     path.write_text("".join(json.dumps({"text": part}) + "\n" for part in slices), encoding="utf-8")
-
-
-def is_ready(port: int) -> bool:
-    """Whether the service there takes requests."""
-    try:
-        return httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=2).is_success
-    except httpx.HTTPError:
-        return False
 
 
 @contextmanager
@@ -79,6 +105,7 @@ def service_environment(folder: Path, port: int) -> dict[str, str]:
         "TTMARK_TOKENIZERS": str(DEMO_MODEL_PATH),
         "TTMARK_STORE_URL": f"sqlite:///{folder / 'keys.db'}",
         "TTMARK_KEK_FILE": str(folder / "kek"),
+        "TTMARK_LEDGER_FILE": "none",
         # Counted as in production; one token sends it all here.
         "TTMARK_REQUESTS_PER_MINUTE": "1000000",
         "TTMARK_DOCUMENTS_PER_MINUTE": "1000000",
@@ -94,7 +121,7 @@ def running(
     log = tempfile.TemporaryFile()  # noqa: SIM115 - what is logged is written as in production, and not shown
     process = subprocess.Popen(command, env=environment, stderr=log)
     try:
-        while not is_ready(port):
+        while not answers(f"http://127.0.0.1:{port}/readyz"):
             if process.poll() is not None:
                 raise RuntimeError("the service ended")
             time.sleep(0.02)
@@ -106,32 +133,96 @@ def running(
         log.close()
 
 
-def load(
-    prefix: list[str], urls: list[str], token: str, texts: Path, pids: list[int], arguments: list[str]
-) -> dict[str, object]:
-    """What `http_load.py` reports."""
-    command = [*prefix, sys.executable, str(HERE / "http_load.py"), "--url", ",".join(urls), "--token", token]
-    command += ["--keys", "small", "--texts", str(texts), "--pid", *map(str, pids)]
-    report: dict[str, object] = json.loads(subprocess.check_output([*command, *arguments]))
-    return report
+async def sent(load: Load, addresses: list[list[str]], bodies: list[bytes]) -> tuple[np.ndarray, int, float]:
+    """Latencies in seconds, number of failures, and the time from first to last.
+
+    Counted is from the moment at which a request was due, so that a service that falls behind does not look
+    fast.
+    """
+    latencies: list[float] = []
+    failures = 0
+    queue: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue(maxsize=0 if load.rate else 1)
+
+    async def connection(host: str, port: str) -> None:
+        nonlocal failures
+        reader, writer = await asyncio.open_connection(host, int(port))
+        while (item := await queue.get()) is not None:
+            due, body = item
+            writer.write(body)
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+            await reader.readexactly(length)
+            latencies.append(time.perf_counter() - due)
+            failures += not head.startswith(b"HTTP/1.1 200")
+        writer.close()
+
+    places = (addresses[number % len(addresses)] for number in range(load.connections))
+    tasks = [asyncio.create_task(connection(*place)) for place in places]
+    started = time.perf_counter()
+    for number in range(load.requests):
+        due = started + number / load.rate if load.rate else 0.0
+        await asyncio.sleep(max(0.0, due - time.perf_counter()) if due else 0.0)
+        await queue.put((due or time.perf_counter(), bodies[number % len(bodies)]))
+    for _ in tasks:
+        await queue.put(None)
+    await asyncio.gather(*tasks)
+    return np.array(latencies), failures, time.perf_counter() - started
+
+
+def request_bytes(mode: str, token: str, text: str) -> bytes:
+    """A whole HTTP request."""
+    content = json.dumps({"inputs": [{"text": text}], "fpr": 1e-5, "keys": ["small"]}).encode()
+    head = (
+        f"POST /v1/detect/{mode} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+    )
+    return head.encode() + content
+
+
+def report(load: Load, urls: list[str], token: str, texts: str, pids: list[int]) -> dict[str, object]:
+    """What became of the load, and the CPU time that the service's processes spent for each request."""
+
+    def spent() -> float:
+        return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
+
+    lines = Path(texts).read_text(encoding="utf-8").splitlines()
+    bodies = [request_bytes(load.mode, token, json.loads(line)["text"]) for line in lines]
+    before, addresses = spent(), [url.removeprefix("http://").split(":") for url in urls]
+    latencies, failures, seconds = asyncio.run(sent(load, addresses, bodies))
+    p50, p90, p99 = np.quantile(latencies, [0.5, 0.9, 0.99]) * 1000
+    return {
+        "mode": load.mode,
+        "requests": len(latencies),
+        "failures": failures,
+        "requests_per_second": round(len(latencies) / seconds, 1),
+        "p50_ms": round(float(p50), 2),
+        "p90_ms": round(float(p90), 2),
+        "p99_ms": round(float(p99), 2),
+        "cpu_ms_per_request": round((spent() - before) / len(latencies) * 1000, 3),
+    }
+
+
+def put(prefix: list[str], load: Load, *where: object) -> dict[str, object]:
+    """The `report` of a process of its own."""
+    command = [*prefix, sys.executable, __file__, "--put", json.dumps([asdict(load), *where])]
+    found: dict[str, object] = json.loads(subprocess.check_output(command))
+    return found
 
 
 def floor(folder: Path, priority: list[str], tokenizer: TextTokenizer) -> dict[str, object]:
     """CPU time in milliseconds of the framework alone for a request, and of the tokenizer for its text."""
     port = free_port()
-    command = [*priority, sys.executable, str(HERE / "bare_service.py"), str(port)]
+    command = [*priority, sys.executable, "-c", BARE, str(port)]
     with running(command, port) as process:
-        url = f"http://127.0.0.1:{port}"
-        texts = folder / "400.jsonl"
-        arguments = ["--requests", "2000", "--connections", "2"]
-        report = load(priority, [url], "none", texts, [process.pid], arguments)
+        texts, load = folder / "400.jsonl", Load("direct", 2_000, 2)
+        found = put(priority, load, [f"http://127.0.0.1:{port}"], "none", str(texts), [process.pid])
     parts = [json.loads(line)["text"] for line in texts.read_text(encoding="utf-8").splitlines()]
     for _ in range(2):  # its own cache is warm the second time
         began = time.process_time()
         for part in parts:
             tokenizer.backend.encode(part, add_special_tokens=False)
         spent = (time.process_time() - began) / len(parts)
-    return {"bare_route_cpu_ms": report["cpu_ms_per_request"], "tokenizer_cpu_ms": round(spent * 1000, 3)}
+    return {"bare_route_cpu_ms": found["cpu_ms_per_request"], "tokenizer_cpu_ms": round(spent * 1000, 3)}
 
 
 def main() -> None:
@@ -139,7 +230,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Figures of the detection service over HTTP.")
     parser.add_argument("--with", dest="priority", default="")
     parser.add_argument("--only", default="", help="loads whose name holds this")
+    parser.add_argument("--put", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.put:
+        load, *where = json.loads(options.put)
+        print(json.dumps(report(Load(**load), *where)))
+        return
     priority = shlex.split(options.priority)
     tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
@@ -152,14 +248,12 @@ def main() -> None:
         urls = [f"http://127.0.0.1:{port}" for port, _ in replicas]
         for url in urls:
             httpx.get(f"{url}/v1/keys", headers={"Authorization": f"Bearer {token}"}).raise_for_status()
-        for name, arguments in LOADS.items():
-            if options.only not in name:
-                continue
-            texts = folder / ("10000.jsonl" if "localized" in arguments else "400.jsonl")
-            pids = [process.pid for _, process in replicas]
-            print(
-                json.dumps({"load": name, **load(priority, urls, token, texts, pids, arguments)}), flush=True
-            )
+        pids = [process.pid for _, process in replicas]
+        for name, load in LOADS.items():
+            if options.only in name:
+                texts = folder / ("10000.jsonl" if load.mode == "localized" else "400.jsonl")
+                found = put(priority, load, urls, token, str(texts), pids)
+                print(json.dumps({"load": name, **found}), flush=True)
 
 
 if __name__ == "__main__":

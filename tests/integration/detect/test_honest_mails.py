@@ -1,12 +1,11 @@
 """Mails that share a signature, sent to a service by a plain token, an evidence token and as a job."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.harness.job_tenants import provision
@@ -14,6 +13,8 @@ from tests.integration.detect.service_figures import serving
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.shared.access.scopes import Scope
+from ttmark.shared.client import Client
+from ttmark.shared.schemas.detection import CombinedRequest, Document
 
 SIGNATURE = 24
 RATE = 1e-5
@@ -37,38 +38,26 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ask]]:
     """How texts are asked about: what is said of them, counted."""
     folder = tmp_path_factory.mktemp("mails")
     tokens = asyncio.run(provision(folder, tenants=SCOPES, **PROFILE))
-    with (
-        serving(folder) as (port, _),
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=600) as client,
-    ):
+    with serving(folder) as (port, _), ExitStack() as stack:
+        clients = {
+            kind: stack.enter_context(Client(f"http://127.0.0.1:{port}", token, timeout=600))
+            for kind, token in tokens.items()
+        }
 
         def one_by_one(kind: str) -> Ask:
-            headers = {"Authorization": f"Bearer {tokens[kind]}"}
-
             def ask(text: str) -> str:
-                body = {"inputs": [{"text": text}], "fpr": RATE}
-                (result,) = client.post("/v1/detect", json=body, headers=headers).json()["results"]
-                return str(result["verdict"])
+                request = CombinedRequest(inputs=[Document(text=text)], fpr=RATE)
+                (result,) = clients[kind].detect(request).results
+                return result.verdict
 
             return lambda texts: Counter(map(ask, texts))
 
         def as_a_job(texts: list[str]) -> Counter[str]:
-            headers = {"Authorization": f"Bearer {tokens['job']}"}
-            body = {"inputs": [{"text": text} for text in texts], "fpr": RATE}
-            made = client.post("/v1/detect/jobs", json=body, headers=headers).raise_for_status().json()
-            address = f"/v1/detect/jobs/{made['id']}"
-            while client.get(address, headers=headers).json()["status"] != "finished":
-                time.sleep(0.2)
-            said: Counter[str] = Counter()
-            offset: int | None = 0
-            while offset is not None:
-                page = client.get(f"{address}/results", params={"offset": offset}, headers=headers).json()
-                said += Counter(
-                    one["result"]["verdict"] if one.get("result") else one["error"]["code"]
-                    for one in page["results"]
-                )
-                offset = page.get("next_offset")
-            return said
+            client = clients["job"]
+            job = client.submit_job({"inputs": [{"text": text} for text in texts], "fpr": RATE})
+            client.wait_for_job(job.id, poll_seconds=0.2)
+            results = client.iter_job_results(job.id)
+            return Counter(one.result.verdict if one.result else one.error.code for one in results)
 
         yield {"plain": one_by_one("plain"), "evidence": one_by_one("evidence"), "job": as_a_job}
 

@@ -7,13 +7,10 @@ import json
 import os
 import resource
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 
 import httpx
 import numpy as np
@@ -21,8 +18,7 @@ import psutil
 import pytest
 
 from tests.harness.hostile_files import HOSTILE_FILES, SIZE
-from tests.harness.job_tenants import provision
-from tests.integration.detect.service_figures import serving
+from tests.integration.detect.worst_bodies import Measured, measured_service
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers, UnreadableFile
 
 CPU_SECONDS = 2  # 5 by default, which only a slow core needs
@@ -30,21 +26,6 @@ MEMORY = 512 * 2**20
 # One of each kind of attack, without those that a service is sent below; the slow tier sends all of them.
 WORST = ("deep-inline.html", "declares-too-little.docx", "nested-bomb.pdf", "random.txt")
 ALL = [name if name in WORST else pytest.param(name, marks=pytest.mark.slow) for name in HOSTILE_FILES]
-# Runs in a process of its own, which nothing in this one can hold up.
-PROBE = """
-import http.client, json, sys, threading, time
-stop = threading.Event()
-threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
-connection, times = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=120), []
-print("started", flush=True)
-while not stop.is_set():
-    begun = time.perf_counter()
-    connection.request("GET", "/healthz")
-    assert connection.getresponse().read() is not None
-    times.append(time.perf_counter() - begun)
-    stop.wait(0.02)
-print(json.dumps(times))
-"""
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -74,35 +55,25 @@ async def test_a_hostile_file_is_answered_or_refused_within_its_limits(name: str
     assert largest <= MEMORY
 
 
-@dataclass(frozen=True)
-class Service:
-    """A detection service in a process of its own."""
-
-    port: int
-    token: str
-    process: subprocess.Popen[bytes]
-
-    def post(self, name: str, content: bytes) -> httpx.Response:
-        return httpx.post(
-            f"http://127.0.0.1:{self.port}/v1/extract",
-            json={"filename": name, "content": base64.b64encode(content).decode()},
-            headers={"Authorization": f"Bearer {self.token}"},
-            timeout=280,
-        )
-
-    def readers(self) -> list[psutil.Process]:
-        return [child for child in psutil.Process(self.process.pid).children() if child.nice() > os.nice(0)]
-
-
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    folder = tmp_path_factory.mktemp("service")
-    token = asyncio.run(provision(folder))["small"]
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
     # Other work shares the cores; CPU time is what counts here.
     settings = {"TTMARK_MAX_BODY_BYTES": str(12 * 2**20), "TTMARK_EXTRACT_SECONDS": "280"}
     settings["TTMARK_EXTRACT_CPU_SECONDS"] = str(CPU_SECONDS)
-    with serving(folder, settings) as (port, process):
-        yield Service(port, token, process)
+    with measured_service(tmp_path_factory.mktemp("service"), **settings) as service:
+        yield service
+
+
+def body(name: str, content: bytes) -> bytes:
+    return json.dumps({"filename": name, "content": base64.b64encode(content).decode()}).encode()
+
+
+def read(service: Measured, name: str, content: bytes) -> httpx.Response:
+    return service.post(body(name, content), "/v1/extract")
+
+
+def readers(service: Measured) -> list[psutil.Process]:
+    return [child for child in service.process.children() if child.nice() > os.nice(0)]
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -113,54 +84,43 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_the_service_stays_responsive_while_hostile_files_are_read(service: Service) -> None:
+def test_the_service_stays_responsive_while_hostile_files_are_read(service: Measured) -> None:
     names = ["blanks.html", "spans.docx", "attributes.html", "paragraphs.docx", "slow-pages.pdf"]
-    names += ["elements.html"]
+    names.append("elements.html")
     contents = {name: HOSTILE_FILES[name](SIZE) for name in names}
     contents["blanks.html"] = HOSTILE_FILES["blanks.html"](SIZE // 12)  # whole it takes 4 to 6 CPU seconds
-    assert service.post("warm.txt", b"warm").json() == {"text": "warm", "encoding": "utf-8"}
-    probe = subprocess.Popen(
-        [sys.executable, "-c", PROBE, str(service.port)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert probe.stdout.readline() == "started\n"
-    with ThreadPoolExecutor(2) as threads:
-        answers = dict(
-            zip(names, threads.map(lambda name: service.post(name, contents[name]), names), strict=True)
-        )
-    times = np.array(json.loads(probe.communicate("")[0]))
+    assert read(service, "warm.txt", b"warm").json() == {"text": "warm", "encoding": "utf-8"}
+    with service.probing("GET", "/healthz") as times, ThreadPoolExecutor(2) as threads:
+        found = threads.map(lambda name: read(service, name, contents[name]), names)
+        answers = dict(zip(names, found, strict=True))
     statuses = {name: answer.status_code for name, answer in answers.items()}
     assert statuses == dict.fromkeys(names, 413) | {"blanks.html": 200}
     assert answers["attributes.html"].json()["detail"] == (
         "Reading the file takes more than the limit of 2 CPU seconds."
     )
-    p50, p99, most = np.quantile(times, [0.5, 0.99, 1]) * 1000
+    p50, p99, most = np.quantile(times, [0.5, 0.99, 1])
     print(f"/healthz: {len(times)} calls, p50 {p50:.1f} ms, p99 {p99:.1f} ms, most {most:.1f} ms")
     assert p99 < 500  # a tenth of this and less where nobody else wants the cores
-    assert service.post("next.txt", b"next").json()["text"] == "next"
+    assert read(service, "next.txt", b"next").json()["text"] == "next"
 
 
-def test_a_client_that_leaves_ends_the_work_on_its_file(service: Service) -> None:
-    content = base64.b64encode(HOSTILE_FILES["attributes.html"](SIZE)).decode()
-    body = json.dumps({"filename": "a.html", "content": content})
-    service.post("warm.txt", b"warm")
-    before = {process.pid for process in service.readers()}
+def test_a_client_that_leaves_ends_the_work_on_its_file(service: Measured) -> None:
+    read(service, "warm.txt", b"warm")
+    before = {process.pid for process in readers(service)}
     connection = http.client.HTTPConnection("127.0.0.1", service.port)
-    headers = {"Authorization": f"Bearer {service.token}", "Content-Type": "application/json"}
-    connection.request("POST", "/v1/extract", body, headers)
-    used = {process.pid: sum(process.cpu_times()[:2]) for process in service.readers()}
+    headers = {"Authorization": f"Bearer {service.tokens['dear']}", "Content-Type": "application/json"}
+    connection.request("POST", "/v1/extract", body("a.html", HOSTILE_FILES["attributes.html"](SIZE)), headers)
+    used = {process.pid: sum(process.cpu_times()[:2]) for process in readers(service)}
 
     def busy() -> bool:
         return any(
-            sum(process.cpu_times()[:2]) > used.get(process.pid, 0) + 0.3 for process in service.readers()
+            sum(process.cpu_times()[:2]) > used.get(process.pid, 0) + 0.3 for process in readers(service)
         )
 
     until(busy)
     connection.sock.shutdown(socket.SHUT_RDWR)
     connection.close()
-    until(lambda: not before <= {process.pid for process in service.readers()})
-    assert service.post("next.txt", b"next").json()["text"] == "next"
+    until(lambda: not before <= {process.pid for process in readers(service)})
+    assert read(service, "next.txt", b"next").json()["text"] == "next"
     metrics = httpx.get(f"http://127.0.0.1:{service.port}/metrics").text
     assert 'ttmark_extract_seconds_count{format="html",outcome="abandoned"} 1.0' in metrics

@@ -1,11 +1,13 @@
-"""A tiny model with random weights, prompts and documents for it."""
+"""A tiny model with random weights, prompts and documents for it, and a key that reports are signed with."""
 
 from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner, Result
 
 from tests.harness.random_model import save_random_model, small_llama
+from ttmark.services.cli.main import app
 
 WORDS = "the quick brown fox jumps over a lazy dog and naïve café owners sigh. "
 
@@ -30,3 +32,17 @@ def human(tmp_path: Path) -> Path:
     path = tmp_path / "human.jsonl"
     path.write_text(f'{{"text": "{WORDS * 60}"}}\n')
     return path
+
+
+def invoke(*arguments: str) -> Result:
+    """`ttmark` with these arguments, in this process."""
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def signing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder, the current one, with a key that reports are signed with, and its public part."""
+    monkeypatch.chdir(tmp_path)
+    assert invoke("case", "new-key", "case.pem").exit_code == 0
+    (tmp_path / "public.pem").write_text(invoke("case", "public-key", "case.pem").output)
+    return tmp_path

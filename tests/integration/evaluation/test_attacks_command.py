@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 import uvicorn
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import ttmark
+from tests.integration.evaluation.conftest import invoke
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.evaluation.adversaries.catalogue import Attack, attacks
 from ttmark.services import conformance_attacks
-from ttmark.services.cli.main import app
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
@@ -60,21 +60,14 @@ def service_and_texts() -> Iterator[tuple[str, Sequence[str]]]:
 
 @pytest.fixture
 def place(
-    tmp_path: Path, service_and_texts: tuple[str, Sequence[str]], monkeypatch: pytest.MonkeyPatch
+    signing: Path, service_and_texts: tuple[str, Sequence[str]], monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """A folder with texts and a signing key, from which the service is reached."""
     url, texts = service_and_texts
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TTMARK_DETECT_URL", url)
     monkeypatch.setattr(conformance_attacks, "attacks", lambda *tools: filter(_is_tried, attacks(*tools)))
-    (tmp_path / "texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    invoke("case", "new-key", "case.pem")
-    (tmp_path / "public.pem").write_text(invoke("case", "public-key", "case.pem").output)
-    return tmp_path
-
-
-def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
+    (signing / "texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return signing
 
 
 def run(*more: str, out: str = "out", token: str = "ttm_sees") -> Result:

@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
+from tests.integration.evaluation.conftest import invoke
 from ttmark.evaluation.conformance.plan import CHAT, PLAIN, Plan, Size
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services import conformance_run
-from ttmark.services.cli.main import app
 from ttmark.shared.tokenization import TextTokenizer
 
 TINY = Plan({CHAT: 9, PLAIN: 9}, 9, 24, (12, 24), 2, 1, 2)
@@ -16,24 +17,17 @@ OWN = "The operator's own words, which stay where they are."
 
 
 @pytest.fixture
-def place(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(signing: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a key store, a signing key and the operator's texts."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TTMARK_KEK", "01" * 32)
     monkeypatch.setenv("TTMARK_THREADS", "1")
     monkeypatch.setenv("TTMARK_DTYPE", "float32")
     monkeypatch.setitem(conformance_run.PLANS, Size.QUICK, TINY)  # type: ignore[arg-type]
-    (tmp_path / ".ttmark").mkdir()
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "a.txt").write_text(OWN)
+    (signing / ".ttmark").mkdir()
+    (signing / "own").mkdir()
+    (signing / "own" / "a.txt").write_text(OWN)
     done("keys", "create", "assistant", "--tenant", "acme", "--tokenizer", str(model))
-    done("case", "new-key", "case.pem")
-    (tmp_path / "public.pem").write_text(done("case", "public-key", "case.pem").output)
-    return tmp_path
-
-
-def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
+    return signing
 
 
 def done(*arguments: str) -> Result:
@@ -78,11 +72,5 @@ def interrupted(*_: object) -> list[float]:
 
 
 def test_a_key_for_another_tokenizer_is_refused(place: Path, model: Path) -> None:
-    done("keys", "create", "other", "--tenant", "acme", "--tokenizer", str(demo_tokenizer()))
+    done("keys", "create", "other", "--tenant", "acme", "--tokenizer", str(DEMO_MODEL_PATH))
     assert "for another tokenizer" in run(model, key="other").output
-
-
-def demo_tokenizer() -> Path:
-    from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-
-    return DEMO_MODEL_PATH

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -17,6 +18,12 @@ import pytest
 from tests.harness.observe.services import free_port
 
 START_SECONDS = 240.0
+NO_INDEX = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null", "PIP_FIND_LINKS": ""}
+
+
+def is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @dataclass
@@ -57,6 +64,17 @@ class Up:
         )
         assert result.returncode == 0, result.stderr
         return result.stdout
+
+    def end(self, number: signal.Signals) -> int:
+        """Ends it by a signal, and waits until both services have ended in good order."""
+        self.process.send_signal(number)
+        code, deadline = self.process.wait(60), time.monotonic() + 30
+        for name, port in (("gen", self.gen_port), ("detect", self.detect_port)):
+            log = self.state / f"{name}.log"
+            while is_taken(port) or "Finished server process" not in log.read_text():
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        return code
 
     def interrupt(self) -> int:
         self.process.send_signal(signal.SIGINT)

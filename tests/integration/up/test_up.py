@@ -5,7 +5,6 @@ import shutil
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from transformers import MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2Fo
 from typer.testing import CliRunner
 
 from tests.harness.observe.services import free_port
-from tests.integration.detect.service_figures import is_ready
+from tests.integration.up.conftest import NO_INDEX
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli.main import app
 from ttmark.services.cli.up import stop_on_signals
@@ -36,11 +35,6 @@ CHAT = shutil.ignore_patterns("tokenizer_config.json")  # which holds the chat t
 
 def verdicts(text: str) -> list[str]:
     return re.findall(r"\b(watermarked|not_detected|too_short)\b(?= +│)", text)
-
-
-def is_taken(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_a_text_goes_round_and_ctrl_c_stops_both_services(run_up, tmp_path: Path) -> None:
@@ -72,29 +66,20 @@ def test_a_text_goes_round_and_ctrl_c_stops_both_services(run_up, tmp_path: Path
     )
     assert queue.json()["items"] == [], queue.text
 
-    assert up.interrupt() == 0
+    assert up.end(signal.SIGINT) == 0
     assert up.text().rstrip().endswith("stopped")
-    assert not any(map(is_taken, (up.gen_port, up.detect_port)))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
-def test_services_end_with_up_however_it_ends(run_up, number: signal.Signals) -> None:
+# That they end where it is killed, test_up_with_smollm2.py says.
+@pytest.mark.slow
+def test_services_end_with_up_where_the_terminal_is_closed(run_up) -> None:
     previous = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it would be ignored
     try:
         up = run_up()
     finally:
         signal.signal(signal.SIGHUP, previous)
-    while not all(map(is_ready, (up.gen_port, up.detect_port))):
-        assert up.process.poll() is None, up.text()
-        time.sleep(0.1)
-    up.process.send_signal(number)
-    code = up.process.wait(60)
-    assert code == (0 if number == signal.SIGHUP else -number)
-    deadline = time.monotonic() + 30
-    for name, port in (("gen", up.gen_port), ("detect", up.detect_port)):
-        while is_taken(port) or "Finished server process" not in (up.state / f"{name}.log").read_text():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+    up.wait_for("Press Ctrl-C")
+    assert up.end(signal.SIGHUP) == 0
 
 
 @pytest.mark.parametrize(
@@ -123,6 +108,12 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
         return result.output.strip().splitlines()[-1]
 
     return run
+
+
+def test_who_asks_for_smollm2_by_name_gets_no_other_model(refused, monkeypatch) -> None:
+    for name, value in NO_INDEX.items():
+        monkeypatch.setenv(name, value)
+    assert refused(model="smollm2").startswith("ttmark: model smollm2 cannot be fetched")
 
 
 @pytest.mark.parametrize(("name", "content"), [("kek", ""), ("kek", "01" * 31), ("case.pem", "")])

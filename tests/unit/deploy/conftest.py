@@ -1,6 +1,5 @@
 """The files of the deployment, read once."""
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -42,11 +41,3 @@ def example_environment() -> dict[str, str]:
     lines = (ROOT / ".env.example").read_text().splitlines()
     matches = (re.fullmatch(r"#?([A-Z_]+)=(.*)", line) for line in lines)
     return {match[1]: match[2] for match in matches if match}
-
-
-@pytest.fixture(scope="session")
-def tool_path() -> str:
-    """A PATH on which the tools that pip installed beside this interpreter come first."""
-    import sys
-
-    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -3,10 +3,8 @@
 import json
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -16,7 +14,8 @@ import pytest
 import yaml
 
 from tests.harness.observe.prometheus import Prometheus
-from tests.harness.observe.services import free_port
+from tests.harness.observe.services import answers, free_port
+from tests.harness.played_server import played
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("prometheus") and shutil.which("prometheus-alertmanager")),
@@ -30,21 +29,12 @@ def told() -> Iterator[tuple[str, Queue[dict[str, Any]]]]:
     """A contact point: its address, and what it is sent."""
     sent: Queue[dict[str, Any]] = Queue()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            sent.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
+    def answer(_: str, alert: bytes) -> tuple[int, bytes]:
+        sent.put(json.loads(alert))
+        return 200, b""
 
-        def log_message(self, *_: object) -> None: ...
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/hook", sent
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with played(answer) as address:
+        yield f"{address}/hook", sent
 
 
 @pytest.fixture
@@ -67,20 +57,13 @@ def alertmanager(root: Path, tmp_path: Path, told: tuple[str, Queue[dict[str, An
             stderr=subprocess.STDOUT,
         )
     deadline = time.monotonic() + SECONDS
-    while not _is_ready(address):
+    while not answers(f"http://{address}/-/ready"):
         assert process.poll() is None, (tmp_path / "alertmanager.log").read_text()
         assert time.monotonic() < deadline
         time.sleep(0.2)
     yield address
     process.terminate()
     process.wait(30)
-
-
-def _is_ready(address: str) -> bool:
-    try:
-        return httpx.get(f"http://{address}/-/ready").is_success
-    except httpx.HTTPError:
-        return False
 
 
 def test_a_contact_point_is_told_of_a_service_that_is_down_with_a_link_that_opens(

@@ -2,15 +2,14 @@
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.harness import audit
+from tests.harness.played_server import played
 
 HEAD = "# Locked on 2026-01-02. Used by pip install -c. Renew it with: make lock\n"
 VULNERABILITY = {
@@ -26,30 +25,16 @@ VULNERABILITY = {
 }
 
 
-class Osv(BaseHTTPRequestHandler):
-    """Knows one vulnerability, of `leaky`."""
-
-    def do_POST(self) -> None:
-        question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        known = {"vulns": [VULNERABILITY]} if question["package"]["name"] == "leaky" else {}
-        body = json.dumps(known).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def osv() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Osv) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
+    """A service that knows one vulnerability, of `leaky`."""
+
+    def answer(_: str, question: bytes) -> tuple[int, bytes]:
+        known = json.loads(question)["package"]["name"] == "leaky"
+        return 200, json.dumps({"vulns": [VULNERABILITY]} if known else {}).encode()
+
+    with played(answer) as address:
+        yield f"{address}/"
 
 
 @pytest.fixture

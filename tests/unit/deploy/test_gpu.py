@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.gpu.__main__ import main
-from tests.harness.gpu.card import MemoryWatch, card_name
+from tests.harness.gpu.__main__ import main, page, share_of_floor
 from tests.harness.gpu.parts import Part
-from tests.harness.gpu.run import kept, run_part
-from tests.harness.gpu.table import page, share_of_floor
+from tests.harness.gpu.run import MemoryWatch, card_name, kept, run_part
 
 PYTHON = Path(sys.executable)
 WELL = Part("well", (), ("-c", "open('{json}', 'w').write('{}')"))

@@ -2,37 +2,15 @@
 
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
-import pytest
-
+from tests.harness.played_server import played
 from ttmark.services.healthcheck import answers
 
 
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(int(self.path.strip("/")))
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def address() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-def test_only_an_answer_of_2xx_is_healthy(address: str) -> None:
-    asked = (200, 204, 301, 401, 503)
-    assert [status for status in asked if answers(f"{address}/{status}")] == [200, 204]
+def test_only_an_answer_of_2xx_is_healthy() -> None:
+    with played(lambda path, _: (int(path.strip("/")), b"")) as address:
+        asked = (200, 204, 301, 401, 503)
+        assert [status for status in asked if answers(f"{address}/{status}")] == [200, 204]
     assert not answers("http://127.0.0.1:9/readyz")
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.reference.__main__ import generated
-from tests.harness.reference.settings_table import settings_table
-from tests.harness.reference.settings_topics import OTHERS, TOPICS, topic
+from tests.harness.reference.settings_table import OTHERS, TOPICS, settings_table, topic
 
 ROW = re.compile(r"^- `(ttmark_\w+)` \((\w+)(?:; ([\w, ]+))?\): (.+)$", re.M)
 METRIC_IN_PROMQL = re.compile(r"(?<![:\w])(ttmark_\w+)(?![\w:])")
@@ -47,7 +46,7 @@ def test_the_documentation_is_what_the_generator_writes() -> None:
 def test_each_setting_has_one_line_under_its_topic() -> None:
     names = re.findall(r"^- `(TTMARK_\w+)", settings_table(), re.M)
     assert len(names) == len(set(names)) > 100
-    assert f"## {OTHERS}" not in settings_table(), "give the setting a topic in settings_topics.py"
+    assert f"## {OTHERS}" not in settings_table(), "give the setting a topic in settings_table.py"
     matches = {title: [name for name in names if topic(name[7:].lower()) == title] for title, _ in TOPICS}
     assert [title for title, found in matches.items() if not found] == []
 

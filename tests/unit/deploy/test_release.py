@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.release import files, images
+from tests.harness.release import files
 from tests.harness.release.__main__ import command_line, main
 from tests.harness.release.files import checksums, sign
-from tests.harness.release.notes import release_notes
-from tests.harness.release.source import NoRelease, description, export, with_urls
+from tests.harness.release.source import NoRelease, description, export, release_notes, with_urls
 
 CHANGELOG = "# Changelog\n\n## [Unreleased]\n\n- new\n\n## [0.2.0] - 2026-01-01\n\n- old\n"
 PROJECT = '[project]\nname = "x"\nversion = "0.2.0"\n\n[project.scripts]\nx = "x:y"\n'
@@ -104,9 +103,9 @@ def test_an_engine_that_does_not_answer_is_none(tmp_path: Path, monkeypatch: pyt
     for name, code in (("docker", 1), ("podman", 1)):
         (tmp_path / name).write_text(f"#!/bin/sh\nexit {code}\n")
         (tmp_path / name).chmod(0o755)
-    assert images.container_engine() is None
+    assert files.container_engine() is None
     (tmp_path / "podman").write_text("#!/bin/sh\nexit 0\n")
-    assert images.container_engine() == "podman"
+    assert files.container_engine() == "podman"
 
 
 def test_the_workflow_that_would_publish_is_one(root: Path) -> None:

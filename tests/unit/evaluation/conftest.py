@@ -1,4 +1,4 @@
-"""A language model that costs nothing: every next token has the same distribution."""
+"""A language model that costs nothing: every next token has the same distribution; the demo's tokenizer."""
 
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -10,6 +10,8 @@ from rich.progress import Progress
 
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.run_folder import Completion, OnText, Run
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import key_lanes
 
 VOCABULARY = 12
@@ -60,3 +62,8 @@ def source() -> ZipfSource:
 @pytest.fixture
 def open_run(source: ZipfSource, tmp_path: Path) -> Callable[[], Run]:
     return lambda: Run(tmp_path / "run", source, 0, Progress(disable=True))
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> TextTokenizer:
+    return TextTokenizer.load(DEMO_MODEL_PATH)

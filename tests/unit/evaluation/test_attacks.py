@@ -164,11 +164,10 @@ def test_a_command_is_a_detector() -> None:
 
 
 def test_who_does_not_see_evidence_is_refused_and_a_limit_of_questions_is_no_verdict(tmp_path: Path) -> None:
-    limits = {"documents": 1, "document_tokens": 1, "body_bytes": 1}
-    known = {"keys": [], "scopes": ["detect"], "limits": limits}
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=known))
-    client = Client("http://service", "ttm_a", transport=transport)
-    with client, pytest.raises(NoAnswer, match="lacks the scope detect:evidence"):
+    with (
+        service_client(["detect"], []) as client,
+        pytest.raises(NoAnswer, match="lacks the scope detect:evidence"),
+    ):
         by_service(client, (), (1e-2,))
     limit = {"error": {"message": "ask later", "type": "rate_limit_error", "code": "rate_limited"}}
     late = httpx.Response(429, json=limit, headers={"Retry-After": "43200"})

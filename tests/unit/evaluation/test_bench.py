@@ -16,16 +16,10 @@ from ttmark.evaluation.bench.in_vllm import UNMARKED, medians
 from ttmark.evaluation.bench.workload import STRICT, Measurement, Rates, Stopwatch, Workload, ratio_table
 from ttmark.evaluation.cli.bench_commands import bench_app
 from ttmark.evaluation.report.result import Table
-from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.bulk_detection import bulk_systems
 from ttmark.shared.tokenization import TextTokenizer
 
 TEXT = "The command reads the file and writes what it has found there to the standard output. " * 20
-
-
-@pytest.fixture(scope="module")
-def tokenizer() -> TextTokenizer:
-    return TextTokenizer.load(DEMO_MODEL_PATH)
 
 
 @pytest.fixture

@@ -30,6 +30,9 @@ def test_an_experiment_runs_on_the_simulated_model_and_resumes(tmp_path: Path) -
     assert [path.read_bytes() for path in files] == before
     assert [row["block_size"] for row in Outcome.load(tmp_path / "direct.json").data] == [1, 2]
     assert orjson.loads((tmp_path / "manifest.json").read_bytes())["model"] == "simulated"
+    refused = simulated(tmp_path, *arguments, "--seed", "1")
+    (line,) = refused.output.strip().splitlines()
+    assert (refused.exit_code, "seed 0, not 1" in line, "choose another folder" in line) == (1, True, True)
 
 
 def test_edits_are_measured_by_both_detectors_on_the_same_texts(tmp_path: Path) -> None:
@@ -58,6 +61,20 @@ def test_too_small_a_number_is_a_wrong_option_and_no_traceback(
     assert result.exit_code == 2
     assert message in result.output
     assert isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("direct", "--scheme", "rot13", "--texts", "2", "--length", "8"), "rot13"),
+        (("direct", "--label", "Two words"), "lower-case"),
+        (("edits", "--edit", "burn", "--texts", "2", "--length", "8"), "burn"),
+    ],
+)
+def test_an_unknown_name_is_one_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    result = simulated(tmp_path, *arguments)
+    assert result.exit_code == 1
+    assert message in result.output.splitlines()[-1]
 
 
 def test_every_experiment_has_a_command_whose_help_shows_its_own_options_and_the_shared_ones() -> None:

@@ -32,11 +32,6 @@ from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, detect_c
 PEOPLE = ["The sea was calm that morning, and nobody spoke of the night before. " * 4] * 3
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> TextTokenizer:
-    return TextTokenizer.load(DEMO_MODEL_PATH)
-
-
 def marked(tokenizer: TextTokenizer, key: bytes, count: int, seed: int) -> list[int]:
     """Tokens of words, pairs of which are the best of 16 for the key."""
     words = [

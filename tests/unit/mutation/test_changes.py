@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.mutation.answers import Answer, read_answers, stale
-from tests.harness.mutation.changes import Change, changes_of
-from tests.harness.mutation.sample import by_line, changes_in, sample
+from tests.harness.mutation.changes import Change, by_line, changes_in, changes_of, sample
+from tests.harness.mutation.report import Answer, read_answers, stale
 
 CHANGED = {
     "a < b": {"a <= b"},
