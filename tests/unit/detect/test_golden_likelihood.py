@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from tests.harness.golden import GOLDEN
+from tests.harness.golden import GOLDEN, approximately
 from tests.harness.golden_detection import exported
 from tests.harness.golden_likelihood import (
     LETTERS,
@@ -24,7 +24,7 @@ from tests.harness.golden_likelihood import (
 from tests.harness.spec_detector import Reading, detect_combined, detect_conversation
 from tests.harness.spec_detector.normalisation import normalised
 from tests.harness.spec_detector.reader_classes import token_ends
-from tests.unit.detect.test_golden_answers import LOOK_ALIKES, TEXTS, approximately
+from tests.unit.detect.test_golden_answers import LOOK_ALIKES, TEXTS
 from ttmark.shared.schemas.detection import Document
 
 VECTORS = json.loads((GOLDEN / "likelihood.json").read_text())
