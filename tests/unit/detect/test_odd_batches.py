@@ -8,15 +8,13 @@ import pytest
 
 from tests.harness.odd_batches import Batch, letter_batches, random_batch
 from tests.harness.trained_tokenizers import KINDS
+from tests.unit.detect.callers import known
+from tests.unit.detect.held_keys import key_of
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.profile import Profile
 
-CALLER = Principal("t", "a", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
 TRAINING = ["the cat sat on the mat and the dog sat on the log", "a fine caf\u00e9 in the town"] * 4
 
 
@@ -24,26 +22,19 @@ TRAINING = ["the cat sat on the mat and the dog sat on the log", "a fine caf\u00
 def app():
     """A service with a key for each kind of tokenizer."""
     tokenizers = [train(TRAINING, 400) for train in KINDS.values()]
-    keys = []
-    for number, tokenizer in enumerate(tokenizers):
-        profile = Profile.model_validate(
-            {"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint, "pool": number + 1}
-        )
-        version = UnlockedVersion(1, KeyState.PRIMARY, bytes([number] * 16))
-        keys.append(UnlockedKey(f"k{number}", "a", profile, 1, (version,)))
-
-    async def authenticate(_: str) -> Principal:
-        return CALLER
-
+    keys = [
+        key_of(tokenizer, bytes([number] * 16), f"k{number}", pool=number + 1)
+        for number, tokenizer in enumerate(tokenizers)
+    ]
     return create_detection_app(
         DetectionBackend(FixedKeys.of(keys), TokenizerSet(tokenizers), max_document_tokens=20_000),
-        AppOptions(authenticate=authenticate),
+        AppOptions(authenticate=known),
         readiness=lambda: Readiness({}),
     )
 
 
 async def complaints(app, batches: Iterable[Batch]) -> list[str]:
-    headers = {"Authorization": "Bearer t", "Content-Type": "application/json"}
+    headers = {"Authorization": "Bearer mine", "Content-Type": "application/json"}
     found = []
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://d", headers=headers) as client:

@@ -10,6 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
+from tests.unit.detect.callers import CALLERS
 from tests.unit.detect.conftest import Service
 from tests.unit.detect.served import served
 from ttmark.detect_service.backend import DetectionBackend
@@ -18,7 +19,6 @@ from ttmark.detect_service.detection import Detection, detect
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.results import response_json
-from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.limits.allowances import WorkBudget
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.schemas.detection import (
@@ -33,7 +33,6 @@ from ttmark.shared.watermark.detectors.alignment import detect_aligned
 from ttmark.shared.watermark.detectors.localized import detect_localized
 from ttmark.shared.watermark.interruption import interruptible, pause
 
-CALLER = Principal("t", "a", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
 TOKENS = np.random.default_rng(3).integers(97, 122, 2_500).tolist()
 REQUESTS: dict[str, tuple[type[DetectionRequest], dict[str, Any]]] = {
     "direct": (DirectRequest, {"phase": "any"}),
@@ -72,10 +71,10 @@ async def test_answers_are_the_same_to_the_byte_when_the_work_is_interrupted(ser
     text = service.marked("a-one", 900)
     documents = [Document(text=text), Document(token_ids=TOKENS), Document(id='"evidence":[]', text="x")]
     request = request_of(name, documents, evidence="blocks")
-    whole = detect(request, CALLER, service.backend, "r")
+    whole = detect(request, CALLERS["mine"], service.backend, "r")
     counting = Counting()
     with interruptible(counting):
-        in_slices = response_json(detect(request, CALLER, service.backend, "r"))
+        in_slices = response_json(detect(request, CALLERS["mine"], service.backend, "r"))
     assert in_slices == whole.model_dump_json().encode()
     assert counting.pauses > 10
 
