@@ -11,22 +11,23 @@ from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
 
 TRIALS = 2_000
 KEYS = 16
+WATERMARK = Watermark("gumbel", 2)
+KEY = held(WATERMARK, [bytes(16)])
 
 
 def finding(log10_p: float = 0.0, log10_e: float | None = 0.0, best_log10_e: float = 0.0) -> Finding:
     """Of one version with a pool of 16 keys."""
-    key = held(Watermark("gumbel", 2), [bytes(16)])
     of_keys = np.array([best_log10_e, *[-1.0] * (KEYS - 1)])
     return Finding(
-        key=key,
-        version=key.versions[0],
+        key=KEY,
+        version=KEY.versions[0],
         pool_key=0,
         fired=(),
         evidence=LikelihoodEvidence(of_keys, np.full(KEYS, log10_p), 100, 100, 0),
         log10_p=log10_p,
         log10_e=log10_e,
         hypotheses=KEYS,
-        reach=(Reach(key.profile.watermark(), 100, KEYS),),
+        reach=(Reach(WATERMARK, 100, KEYS),),
         null_log10_p=0.0,
     )
 

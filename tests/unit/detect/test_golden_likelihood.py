@@ -1,9 +1,7 @@
 """The default question: golden vectors, and the second detector written from `docs/spec.md` alone."""
 
-import hashlib
 import json
 import math
-from importlib import resources
 
 import numpy as np
 import pytest
@@ -78,14 +76,6 @@ def named(case):
 def test_golden_answers_of_the_default_question_are_reproduced():
     found = json.loads(json.dumps(likelihood_vectors()))
     assert approximately(VECTORS) == found
-
-
-def test_the_vectors_are_of_the_mixtures_that_ship():
-    folder = resources.files("ttmark.shared.watermark") / "tables"
-    files = {f"mixtures-r{size}.json" for size in (1, 2, 3)}
-    assert VECTORS["mixtures"].keys() == files
-    for name, digest in VECTORS["mixtures"].items():
-        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest, name
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)

@@ -87,12 +87,6 @@ async def test_positions_of_the_normalized_reading_are_those_of_the_text_as_it_w
         assert scrubbed[block.start_char : block.end_char].rstrip(" \u3164") == read
 
 
-async def test_a_caller_without_evidence_is_not_told_which_reading_counts(service) -> None:
-    text = service.marked("a-one", tokens=300, spaces="single").replace(" ", "  ")
-    result = await service.one("direct", text, "verdict", keys=["a-one"])
-    assert (result.verdict, result.reading, result.tokens) == ("watermarked", None, len(text))
-
-
 def test_a_text_without_tricks_is_read_once_and_any_other_at_most_twice() -> None:
     def readings(normalize: bool, **content: object) -> int:
         document = Document.model_validate(content)

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -96,14 +97,19 @@ def test_steps_between_pauses_change_no_score(monkeypatch: pytest.MonkeyPatch, c
     assert all_evidence() == whole
 
 
-def test_the_cost_counts_documents_versions_and_decoys(service: Service) -> None:
-    keys = [service.keys["a-one"]]
+def test_the_cost_counts_documents_versions_keys_of_a_pool_and_decoys(service: Service) -> None:
+    one = service.keys["a-one"]
 
-    def cost(name: str, tokens: int = 4_000, documents: int = 1, times: int = 1) -> int:
+    def cost(name: str, tokens: int = 4_000, documents: int = 1, times: int = 1, pool: int = 1) -> int:
+        key = replace(one, profile=one.profile.model_copy(update={"pool": pool}))
         request = request_of(name, [Document(token_ids=[97])] * documents)
-        lengths = {keys[0].profile.tokenizer_fingerprint: [tokens] * documents}
-        return request_cost(request, request.inputs, KeySelection.of(keys * times), lengths)
+        lengths = {key.profile.tokenizer_fingerprint: [tokens] * documents}
+        return request_cost(request, request.inputs, KeySelection.of([key] * times), lengths)
 
+    for name in ("direct", "aligned", "scan"):
+        small, middle, large = (cost(name, pool=pool) for pool in (16, 256, 4096))
+        assert large - middle == pytest.approx(16 * (middle - small), rel=0.01)
+        assert 100 * cost(name) < middle < 256 * cost(name)
     assert cost("aligned", documents=20) > 8 * cost("aligned")
     assert cost("aligned", times=20) == pytest.approx(20 * cost("aligned"), rel=0.2)
     assert cost("aligned with decoys") > 8 * cost("aligned")

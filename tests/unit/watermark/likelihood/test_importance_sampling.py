@@ -78,17 +78,6 @@ def test_draws_have_the_density_that_their_weights_say() -> None:
         assert abs(weights.mean() - 1.0) < 4 * weights.std() / math.sqrt(weights.size)
 
 
-def test_shares_of_draws_are_followed() -> None:
-    text = chain(positions=50)
-    sampler = Sampler.of(PASSES, text)
-    assert sampler.shares.sum() == pytest.approx(1.0)
-    none = Sampler(PASSES, sampler.chain, sampler.own, np.eye(sampler.shares.size)[0])
-    drawn = none.draw(1, 0, 4_000)
-    expected = text.ratios.null
-    counts = np.bincount(drawn.ravel(), minlength=expected.size) / drawn.size
-    assert np.abs(counts - expected).max() < 0.003
-
-
 def test_more_evidence_never_has_a_larger_p_value_and_beyond_the_draws_it_falls_as_one_over_e() -> None:
     tail = NullTail.draw(PASSES, chain(), -3.0, seed=1)
     e = np.linspace(-2.0, 30.0, 400)
