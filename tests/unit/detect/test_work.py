@@ -2,8 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from tests.unit.detect.callers import CALLERS
 from tests.unit.detect.conftest import Service
 from tests.unit.detect.served import served
+from tests.unit.watermark.conftest import Counting
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import request_cost
 from ttmark.detect_service.detection import Detection, detect
@@ -42,24 +42,6 @@ REQUESTS: dict[str, tuple[type[DetectionRequest], dict[str, Any]]] = {
     "scan": (LocalizedRequest, {}),
     "waterseeker": (LocalizedRequest, {"method": "waterseeker"}),
 }
-
-
-class Counting:
-    """Does nothing at a pause but count it."""
-
-    def __init__(self) -> None:
-        self.pauses = 0
-
-    def pause(self) -> None:
-        self.pauses += 1
-
-    @contextmanager
-    def _aside(self) -> Iterator[None]:
-        self.pauses += 1
-        yield
-
-    def aside(self) -> AbstractContextManager[None]:
-        return self._aside()
 
 
 def request_of(name: str, documents: list[Document], **more: object) -> DetectionRequest:

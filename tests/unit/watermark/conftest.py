@@ -1,11 +1,25 @@
-"""Watermarked text that several tests of the core share."""
+"""Watermarked text, and a count of pauses, that several tests of the core share."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import pytest
 
 from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
+
+
+class Counting:
+    """An interruption that does nothing at a pause but count it."""
+
+    pauses = 0
+
+    def pause(self) -> None:
+        self.pauses += 1
+
+    def aside(self) -> AbstractContextManager[None]:
+        self.pauses += 1
+        return nullcontext()
 
 
 def _generate(

@@ -1,6 +1,5 @@
 """`Kgw` against transformers' own processor; its detector is asked in `test_original_texts.py`."""
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 import torch
 from transformers.generation.logits_process import WatermarkLogitsProcessor
 
+from tests.unit.watermark.conftest import Counting
 from ttmark.shared.watermark.foreign import Kgw, kgw
 from ttmark.shared.watermark.interruption import interruptible
 
@@ -27,18 +27,6 @@ def test_wider_contexts_that_share_a_seed_are_one_draw(scheme: Any) -> None:
         drawn[processor.rng.initial_seed() & 0xFFFFFFFF, tokens[end]] = green
     found = Kgw(VOCABULARY, **arguments).detect(tokens)
     assert (found.score, found.scored_tokens) == (sum(drawn.values()), len(drawn))
-
-
-class Counting:
-    """Does nothing at a pause but count it."""
-
-    pauses = 0
-
-    def pause(self) -> None:
-        self.pauses += 1
-
-    def aside(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
 
 def test_green_lists_are_made_with_pauses_between_them() -> None:
