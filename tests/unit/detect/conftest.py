@@ -14,7 +14,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.harness.certificates import Credential, credential
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.served import served
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.extraction import Extraction, ExtractionWorkers
 from ttmark.detect_service.extraction.readers_by_format import extract_text
@@ -23,9 +23,7 @@ from ttmark.detect_service.options import route_of
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.cases.signed_file import CaseKey
-from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import UnlockedKey
@@ -208,17 +206,12 @@ async def service(stored: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncI
     workers = InThisProcess()
     authority = credential()
     case_key = CaseKey.generate()
-    app = create_detection_app(
-        backend,
-        AppOptions(authenticate=registry.authenticate),
-        readiness=lambda: Readiness({"keys": cache.ready}),
-        workers=workers,
-        case_key=case_key,
-        examiner=ManifestExaminer(workers, authority.root.decode()),
-    )
     opened = ("a-one", "a-two", "b-one", "d-pool", "e-payload", "e-pool")
     keys = {key_id: await ring.open(key_id) for key_id in opened}
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
+    examiner = ManifestExaminer(workers, authority.root.decode())
+    async with served(
+        backend, registry.authenticate, workers=workers, case_key=case_key, examiner=examiner
+    ) as client:
         yield Service(client, backend, registry.authenticate, tokenizer, keys, tokens, case_key, authority)
     await cache.stop()
     await store.close()
