@@ -96,6 +96,7 @@ async def test_a_limit_ends_a_file_and_the_next_one_is_read(limit, content, reas
         with pytest.raises(LimitExceeded, match=words) as caught:
             await workers.extract("a.html", content)
         assert caught.value.reason == reason
+        workers.limits = limits()  # the next process may need longer to start where others have the cores
         assert await workers.extract("a.txt", b"next") == Extraction("next", "utf-8")
 
 
