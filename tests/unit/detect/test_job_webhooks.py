@@ -131,7 +131,7 @@ async def test_a_finished_job_is_told_of_until_somebody_hears_it(tmp_path: Path)
 
 
 KEK = KeyEncryptionKey(bytes(32))
-DEADLINE = 1.0
+DEADLINE = 1.5
 DRIP_SECONDS = 0.2  # well within any limit for a single read
 PATIENCE = 20.0
 
