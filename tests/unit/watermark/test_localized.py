@@ -8,6 +8,7 @@ import pytest
 from ttmark.shared.watermark import Watermark, detect_localized, scheme_names
 
 KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
+WITHOUT_TABLE = Watermark("synthid", 2, parameters={"depth": 7})
 
 
 def document(*spans, length=2000):
@@ -53,6 +54,14 @@ def test_short_and_constant_texts_are_no_evidence(method, tokens):
     evidence = detect_localized(Watermark("synthid", 2), KEY, tokens, method=method)
     assert evidence.segments == ()
     assert evidence.log10_p > -3
+
+
+@pytest.mark.parametrize("method", ["scan", "waterseeker"])
+def test_a_distribution_without_a_table_falls_back_to_decoys(generate, method):
+    text = document((101, generate(WITHOUT_TABLE, KEY, 200, 1)), length=400)
+    evidence = detect_localized(WITHOUT_TABLE, KEY, text, method=method)
+    assert evidence.log10_p == pytest.approx(-math.log10(1001))
+    assert evidence.segments[0].log10_e == pytest.approx(-3.0, abs=0.01)
 
 
 @pytest.mark.parametrize("method", ["scan", "waterseeker"])
