@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.likelihood.evidence import detect_conversation
+from ttmark.shared.watermark.likelihood.evidence import ConversationEvidence, detect_conversation
 
 PAIRS = Watermark("gumbel", 2, 2)
 POOL = [bytes([i]) * 16 for i in range(4)]
@@ -23,6 +23,12 @@ def test_short_empty_and_quoted_messages_add_nothing(generate: Write) -> None:
     found = detect_conversation(PAIRS, POOL, [[], message, [3]])
     assert found.of_messages[[0, 2]].tolist() == [0.0, 0.0]
     assert detect_conversation(PAIRS, POOL, []).log10_e == 0.0
+
+
+def test_the_p_value_is_that_of_the_best_moment_to_stop() -> None:
+    found = ConversationEvidence(np.array([[2.0], [1.5], [-4.0]]))
+    assert found.log10_p == -3.5
+    assert ConversationEvidence(np.array([[-1.0]])).log10_p == 0.0
 
 
 def test_without_the_mark_the_product_passes_x_at_most_once_in_x() -> None:
