@@ -74,3 +74,8 @@ def test_unlikely_blocks_score_higher(name: str) -> None:
     laws = Watermark(name, 2).law(np.array([0.05, 0.3, 0.7, 1.0]))
     beyond = np.cumsum(laws[:, ::-1], axis=1)
     assert np.all(np.diff(beyond, axis=0) <= 1e-9)
+
+
+def test_scores_fall_into_the_cell_that_begins_below_them() -> None:
+    cells = Watermark("gumbel", 2).cells
+    assert cells.of(np.array([0.0, 0.03, 1 / 32, 1.0, 11.99, 36.04])).tolist() == [0, 0, 1, 32, 383, 383]
