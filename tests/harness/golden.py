@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from ttmark.shared.keys.pool import derive_prf_keys
@@ -43,6 +44,15 @@ WATERMARKS: list[tuple[str, int, Mapping[str, int | float | bool]]] = [
 def golden_vectors() -> list[dict[str, Any]]:
     """One record per watermark of `WATERMARKS`."""
     return [_record(Watermark(scheme, r, parameters=parameters)) for scheme, r, parameters in WATERMARKS]
+
+
+def approximately(value: Any) -> Any:
+    """The same record, to be compared: numbers to nine digits."""
+    if isinstance(value, dict):
+        return {key: approximately(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [approximately(one) for one in value]
+    return pytest.approx(value, rel=1e-9, abs=1e-9) if isinstance(value, float) else value
 
 
 def write_golden() -> None:

@@ -46,11 +46,11 @@ def position_scores(scheme: Scheme, key: bytes, tokens: Sequence[int]) -> list[f
     return scores
 
 
-def aligned_score(z: Sequence[float], r: int) -> float:
+def aligned_score(z: Sequence[float], r: int, beta: float = BETA) -> float:
     """D_n of Algorithm 2."""
     d = [0.0]
     for t in range(1, len(z) + r):
-        d.append(max([d[t - 1] - BETA, *([d[t - r] + z[t - r]] if t >= r else [])]))
+        d.append(max([d[t - 1] - beta, *([d[t - r] + z[t - r]] if t >= r else [])]))
     return d[-1]
 
 

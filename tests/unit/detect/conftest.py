@@ -3,7 +3,7 @@
 import asyncio
 import random
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,22 +14,21 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.harness.certificates import Credential, credential
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.served import served
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
+from ttmark.detect_service.extraction import Extraction, ExtractionWorkers
+from ttmark.detect_service.extraction.readers_by_format import extract_text
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.options import route_of
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.cases.signed_file import CaseKey
-from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import CombinedResult, DetectionResult
-from ttmark.shared.schemas.profile import Profile, Purpose, profile_fields
+from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
@@ -37,6 +36,7 @@ from ttmark.shared.watermark import Watermark, key_lanes
 
 SEED = 1
 Spaces = Literal["few", "single", "double"]
+HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. "
 LETTERS = [ord(letter) for letter in "abcdefghijklmnopqrstuvwxyz .,"]
 
 
@@ -91,6 +91,13 @@ def watermarked_text(
     return tokenizer.decode(written)
 
 
+class InThisProcess(ExtractionWorkers):
+    """Reads files here: no process has to start for it, as it does for files that may be hostile."""
+
+    async def _in_turn(self, filename: str, content: bytes, owner: Hashable) -> Extraction:
+        return extract_text(filename, content)
+
+
 @dataclass(frozen=True)
 class Service:
     """The app's client, tokens by scope, and the keys it knows."""
@@ -138,11 +145,6 @@ _MARKED: dict[tuple[Any, ...], str] = {}
 """Texts that tests of this process have asked for, each of which takes as long as ten questions about it."""
 
 
-def preset(tokenizer: TextTokenizer, purpose: Purpose) -> Profile:
-    """What a key for this purpose is made with."""
-    return Profile.model_validate(profile_fields(purpose, tokenizer_fingerprint=tokenizer.fingerprint))
-
-
 async def _fill(url: str, tokenizer: TextTokenizer) -> dict[str, str]:
     """Keys of several tenants, and tokens by the names that tests use."""
     kek = KeyEncryptionKey(bytes(32))
@@ -166,8 +168,6 @@ async def _fill(url: str, tokenizer: TextTokenizer) -> dict[str, str]:
             ("d-pool", "d", pooled),
             ("e-payload", "e", payloads),
             ("e-pool", "e", pooled),
-            ("p-before", "p", mine),
-            *((f"p-{purpose}", "p", preset(tokenizer, purpose)) for purpose in Purpose),
         ):
             await ring.create(key_id, tenant=tenant, profile=profile)
     scopes = {
@@ -180,7 +180,6 @@ async def _fill(url: str, tokenizer: TextTokenizer) -> dict[str, str]:
     }
     tokens["pool"], _ = await registry.create(tenant="d", scopes=scopes["full"])
     tokens["payload"], _ = await registry.create(tenant="e", scopes=scopes["full"])
-    tokens["presets"], _ = await registry.create(tenant="p", scopes=scopes["full"])
     for tenant in ("c", "d", "e", "empty"):
         tokens[tenant] = (await registry.create(tenant=tenant, scopes={Scope.DETECT}))[0]
     await store.close()
@@ -204,22 +203,16 @@ async def service(stored: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncI
     cache = KeyCache(ring)
     await cache.start()
     backend = DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=5_000)
-    workers = ExtractionWorkers(ExtractionLimits(workers=1))
+    workers = InThisProcess()
     authority = credential()
     case_key = CaseKey.generate()
-    app = create_detection_app(
-        backend,
-        AppOptions(authenticate=registry.authenticate),
-        readiness=lambda: Readiness({"keys": cache.ready}),
-        workers=workers,
-        case_key=case_key,
-        examiner=ManifestExaminer(workers, authority.root.decode()),
-    )
-    opened = ("a-one", "a-two", "b-one", "d-pool", "e-payload", "e-pool", "p-before")
-    keys = {key_id: await ring.open(key_id) for key_id in (*opened, *(f"p-{purpose}" for purpose in Purpose))}
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
+    opened = ("a-one", "a-two", "b-one", "d-pool", "e-payload", "e-pool")
+    keys = {key_id: await ring.open(key_id) for key_id in opened}
+    examiner = ManifestExaminer(workers, authority.root.decode())
+    async with served(
+        backend, registry.authenticate, workers=workers, case_key=case_key, examiner=examiner
+    ) as client:
         yield Service(client, backend, registry.authenticate, tokenizer, keys, tokens, case_key, authority)
-    await workers.close()
     await cache.stop()
     await store.close()
 

@@ -7,6 +7,7 @@ import numpy as np
 from ttmark.detect_service.verdict import Detector, Finding
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.null_replacement import Redrawn
 
@@ -24,6 +25,15 @@ def held(watermark: Watermark, *pools: Sequence[bytes], key_id: str = "key") -> 
         UnlockedVersion(number, KeyState.ACTIVE, *pool) for number, pool in enumerate(pools, start=1)
     )
     return UnlockedKey(key_id, "a", profile, 1, versions)
+
+
+def key_of(
+    tokenizer: TextTokenizer, prf_key: bytes = bytes(16), key_id: str = "k", **fields: object
+) -> UnlockedKey:
+    """A key of tenant a for texts of the tokenizer, with one PRF key; `fields` of its profile."""
+    given = {"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint, **fields}
+    version = UnlockedVersion(1, KeyState.PRIMARY, prf_key)
+    return UnlockedKey(key_id, "a", Profile.model_validate(given), 1, (version,))
 
 
 def under(

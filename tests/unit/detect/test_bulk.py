@@ -83,17 +83,6 @@ def rows_of(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_rows_of_text_are_read_with_any_phase_and_rows_of_token_ids_with_0(service, tmp_path: Path) -> None:
-    text = service.marked("a-one", tokens=400)[1:]
-    source = tmp_path / "cut.jsonl"
-    rows = [{"text": text}, {"token_ids": service.tokenizer.encode(text)}]
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = DetectionOptions(mode="direct", keys=("a-one",))
-    run(job(source, options=options), Examiner(service.backend, "a", options))
-    found = [(row["verdict"], row["hypotheses"]) for row in rows_of(tmp_path / "out.jsonl")]
-    assert found == [("watermarked", 2), ("not_detected", 1)]
-
-
 def test_every_row_gets_one_row_whatever_it_holds(source: Path, examiner: Examiner) -> None:
     done = run(job(source), examiner)
     rows = rows_of(source.with_name("out.jsonl"))

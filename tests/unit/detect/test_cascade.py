@@ -4,49 +4,32 @@ import numpy as np
 import pytest
 
 from tests.unit.detect.held_keys import held
-from ttmark.detect_service.cascade import (
-    FIRST_SHARE,
-    SECOND_SHARE,
-    may_be_read,
-    with_reading,
-    without_reading,
-)
+from ttmark.detect_service.cascade import may_be_read, with_reading, without_reading
 from ttmark.detect_service.verdict import Finding, Reach, decide
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
 
 TRIALS = 2_000
 KEYS = 16
+WATERMARK = Watermark("gumbel", 2)
+KEY = held(WATERMARK, [bytes(16)])
 
 
 def finding(log10_p: float = 0.0, log10_e: float | None = 0.0, best_log10_e: float = 0.0) -> Finding:
     """Of one version with a pool of 16 keys."""
-    key = held(Watermark("gumbel", 2), [bytes(16)])
     of_keys = np.array([best_log10_e, *[-1.0] * (KEYS - 1)])
     return Finding(
-        key=key,
-        version=key.versions[0],
+        key=KEY,
+        version=KEY.versions[0],
         pool_key=0,
         fired=(),
         evidence=LikelihoodEvidence(of_keys, np.full(KEYS, log10_p), 100, 100, 0),
         log10_p=log10_p,
         log10_e=log10_e,
         hypotheses=KEYS,
-        reach=(Reach(key.profile.watermark(), 100, KEYS),),
+        reach=(Reach(WATERMARK, 100, KEYS),),
         null_log10_p=0.0,
     )
-
-
-def test_both_shares_are_the_whole_rate_and_the_p_value_is_the_smaller_one_by_its_share() -> None:
-    assert FIRST_SHARE + SECOND_SHARE == 1.0
-    first, second = finding(-7.0), finding(-5.0)
-    assert with_reading(first, second).log10_p == pytest.approx(-6.0)
-    assert with_reading(first, second).evidence is first.evidence
-    second = finding(-6.5)
-    assert with_reading(first, second).log10_p == pytest.approx(-6.5 + np.log10(10 / 9))
-    assert with_reading(first, second).evidence is second.evidence
-    assert without_reading(first).log10_p == pytest.approx(-6.0)
-    assert with_reading(finding(-0.5), finding(-0.01)).log10_p == 0.0
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.01])
@@ -73,12 +56,3 @@ def test_what_is_found_without_reading_is_not_read_and_what_nothing_speaks_for_n
     for one in (finding(-9.0, best_log10_e=9.0), finding(), finding(-5.9, best_log10_e=likely)):
         assert may_be_read(one, 1e-5, "always")
         assert not may_be_read(one, 1e-5, "never")
-
-
-@pytest.mark.parametrize(("first", "second"), [(2.0, 3.0), (-4.0, 250.0), (400.0, -400.0), (0.0, 0.0)])
-def test_e_is_a_tenth_of_the_first_step_and_nine_of_the_second(first: float, second: float) -> None:
-    both = with_reading(finding(log10_e=first), finding(log10_e=second)).log10_e
-    alone = without_reading(finding(log10_e=first)).log10_e
-    most = max(first, second)
-    assert both == pytest.approx(most + np.log10(0.1 * 10 ** (first - most) + 0.9 * 10 ** (second - most)))
-    assert alone == pytest.approx(first - 1.0)

@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.unit.detect.callers import CALLERS
+from tests.unit.detect.conftest import HUMAN
 from tests.unit.detect.oracle import KEY, RULE, oracle
 from ttmark.detect_service.detection import Detection
-from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.schemas.detection import CombinedRequest, CombinedResult, Document
-
-HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. "
-SEER = Principal("t", "a", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
 
 
 async def asked(service: Any, texts: list[str], token: str = "pool", **more: Any) -> CombinedResult:
@@ -128,7 +126,7 @@ def read_by(service: Any, texts: list[str], readings: bool, **more: Any) -> tupl
     request = CombinedRequest(
         inputs=[Document(text=text) for text in texts], keys=["a-one"], conversation=True, **more
     )
-    detection = Detection(request, SEER, service.backend, "r", reader="up")
+    detection = Detection(request, CALLERS["mine"], service.backend, "r", reader="up")
     unread = detection.look()
     found = {}
     for text in unread if readings else ():

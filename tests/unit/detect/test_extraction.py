@@ -2,7 +2,6 @@
 
 import base64
 import io
-import zipfile
 from contextlib import suppress
 from unittest.mock import AsyncMock
 
@@ -10,6 +9,7 @@ import docx
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.harness.hostile_files import HOSTILE_FILES
 from tests.harness.hostile_files.documents import epub, odt
 from ttmark.detect_service.extraction import ExtractionBusy, UnreadableFile
 from ttmark.detect_service.extraction.readers_by_format import extract_text
@@ -24,13 +24,6 @@ def word_document() -> bytes:
     document.add_paragraph("Last.")
     file = io.BytesIO()
     document.save(file)
-    return file.getvalue()
-
-
-def zip_bomb() -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("word/document.xml", bytes(70 * 2**20))
     return file.getvalue()
 
 
@@ -160,7 +153,7 @@ def test_no_content_breaks_a_reader(name: str, content: bytes) -> None:
 
 
 async def test_a_file_beyond_a_limit_is_too_large(service) -> None:
-    body = {"filename": "a.docx", "content": base64.b64encode(zip_bomb()).decode()}
+    body = {"filename": "a.docx", "content": base64.b64encode(HOSTILE_FILES["bomb.docx"](2**20)).decode()}
     response = await service.post("/v1/extract", body)
     assert (response.status_code, response.json()["param"]) == (413, "content")
     assert "too large when unpacked: the limit is 64 MiB" in response.json()["detail"]

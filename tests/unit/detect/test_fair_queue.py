@@ -208,12 +208,6 @@ async def test_work_in_the_background_has_a_small_share_while_others_want_turns(
     assert 18 <= turns[:220].count("background") <= 22
 
 
-async def test_work_in_the_background_has_every_turn_that_nobody_else_wants() -> None:
-    queue = queue_of_one()
-    assert await asyncio.wait_for(queue.run("a", 1, lambda: 7, background=True), PATIENCE) == 7
-    assert queue.depth == 0
-
-
 class Slow:
     """Makes a value with pauses on the way."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.detect.conftest import LETTERS, Service
+from tests.unit.detect.conftest import HUMAN, LETTERS, Service
 from tests.unit.detect.test_bulk import job, rows_of, run
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.output_file import Tally
@@ -31,7 +31,6 @@ from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 from ttmark.shared.watermark.foreign.vllm_gumbel import _uniform
 
 KEY = 0xFEEDFACECAFEBEEF
-HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. "
 GIVEN: dict[str, dict[str, Any]] = {
     "vllm-gumbel": {"key": KEY},
     "vllm-dual-gumbel": {"key": 7, "alpha": 0.3},
@@ -98,31 +97,6 @@ async def test_a_text_of_another_system_is_named_in_every_mode(foreign: Foreign,
     words = result["message"]["explanation"]
     assert "the mark of vLLM (Gumbel), key partner, version 1" in words
     assert "our key" not in words
-
-
-async def test_one_answer_names_our_passage_and_that_of_another_system(foreign: Foreign) -> None:
-    ours, theirs = foreign.service.marked("a-one", 300), vllm_text(foreign.service.tokenizer, 300)
-    text = HUMAN * 6 + ours + HUMAN * 6 + theirs + HUMAN * 6
-    result = await foreign.ask("combined", text, ["a-one", "a-two", "partner"], normalize=False)
-    assert (result["verdict"], result["basis"], result["key"]["key_id"]) == (
-        "watermarked",
-        "watermark",
-        "a-one",
-    )
-    (passage,) = result["segments"]
-    assert abs(passage["start_char"] - len(HUMAN) * 6) < 40
-    (mark,) = result["foreign_marks"]
-    (found,) = mark["segments"]
-    start, width = text.index(theirs), found["end_char"] - found["start_char"]
-    shared = min(start + 300, found["end_char"]) - max(start, found["start_char"])
-    assert shared > 200
-    assert width < 700
-    words = result["message"]["explanation"]
-    assert "This text contains a passage made with our key a-one, version 1. It holds" in words
-    assert (
-        "Where it begins and ends is an estimate. The text also contains passages that carry the mark"
-        in words
-    )
 
 
 async def test_without_evidence_the_answer_says_whose_mark_it_is_and_no_more(foreign: Foreign) -> None:
@@ -261,10 +235,16 @@ async def test_all_three_are_named(foreign, ours, theirs, signer, capsys):
     )
     [passage], [mark], [manifest] = result["segments"], result["foreign_marks"], result["metadata"]
     assert abs(passage["start_char"] - text.index(ours)) < 40
+    (found,) = mark["segments"]
+    start = text.index(theirs)
+    assert min(start + 300, found["end_char"]) - max(start, found["start_char"]) > 200
+    assert found["end_char"] - found["start_char"] < 700
     assert (mark["key"]["key_id"], mark["key"]["scheme"]) == ("partner", "vllm-gumbel")
     assert (manifest["status"], manifest["covers"]) == ("valid", "whole")
     show([CombinedResult.model_validate(result)], as_json=False)
     words, shown = result["message"]["explanation"], capsys.readouterr().out
+    assert "contains a passage made with our key a-one, version 1. It holds" in words
+    assert "The text also contains passages that carry the mark" in words
     for named in (
         "made with our key a-one, version 1.",
         "the mark of vLLM (Gumbel), key partner, version 1.",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from tests.harness.golden import GOLDEN
+from tests.harness.golden import GOLDEN, approximately
 from tests.harness.golden_detection import detection_vectors
 from tests.harness.golden_texts import text_vectors
 from tests.harness.spec_detector import detect
@@ -37,15 +37,6 @@ TRICKS = [
 STYLED = ["\uff21", "\u2163", "\ufb01", "\u212a", "\u00b2", "\u2460", "\U0001d400", "\U0001d6a4", "\u01c6"]
 # The published method has no second implementation here; its windows have a slow reference of their own.
 CASES = [case for case in ANSWERS["cases"] if case.get("method") != "waterseeker"]
-
-
-def approximately(value):
-    """The same record with numbers to nine digits."""
-    if isinstance(value, dict):
-        return {key: approximately(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [approximately(one) for one in value]
-    return pytest.approx(value, rel=1e-9, abs=1e-9) if isinstance(value, float) else value
 
 
 def test_golden_answers_are_reproduced():

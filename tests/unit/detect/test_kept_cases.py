@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import json
 import secrets
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -393,23 +392,16 @@ async def test_by_default_nothing_is_kept(open_desk: Open) -> None:
         open_kept_cases(CaseSettings(cases_keep_days=1), None)  # type: ignore[arg-type]
 
 
-async def test_sweeping_outlives_a_store_that_is_away(tmp_path: Path, monkeypatch) -> None:
-    (tmp_path / "no folder").write_text("")
-    store = SqliteCases(tmp_path / "no folder" / "cases.db")
-    kept = KeptCases(store, KeyEncryptionKey(bytes(32)), 1, CaseRoom(1, 1), 1)
-    slept: list[float] = []
+async def test_sweeping_outlives_a_store_that_is_away(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
 
-    really_sleep = asyncio.sleep
+    async def away(_: float) -> int:
+        asked.append(1)
+        raise asyncio.CancelledError if len(asked) == 3 else StoreUnavailable("the disk is full")
 
-    async def sleep(seconds: float) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return await really_sleep(seconds)  # a server that other tests of this process have started
-        slept.append(seconds)
-        if len(slept) == 2:
-            raise InterruptedError
-        return None
-
-    monkeypatch.setattr("asyncio.sleep", sleep)
-    with pytest.raises(InterruptedError):
+    monkeypatch.setattr("ttmark.detect_service.stored_records._EXPIRE_SECONDS", 0.0)
+    monkeypatch.setattr(desk.store, "expire", away)
+    kept = KeptCases(desk.store, KeyEncryptionKey(bytes(32)), 1, CaseRoom(1, 1), 1)
+    with pytest.raises(asyncio.CancelledError):
         await CaseService(kept, [].append).expire()
-    assert slept == [30.0, 30.0]
+    assert len(asked) == 3

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.detect.conftest import Service
-from tests.unit.detect.test_foreign_keys import HUMAN
+from tests.unit.detect.conftest import HUMAN, Service
 from ttmark.detect_service.manifests.manifest_stripping import parted
 from ttmark.shared.labels import Label, LabelPlace
 from ttmark.shared.manifests.signer import ManifestSigner

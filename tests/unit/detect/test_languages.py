@@ -292,12 +292,6 @@ def test_each_sentence_is_said_somewhere_and_each_that_is_said_exists() -> None:
     assert unsaid == []
 
 
-def test_the_strings_of_a_script_are_told_from_its_sentences() -> None:
-    said: Any = prose('x.textContent = "Try again"; y = t("a.b"); z = `${n} more files`; c = "muted small";')
-    assert said == ["Try again", "${n} more files", "muted small"]
-    assert prose('element("p", { className: "muted small" }) // A comment.') == []
-
-
 KEY = DetectedKey(key_id="k", version=1, profile="p")
 PASSAGE = Segment(start_token=0, end_token=40, log10_e_value=-9.0, key=KEY)
 

@@ -17,7 +17,7 @@ from docx import Document as WordDocument
 from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import Credential, credential
-from tests.unit.detect.conftest import Service
+from tests.unit.detect.conftest import InThisProcess, Service
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.detect_service.manifests.manifest_examiner import (
     MOST_OF_A_DOCUMENT,
@@ -44,16 +44,9 @@ def signer(ours: Credential) -> ManifestSigner:
     return ManifestSigner(ours.chain, ours.key)
 
 
-class Here(ExtractionWorkers):
-    """Reads manifests in this process; those that are hostile are read by a worker, as the service does."""
-
-    async def read_manifest(self, manifest: bytes, anchors: str | None, owner: object = None) -> str:
-        return manifest_report(manifest, anchors).model_dump_json()
-
-
 @pytest.fixture(scope="module")
 def examiner(ours: Credential) -> ManifestExaminer:
-    return ManifestExaminer(Here(ExtractionLimits()), ours.root.decode())
+    return ManifestExaminer(InThisProcess(), ours.root.decode())
 
 
 async def found(examiner: ManifestExaminer, text: str) -> list[FoundManifest]:

@@ -4,11 +4,11 @@ import asyncio
 import json
 import math
 import ssl
+import subprocess
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,12 +16,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from tokenizers import processors
 
+from tests.unit.detect.conftest import byte_tokenizer
 from ttmark.detect_service.model_reader import reader_client as addresses
 from ttmark.detect_service.model_reader.dialect import (
     Dialect,
@@ -148,18 +145,9 @@ def says(content: str | bytes, **headers: str) -> Answer:
     return lambda handler, _: handler.say(content, **headers)
 
 
-LIES: dict[str, Answer] = {
+LIES: dict[str, Answer] = {  # more of those in one reading are in tests/unit/shared/test_byte_reading.py
     "NaN": lies(logprobs=lambda own: [math.nan, *own["logprobs"][1:]]),
-    "infinity": lies(logprobs=lambda own: [-math.inf, *own["logprobs"][1:]]),
-    "more than certain": lies(logprobs=lambda own: [5.0, *own["logprobs"][1:]]),
-    "a hole": lies(logprobs=lambda own: [-1.0, None, *own["logprobs"][2:]]),
-    "one too few": lies(logprobs=lambda own: own["logprobs"][1:]),
     "a gap": lies(starts=lambda own: [0, 4, *own["starts"][2:]]),
-    "an overlap": lies(starts=lambda own: [0, 2, *own["starts"][2:]]),
-    "beyond the text": lies(ends=lambda own: [*own["ends"][:-1], own["ends"][-1] + 1]),
-    "not to the end": lies(ends=lambda own: [*own["ends"][:-1], own["ends"][-1] - 1]),
-    "numbers in words": lies(logprobs=lambda own: [str(each) for each in own["logprobs"]]),
-    "no list": lies(starts=lambda own: {"0": 1}),
     "another text": lies(sha256=lambda own: "0" * 64),
     "a swapped text": lambda handler, body: honest(handler, {"texts": body["texts"][::-1]}),
     "a text too few": lambda handler, body: honest(handler, {"texts": body["texts"][1:]}),
@@ -350,23 +338,12 @@ async def test_no_proxy_of_the_environment_sees_a_text(monkeypatch: pytest.Monke
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Certificate and key for the name `localhost`, in PEM."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
-    now = datetime.now(UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=True)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, SHA256())
-    )
     file = tmp_path_factory.mktemp("tls") / "reader.pem"
-    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    file.write_bytes(signed.public_bytes(Encoding.PEM) + secret)
+    made = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -days 1 -subj /CN=reader "
+        "-addext subjectAltName=DNS:localhost -keyout -"
+    )
+    file.write_bytes(subprocess.run(made.split(), check=True, capture_output=True).stdout)
     return file
 
 
@@ -393,13 +370,11 @@ SPECIAL = "<s>"
 
 def reader_tokenizer(*, begins: bool) -> TextTokenizer:
     """A token for each byte; with `begins` one that stands before each text."""
-    signs = [*sorted(pre_tokenizers.ByteLevel.alphabet()), SPECIAL]
-    backend = Tokenizer(models.BPE(vocab={sign: index for index, sign in enumerate(signs)}, merges=[]))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend = byte_tokenizer().backend
     backend.add_special_tokens([SPECIAL])
     if begins:
         backend.post_processor = processors.TemplateProcessing(
-            single=f"{SPECIAL} $A", special_tokens=[(SPECIAL, len(signs) - 1)]
+            single=f"{SPECIAL} $A", special_tokens=[(SPECIAL, 256)]
         )
     return TextTokenizer(backend)
 

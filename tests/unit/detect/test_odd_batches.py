@@ -3,50 +3,33 @@
 import random
 from collections.abc import Iterable
 
-import httpx
 import pytest
 
 from tests.harness.odd_batches import Batch, letter_batches, random_batch
 from tests.harness.trained_tokenizers import KINDS
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.callers import known
+from tests.unit.detect.held_keys import key_of
+from tests.unit.detect.served import served
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.profile import Profile
 
-CALLER = Principal("t", "a", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
 TRAINING = ["the cat sat on the mat and the dog sat on the log", "a fine caf\u00e9 in the town"] * 4
 
 
 @pytest.fixture(scope="module")
-def app():
-    """A service with a key for each kind of tokenizer."""
+def backend() -> DetectionBackend:
+    """With a key for each kind of tokenizer."""
     tokenizers = [train(TRAINING, 400) for train in KINDS.values()]
-    keys = []
-    for number, tokenizer in enumerate(tokenizers):
-        profile = Profile.model_validate(
-            {"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint, "pool": number + 1}
-        )
-        version = UnlockedVersion(1, KeyState.PRIMARY, bytes([number] * 16))
-        keys.append(UnlockedKey(f"k{number}", "a", profile, 1, (version,)))
-
-    async def authenticate(_: str) -> Principal:
-        return CALLER
-
-    return create_detection_app(
-        DetectionBackend(FixedKeys.of(keys), TokenizerSet(tokenizers), max_document_tokens=20_000),
-        AppOptions(authenticate=authenticate),
-        readiness=lambda: Readiness({}),
-    )
+    keys = [
+        key_of(tokenizer, bytes([number] * 16), f"k{number}", pool=number + 1)
+        for number, tokenizer in enumerate(tokenizers)
+    ]
+    return DetectionBackend(FixedKeys.of(keys), TokenizerSet(tokenizers), max_document_tokens=20_000)
 
 
-async def complaints(app, batches: Iterable[Batch]) -> list[str]:
-    headers = {"Authorization": "Bearer t", "Content-Type": "application/json"}
+async def complaints(backend: DetectionBackend, batches: Iterable[Batch]) -> list[str]:
+    headers = {"Authorization": "Bearer mine", "Content-Type": "application/json"}
     found = []
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://d", headers=headers) as client:
+    async with served(backend, known, raises=False, headers=headers) as client:
         for batch in batches:
             answer = await client.post(batch.path, content=batch.content)
             if complaint := batch.complaint(answer.status_code, answer.content):
@@ -55,11 +38,11 @@ async def complaints(app, batches: Iterable[Batch]) -> list[str]:
 
 
 @pytest.mark.parametrize("step", [1_999, pytest.param(1, marks=pytest.mark.slow)])
-async def test_every_letter_has_a_verdict(app, step: int) -> None:
-    assert await complaints(app, letter_batches(step)) == []
+async def test_every_letter_has_a_verdict(backend, step: int) -> None:
+    assert await complaints(backend, letter_batches(step)) == []
 
 
 @pytest.mark.parametrize("count", [30, pytest.param(10_000, marks=pytest.mark.slow)])
-async def test_every_document_of_random_batches_has_a_verdict(app, count: int) -> None:
+async def test_every_document_of_random_batches_has_a_verdict(backend, count: int) -> None:
     generator = random.Random(count)
-    assert await complaints(app, (random_batch(generator) for _ in range(count))) == []
+    assert await complaints(backend, (random_batch(generator) for _ in range(count))) == []

@@ -38,15 +38,6 @@ def find(tokens: np.ndarray, rate: float = 1e-5) -> tuple[Finding, list[tuple], 
     return finding, [(one.start, one.end, one.key.key_id, one.pool_key) for one in passages], share
 
 
-def test_a_passage_among_human_text_has_its_place_its_key_and_its_share() -> None:
-    tokens = np.concatenate([human(200), answer(POOL[2]), human(200, 2)])
-    _, ((start, end, key_id, number),), share = find(tokens)
-    assert abs(start - 200) <= 8
-    assert abs(end - (tokens.size - 200)) <= 8
-    assert (key_id, number) == ("key", 2)
-    assert share.low <= (tokens.size - 400) / tokens.size <= share.high < 0.5
-
-
 def test_passages_of_several_keys_are_each_named_and_add_up() -> None:
     parts = [answer(POOL[0]), human(150), answer(POOL[3], shift=1), human(150, 2), answer(OTHER[1], shift=2)]
     tokens = np.concatenate(parts)
@@ -79,13 +70,3 @@ def test_where_no_key_was_found_by_itself_the_passages_are_those_of_the_best() -
     finding, passages, _ = find(np.concatenate([human(60), answer(POOL[0], 30), human(60, 2)]), rate=1e-40)
     assert finding.fired == ()
     assert {(key_id, number) for _, _, key_id, number in passages} == {("key", 0)}
-
-
-def test_answers_of_several_keys_that_follow_each_other_meet_about_where_they_do() -> None:
-    parts = [answer(POOL[0]), answer(POOL[3], shift=1), answer(OTHER[1], shift=2)]
-    _, passages, share = find(np.concatenate(parts))
-    assert [(key_id, number) for _, _, key_id, number in passages] == [("key", 0), ("key", 3), ("other", 1)]
-    ends = np.cumsum([part.size for part in parts])
-    assert [end for _, end, _, _ in passages] == pytest.approx(ends.tolist(), abs=10)
-    assert all(one[1] <= other[0] for one, other in itertools.pairwise(passages))
-    assert share.high == 1.0

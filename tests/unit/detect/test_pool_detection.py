@@ -6,16 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from tests.unit.detect.held_keys import held, under
-from tests.unit.detect.simulated_texts import written
-from ttmark.detect_service.detectors import likelihood
-from ttmark.detect_service.key_selection import KeySelection
+from tests.unit.detect.held_keys import under
 from ttmark.detect_service.paper_detectors import aligned, direct, localized
-from ttmark.detect_service.verdict import Finding, best_finding
+from ttmark.detect_service.verdict import Finding
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct, detect_localized
 from ttmark.shared.watermark.detectors.alignment import needs_decoys
-from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
-from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 
 POOL = [bytes([number, 7]) + bytes(14) for number in range(16)]
 VERSIONS = [POOL, [bytes(16)], POOL[:3]]
@@ -115,33 +110,3 @@ def test_localized_detection_under_a_pool_equals_its_keys_one_by_one(monkeypatch
             if every:
                 assert min(one[3] for one in found) == min(one[3] for one in every)
     assert seen or method == "waterseeker"
-
-
-@pytest.mark.parametrize("scheme", ["synthid", "gumbel"])
-@pytest.mark.parametrize("block_size", [1, 2, 3])
-def test_the_likelihood_ratio_under_all_versions_is_that_under_their_keys_one_by_one(scheme, block_size):
-    watermark, rate = Watermark(scheme, block_size), 1e-3
-    pools = [POOL[:6], [bytes(16)]]
-    keys = [held(watermark, *pools), held(watermark, POOL[6:9], key_id="other")]
-    each = [key for pool in (pools[1], pools[0], POOL[6:9]) for key in pool]  # the newest version first
-    seen = set()
-    for tokens in [*documents(), written(watermark, POOL[2:3], 40, 8)[0]]:
-        detector = likelihood(math.log10(rate / 3), b"secret", lambda _: None)
-        found = best_finding(lambda _, tokens=tokens: tokens, KeySelection.of(keys).tries, detector)
-        sizes = [len(pool) for pool in (pools[1], pools[0], POOL[6:9]) for _ in pool]
-        alone = [
-            detect_likelihood(watermark, [key], tokens, rate=rate / 3 / size, secret=b"secret")
-            for key, size in zip(each, sizes, strict=True)
-        ]
-        log10_p = [corrected(one.log10_p, 3 * size) for one, size in zip(alone, sizes, strict=True)]
-        assert found.log10_p == pytest.approx(min(log10_p), abs=1e-9)
-        assert found.log10_e == pytest.approx(log10_mean(np.array([one.log10_e for one in alone])), abs=1e-9)
-        of_best = [alone[each.index(key)].log10_e for key in found.version.prf_keys]
-        assert found.best_log10_e == pytest.approx(max(of_best), abs=1e-9)
-        assert found.hypotheses == len(each)
-        fired = {each[n] for n, p in enumerate(log10_p) if p <= math.log10(rate)}
-        assert {one.version.prf_keys[one.pool_key] for one in found.fired} == fired
-        if fired:
-            assert found.version.prf_keys[found.pool_key] == each[log10_p.index(min(log10_p))]
-        seen |= fired
-    assert POOL[2] in seen

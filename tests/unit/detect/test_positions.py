@@ -5,12 +5,12 @@ import unicodedata
 import pytest
 
 from tests.harness.trained_tokenizers import KINDS
+from tests.unit.detect.held_keys import key_of
 from ttmark.detect_service.backend import TokenizerSet
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.normalization import TextNormalizer
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import Document
-from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 
 TRAINING = ["the cat sat on the mat and the dog sat on the log", "a fine café in the town"] * 4
@@ -30,11 +30,8 @@ def tokenizer(request) -> TextTokenizer:
 
 
 def reader_of(tokenizer: TextTokenizer, text: str) -> tuple[DocumentReader, UnlockedKey]:
-    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
-    version = UnlockedVersion(1, KeyState.PRIMARY, bytes(16))
-    key = UnlockedKey(key_id="k", tenant="a", profile=profile, epoch=1, versions=(version,))
-    document = Document(text=text)
-    return DocumentReader(document, TokenizerSet([tokenizer]), TextNormalizer(), undo_tricks=False), key
+    document, tokenizers = Document(text=text), TokenizerSet([tokenizer])
+    return DocumentReader(document, tokenizers, TextNormalizer(), undo_tricks=False), key_of(tokenizer)
 
 
 def readable(text: str) -> str:

@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.unit.detect.conftest import Service
+from tests.unit.detect.conftest import HUMAN, Service
 from tests.unit.detect.served import served
 from tests.unit.detect.test_model_reader import Handler, asking, honest, honest_reading, serving
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.shared.schemas.detection import CombinedResult
-
-HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. "
 
 
 @asynccontextmanager

@@ -8,15 +8,14 @@ import pytest
 from scipy.stats import binom
 
 from tests.harness.trained_tokenizers import byte_level
+from tests.unit.detect.callers import CALLERS
+from tests.unit.detect.held_keys import key_of
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.detect_service.options import DetectionOptions, Mode
-from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Document
-from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 
 MODES: list[Mode] = ["direct", "aligned", "localized"]
@@ -88,12 +87,6 @@ async def test_positions_of_the_normalized_reading_are_those_of_the_text_as_it_w
         assert scrubbed[block.start_char : block.end_char].rstrip(" \u3164") == read
 
 
-async def test_a_caller_without_evidence_is_not_told_which_reading_counts(service) -> None:
-    text = service.marked("a-one", tokens=300, spaces="single").replace(" ", "  ")
-    result = await service.one("direct", text, "verdict", keys=["a-one"])
-    assert (result.verdict, result.reading, result.tokens) == ("watermarked", None, len(text))
-
-
 def test_a_text_without_tricks_is_read_once_and_any_other_at_most_twice() -> None:
     def readings(normalize: bool, **content: object) -> int:
         document = Document.model_validate(content)
@@ -108,10 +101,8 @@ def test_a_text_without_tricks_is_read_once_and_any_other_at_most_twice() -> Non
 
 def backends(tokenizer: TextTokenizer, count: int) -> list[DetectionBackend]:
     """One for each of `count` keys."""
-    profile = Profile.model_validate({"scheme": "gumbel", "tokenizer_fingerprint": tokenizer.fingerprint})
     generator = random.Random(5)
-    versions = [UnlockedVersion(1, KeyState.PRIMARY, generator.randbytes(16)) for _ in range(count)]
-    keys = [UnlockedKey("k", "a", profile, epoch=1, versions=(version,)) for version in versions]
+    keys = [key_of(tokenizer, generator.randbytes(16), scheme="gumbel") for _ in range(count)]
     return [
         DetectionBackend(FixedKeys.of([key]), TokenizerSet([tokenizer]), max_document_tokens=1000)
         for key in keys
@@ -127,11 +118,10 @@ def test_two_readings_give_no_more_false_alarms_than_promised(tokenizer, mode: M
     documents = [
         Document(text="".join(generator.choices(LETTERS + " ", k=60)).translate(WIDE)) for _ in range(80)
     ]
-    caller = Principal("t", "a", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
     log10_p: list[float] = []
     for backend in backends(tokenizer, 16):
         request = DetectionOptions(mode=mode, fpr=0.1, phase=0).request(documents)
-        log10_p += [one.log10_p or 0.0 for one in detect(request, caller, backend, "r").results]
+        log10_p += [one.log10_p or 0.0 for one in detect(request, CALLERS["mine"], backend, "r").results]
     assert len(log10_p) == 1280
     for fpr in (5e-2, 1e-2):
         alarms = sum(one <= math.log10(fpr) for one in log10_p)
@@ -143,13 +133,8 @@ def test_without_evidence_the_number_of_tokens_does_not_tell_which_key_came_clos
     generator = random.Random(3)
     texts = ["".join(generator.choices(LETTERS + " ", k=120)) for _ in range(12)]
     pairs = byte_level(texts, 400)
-    keys = []
-    for key_id, reads in (("first", tokenizer), ("second", pairs)):
-        profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": reads.fingerprint})
-        version = UnlockedVersion(1, KeyState.PRIMARY, key_id.encode().ljust(16))
-        keys.append(UnlockedKey(key_id, "a", profile, 1, (version,)))
+    keys = [key_of(tokenizer, b"first".ljust(16), "first"), key_of(pairs, b"second".ljust(16), "second")]
     backend = DetectionBackend(FixedKeys.of(keys), TokenizerSet([tokenizer, pairs]), 5_000)
-    caller = Principal("t", "a", frozenset({Scope.DETECT}))
     request = DetectionOptions(mode="direct").request([Document(text=text) for text in texts])
-    found = detect(request, caller, backend, "r").results
+    found = detect(request, CALLERS["verdict"], backend, "r").results
     assert [one.tokens for one in found] == [len(tokenizer.encode(text)) for text in texts]

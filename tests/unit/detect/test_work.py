@@ -2,23 +2,24 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
+from tests.unit.detect.callers import CALLERS
 from tests.unit.detect.conftest import Service
 from tests.unit.detect.served import served
+from tests.unit.watermark.conftest import Counting
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import request_cost
 from ttmark.detect_service.detection import Detection, detect
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.results import response_json
-from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.limits.allowances import WorkBudget
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.schemas.detection import (
@@ -33,7 +34,6 @@ from ttmark.shared.watermark.detectors.alignment import detect_aligned
 from ttmark.shared.watermark.detectors.localized import detect_localized
 from ttmark.shared.watermark.interruption import interruptible, pause
 
-CALLER = Principal("t", "a", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
 TOKENS = np.random.default_rng(3).integers(97, 122, 2_500).tolist()
 REQUESTS: dict[str, tuple[type[DetectionRequest], dict[str, Any]]] = {
     "direct": (DirectRequest, {"phase": "any"}),
@@ -42,24 +42,6 @@ REQUESTS: dict[str, tuple[type[DetectionRequest], dict[str, Any]]] = {
     "scan": (LocalizedRequest, {}),
     "waterseeker": (LocalizedRequest, {"method": "waterseeker"}),
 }
-
-
-class Counting:
-    """Does nothing at a pause but count it."""
-
-    def __init__(self) -> None:
-        self.pauses = 0
-
-    def pause(self) -> None:
-        self.pauses += 1
-
-    @contextmanager
-    def _aside(self) -> Iterator[None]:
-        self.pauses += 1
-        yield
-
-    def aside(self) -> AbstractContextManager[None]:
-        return self._aside()
 
 
 def request_of(name: str, documents: list[Document], **more: object) -> DetectionRequest:
@@ -72,10 +54,10 @@ async def test_answers_are_the_same_to_the_byte_when_the_work_is_interrupted(ser
     text = service.marked("a-one", 900)
     documents = [Document(text=text), Document(token_ids=TOKENS), Document(id='"evidence":[]', text="x")]
     request = request_of(name, documents, evidence="blocks")
-    whole = detect(request, CALLER, service.backend, "r")
+    whole = detect(request, CALLERS["mine"], service.backend, "r")
     counting = Counting()
     with interruptible(counting):
-        in_slices = response_json(detect(request, CALLER, service.backend, "r"))
+        in_slices = response_json(detect(request, CALLERS["mine"], service.backend, "r"))
     assert in_slices == whole.model_dump_json().encode()
     assert counting.pauses > 10
 
@@ -97,14 +79,19 @@ def test_steps_between_pauses_change_no_score(monkeypatch: pytest.MonkeyPatch, c
     assert all_evidence() == whole
 
 
-def test_the_cost_counts_documents_versions_and_decoys(service: Service) -> None:
-    keys = [service.keys["a-one"]]
+def test_the_cost_counts_documents_versions_keys_of_a_pool_and_decoys(service: Service) -> None:
+    one = service.keys["a-one"]
 
-    def cost(name: str, tokens: int = 4_000, documents: int = 1, times: int = 1) -> int:
+    def cost(name: str, tokens: int = 4_000, documents: int = 1, times: int = 1, pool: int = 1) -> int:
+        key = replace(one, profile=one.profile.model_copy(update={"pool": pool}))
         request = request_of(name, [Document(token_ids=[97])] * documents)
-        lengths = {keys[0].profile.tokenizer_fingerprint: [tokens] * documents}
-        return request_cost(request, request.inputs, KeySelection.of(keys * times), lengths)
+        lengths = {key.profile.tokenizer_fingerprint: [tokens] * documents}
+        return request_cost(request, request.inputs, KeySelection.of([key] * times), lengths)
 
+    for name in ("direct", "aligned", "scan"):
+        small, middle, large = (cost(name, pool=pool) for pool in (16, 256, 4096))
+        assert large - middle == pytest.approx(16 * (middle - small), rel=0.01)
+        assert 100 * cost(name) < middle < 256 * cost(name)
     assert cost("aligned", documents=20) > 8 * cost("aligned")
     assert cost("aligned", times=20) == pytest.approx(20 * cost("aligned"), rel=0.2)
     assert cost("aligned with decoys") > 8 * cost("aligned")

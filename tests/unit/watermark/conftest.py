@@ -1,29 +1,25 @@
-"""Slow, obvious references and data that several tests of the core share."""
+"""Watermarked text, and a count of pauses, that several tests of the core share."""
 
-import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import pytest
 
-from tests.harness.spec_detector.prf import siphash_2_4_128
 from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 
+class Counting:
+    """An interruption that does nothing at a pause but count it."""
 
-@pytest.fixture(scope="session")
-def siphash_reference() -> Callable[[bytes, bytes], bytes]:
-    """SipHash-2-4-128 byte by byte."""
-    return siphash_2_4_128
+    pauses = 0
 
+    def pause(self) -> None:
+        self.pauses += 1
 
-@pytest.fixture(scope="session")
-def golden() -> Callable[[str], Any]:
-    """Loads a golden-vector file by name."""
-    return lambda name: json.loads((GOLDEN / f"{name}.json").read_text())
+    def aside(self) -> AbstractContextManager[None]:
+        self.pauses += 1
+        return nullcontext()
 
 
 def _generate(

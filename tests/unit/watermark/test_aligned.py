@@ -9,8 +9,6 @@ from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, sc
 from ttmark.shared.watermark.detectors.alignment import BETA, needs_decoys
 
 KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
-# A scheme whose score distribution ships without a table.
-WITHOUT_TABLE = Watermark("synthid", 2, parameters={"depth": 7})
 
 
 @pytest.mark.parametrize("scheme", scheme_names())
@@ -28,14 +26,6 @@ def test_unedited_text_scores_as_direct_detection_does(generate):
     tokens = generate(watermark, KEY, 100, seed=2)
     aligned, direct = detect_aligned(watermark, KEY, tokens), detect_direct(watermark, KEY, tokens)
     assert aligned.z * math.sqrt(50) == pytest.approx(direct.z * math.sqrt(direct.scored_blocks))
-
-
-def test_a_distribution_without_a_table_falls_back_to_decoys_alike_on_every_replica(generate):
-    tokens = generate(WITHOUT_TABLE, KEY, 200, seed=3)
-    evidence = detect_aligned(WITHOUT_TABLE, KEY, tokens)
-    assert evidence.log10_p == -math.log10(1001)
-    tokens = np.random.default_rng(1).integers(0, 99, 150)
-    assert detect_aligned(WITHOUT_TABLE, KEY, tokens) == detect_aligned(WITHOUT_TABLE, KEY, tokens)
 
 
 def test_another_beta_than_the_tables_falls_back_to_decoys():

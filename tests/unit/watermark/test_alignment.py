@@ -1,28 +1,14 @@
 """The recurrences of the aligned and localized detectors against slow searches over all alignments."""
 
-import math
 from functools import cache
 
 import numpy as np
 import pytest
 
+from tests.harness.spec_detector.scores import aligned_score as as_specified
 from ttmark.shared.watermark.detectors.alignment import aligned_score, aligned_score_of_each, aligned_scores
 from ttmark.shared.watermark.detectors.scan import DRIFT_PER_TOKEN, SKIP, best_peak, best_scores, scan_peaks
 from ttmark.shared.watermark.detectors.segments import Peak, disjoint, log10_expected, log10_family
-from ttmark.shared.watermark.detectors.waterseeker import SHORTEST, waterseeker_peaks
-
-
-def slow_aligned_score(scores, block_size, beta):
-    """Algorithm 2 as printed, by recursion from the end."""
-
-    @cache
-    def best(t):
-        if t == 0:
-            return 0.0
-        kept = best(t - block_size) + scores[t - block_size] if t >= block_size else -math.inf
-        return max(best(t - 1) - beta, kept)
-
-    return best(len(scores) + block_size - 1)
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3])
@@ -31,7 +17,7 @@ def test_aligned_score_equals_algorithm_2(block_size, beta):
     rng = np.random.default_rng(block_size)
     for size in (1, 2, 3, 10, 101):
         scores = rng.normal(size=size)
-        expected = slow_aligned_score(tuple(scores), block_size, beta)
+        expected = as_specified(scores.tolist(), block_size, beta)
         assert aligned_score(scores, block_size, beta) == pytest.approx(expected)
 
 
@@ -113,20 +99,6 @@ def test_a_search_that_reports_everything_ends_and_an_empty_span_is_no_segment()
     peaks = scan_peaks(scores, 2, lambda score: True)
     assert len(list(disjoint(peak for peak in peaks if peak.score > 0.0))) > 10
     assert scan_peaks(-np.ones(200), 2, lambda score: True) == [Peak(0, 0, 0.0)]
-
-
-def test_waterseeker_finds_a_span_whose_signal_is_at_one_parity():
-    scores = np.random.default_rng(1).normal(size=4000) * 0.5
-    scores[1001:1301:2] += 1.5
-    best = waterseeker_peaks(scores, 2, lambda total, blocks: -(total / math.sqrt(blocks)))[0]
-    assert abs(best.start - 1001) < 20
-    assert abs(best.end - 1301) < 20
-
-
-@pytest.mark.parametrize("size", [1, 10, 49, 60, 120])
-def test_waterseeker_takes_short_texts(size):
-    peaks = waterseeker_peaks(np.zeros(size), 2, lambda total, blocks: 0.0)
-    assert [peak.score for peak in peaks] == [0.0] * (min(size, 2) if size + 1 < SHORTEST else 0)
 
 
 def test_overlapping_peaks_give_way_to_the_better_one():

@@ -12,7 +12,7 @@ from ttmark.shared.watermark.schemes.base import Scheme
 from ttmark.shared.watermark.schemes.mcmark import MCMark
 from ttmark.shared.watermark.schemes.registry import build_scheme, scheme_names
 
-PROBS = np.array([0.03, 0.1, 0.3, 0.65, 0.9, 1.0])
+PROBS = np.array([0.03, 0.1, 0.3, 0.65, 1.0])
 
 
 def nats(scheme: Scheme, truth: NDArray[np.float64], law: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -24,28 +24,15 @@ def nats(scheme: Scheme, truth: NDArray[np.float64], law: NDArray[np.float64]) -
 
 
 @pytest.mark.parametrize("name", scheme_names())
-def test_a_marked_block_has_most_of_the_evidence_of_the_closed_law(name: str) -> None:
+def test_it_says_nearly_what_the_closed_law_says(name: str) -> None:
     """The closed law is of more rivals than any text has: what is left is what fewer rivals cost."""
     scheme = build_scheme(name, {})
-    closed, simulated = scheme.law(PROBS[:4]), simulated_law(scheme, PROBS[:4])
-    assert np.all(nats(scheme, closed, simulated) >= 0.8 * nats(scheme, closed, closed))
-
-
-@pytest.mark.parametrize("name", scheme_names())
-def test_no_score_that_may_be_speaks_against_the_mark_because_no_draw_had_it(name: str) -> None:
-    scheme = build_scheme(name, {})
-    null = scheme.law(np.ones(1))[0]
-    law = simulated_law(scheme, np.array([0.1]))[0]
-    top = np.flatnonzero(null > 0.0)[-1]
-    assert law[top] > null[top]
-
-
-@pytest.mark.parametrize("name", scheme_names())
-def test_a_certain_block_has_the_null_to_the_last_digits(name: str) -> None:
-    scheme = build_scheme(name, {})
-    law = simulated_law(scheme, PROBS)
-    np.testing.assert_allclose(law[-1], scheme.law(PROBS)[-1], atol=1e-12)
-    np.testing.assert_allclose(law.sum(axis=1), 1.0)
+    closed, simulated = scheme.law(PROBS), simulated_law(scheme, PROBS)
+    np.testing.assert_allclose(simulated.sum(axis=1), 1.0)
+    assert np.all(nats(scheme, closed, simulated)[:-1] >= 0.8 * nats(scheme, closed, closed)[:-1])
+    np.testing.assert_allclose(simulated[-1], closed[-1], atol=1e-12)  # a certain block has the null
+    top = np.flatnonzero(closed[-1] > 0.0)[-1]
+    assert simulated[1, top] > closed[-1, top]  # though perhaps no draw had this score
 
 
 def test_it_is_the_same_every_time() -> None:
@@ -69,15 +56,6 @@ def by_enumeration(scheme: MCMark, p: float, rivals: int, draws: int) -> NDArray
         hits = scheme.score(words[:: rivals + 1], context).astype(np.int64)
         law += np.bincount(hits, weights=after / p, minlength=law.size)
     return law / law.sum()
-
-
-@pytest.mark.parametrize("p", [0.1, 0.3])
-def test_mcmarks_closed_law_is_what_many_rivals_come_near_and_few_stay_below(p: float) -> None:
-    scheme = MCMark(layers=2, channels=8)
-    closed = scheme.law(np.array([p]))[0] @ np.arange(3)
-    few, many = (by_enumeration(scheme, p, rivals, 8) @ np.arange(3) for rivals in (32, 6_400))
-    assert many == pytest.approx(closed, rel=0.02)
-    assert few < 0.97 * closed
 
 
 @pytest.mark.parametrize("p", [0.03, 0.3])

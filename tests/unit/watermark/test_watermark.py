@@ -30,10 +30,10 @@ def test_the_four_schemes_are_known():
 @pytest.mark.parametrize("block_size", [1, 2, 3])
 def test_reweighted_segments_sum_to_one(scheme, block_size):
     watermark = Watermark(scheme, block_size)
-    batch = ragged_batch(block_size, watermark.context_width)
-    weighted = watermark.reweight(*batch)
+    keys, contexts, blocks, probs, offsets = ragged_batch(block_size, watermark.context_width)
+    weighted = watermark.reweight(keys, contexts, blocks, 3 * probs, offsets)  # in proportion is enough
     assert np.all(weighted >= 0.0)
-    assert np.allclose(np.add.reduceat(weighted, batch[4][:-1]), 1.0, rtol=1e-12)
+    assert np.allclose(np.add.reduceat(weighted, offsets[:-1]), 1.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -1,62 +1,25 @@
-"""`Kgw` against transformers' own processor and detector."""
+"""`Kgw` against transformers' own processor; its detector is asked in `test_original_texts.py`."""
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from transformers import PreTrainedConfig, WatermarkDetector, WatermarkingConfig
 from transformers.generation.logits_process import WatermarkLogitsProcessor
 
+from tests.unit.watermark.conftest import Counting
 from ttmark.shared.watermark.foreign import Kgw, kgw
 from ttmark.shared.watermark.interruption import interruptible
 
 VOCABULARY = 2000
-ARGUMENTS: list[dict[str, Any]] = [
-    {},
-    {"greenlist_ratio": 0.5, "hashing_key": 12345},
-    {"seeding_scheme": "selfhash", "hashing_key": 99991},
-]
-
-
-@pytest.fixture(scope="module", params=ARGUMENTS, ids=str)
-def arguments(request: pytest.FixtureRequest) -> dict[str, Any]:
-    chosen: dict[str, Any] = request.param
-    return chosen
-
-
-def written(processor: WatermarkLogitsProcessor, seed: int, length: int) -> list[int]:
-    """A text of the original generator that repeats itself: what comes next depends on the last token."""
-    sampling, ids = torch.Generator().manual_seed(seed), torch.tensor([[1, 2, 3]])
-    for _ in range(length):
-        spread = torch.Generator().manual_seed(int(ids[0, -1]) % 40)
-        logits = processor(ids, 2 * torch.randn(1, VOCABULARY, generator=spread))
-        logits = logits.masked_fill(logits < logits.topk(12).values[:, -1:], -float("inf"))
-        ids = torch.cat([ids, torch.multinomial(logits.softmax(-1), 1, generator=sampling)], 1)
-    return [int(token) for token in ids[0, 3:]]
-
-
-@pytest.mark.parametrize("texts", [5, pytest.param(25, marks=pytest.mark.slow)])
-def test_green_tokens_are_those_of_the_original_detector(arguments: dict[str, Any], texts: int) -> None:
-    processor = WatermarkLogitsProcessor(VOCABULARY, "cpu", bias=4.0, **arguments)
-    config = PreTrainedConfig(vocab_size=VOCABULARY, bos_token_id=0)
-    original = WatermarkDetector(config, "cpu", WatermarkingConfig(**arguments), ignore_repeated_ngrams=True)
-    mark, marked = Kgw(VOCABULARY, **arguments), []
-    for seed in range(texts):
-        tokens = written(processor, seed, 80)
-        said, found = original(torch.tensor([tokens]), return_dict=True), mark.detect(tokens)
-        assert (found.score, found.scored_tokens) == (said.num_green_tokens[0], said.num_tokens_scored[0])
-        marked.append(found.log10_p)
-    assert np.median(marked) < -3
 
 
 @pytest.mark.parametrize("scheme", ["lefthash", "selfhash"])
 def test_wider_contexts_that_share_a_seed_are_one_draw(scheme: Any) -> None:
     """The original counts a token under one seed as often as the tokens before it differ."""
     arguments = {"seeding_scheme": scheme, "context_width": 3, "hashing_key": 7}
-    processor = WatermarkLogitsProcessor(VOCABULARY, "cpu", bias=4.0, **arguments)
-    tokens = written(processor, 1, 60)
+    processor = WatermarkLogitsProcessor(VOCABULARY, "cpu", **arguments)
+    tokens = np.random.default_rng(1).integers(2, 9, 60).tolist()
     drawn = {}
     for end in range(3 if scheme == "lefthash" else 2, len(tokens)):
         prefix = tokens[end - 3 : end] if scheme == "lefthash" else tokens[end - 2 : end + 1]
@@ -64,18 +27,6 @@ def test_wider_contexts_that_share_a_seed_are_one_draw(scheme: Any) -> None:
         drawn[processor.rng.initial_seed() & 0xFFFFFFFF, tokens[end]] = green
     found = Kgw(VOCABULARY, **arguments).detect(tokens)
     assert (found.score, found.scored_tokens) == (sum(drawn.values()), len(drawn))
-
-
-class Counting:
-    """Does nothing at a pause but count it."""
-
-    pauses = 0
-
-    def pause(self) -> None:
-        self.pauses += 1
-
-    def aside(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
 
 def test_green_lists_are_made_with_pauses_between_them() -> None:

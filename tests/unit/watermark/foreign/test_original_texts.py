@@ -46,10 +46,19 @@ def written(model: LlamaForCausalLM, config: Any, texts: int) -> torch.Tensor:
     return generated[:, PROMPT:]
 
 
-@pytest.mark.parametrize("number", [15, pytest.param(100, marks=pytest.mark.slow)])
-def test_green_lists_have_the_score_of_the_original_detector(model: LlamaForCausalLM, number: int) -> None:
-    arguments: dict[str, Any] = {"bias": 3.0, "hashing_key": 918_273, "greenlist_ratio": 0.25}
-    config = WatermarkingConfig(**arguments)
+@pytest.mark.parametrize(
+    ("arguments", "number"),
+    [
+        ({}, 5),
+        ({"greenlist_ratio": 0.5, "hashing_key": 12_345}, 5),
+        ({"seeding_scheme": "selfhash", "hashing_key": 99_991}, 2),
+        pytest.param({"hashing_key": 918_273}, 100, marks=pytest.mark.slow),
+    ],
+)
+def test_green_lists_have_the_score_of_the_original_detector(
+    model: LlamaForCausalLM, arguments: dict[str, Any], number: int
+) -> None:
+    config = WatermarkingConfig(bias=4.0, **arguments)
     texts = written(model, config, number)
     said = WatermarkDetector(model.config, "cpu", config, ignore_repeated_ngrams=True)(
         texts, return_dict=True
@@ -65,11 +74,12 @@ def test_green_lists_have_the_score_of_the_original_detector(model: LlamaForCaus
 @pytest.mark.parametrize(
     ("number", "table"), [(15, 1 << 11), pytest.param(100, 1 << 16, marks=pytest.mark.slow)]
 )
+@pytest.mark.parametrize("ngram_len", [2, 5])
 def test_synthid_text_has_the_scores_of_the_original(
-    model: LlamaForCausalLM, number: int, table: int
+    model: LlamaForCausalLM, number: int, table: int, ngram_len: int
 ) -> None:
     """Of fewer texts with a smaller table, so that some hashes are at one place of it."""
-    config = SynthIDTextWatermarkingConfig(ngram_len=5, keys=LAYERS, sampling_table_size=table)
+    config = SynthIDTextWatermarkingConfig(ngram_len=ngram_len, keys=LAYERS, sampling_table_size=table)
     texts = written(model, config, number)
     processor = SynthIDTextWatermarkLogitsProcessor(
         **{name: value for name, value in config.to_dict().items() if name != "debug_mode"}, device="cpu"
@@ -81,11 +91,12 @@ def test_synthid_text_has_the_scores_of_the_original(
     mark = scheme.mark(*scheme.split(config.to_dict()))
     found = [mark.detect(text) for text in texts.tolist()]
     differing = 0
-    for one, of_text, at, new in zip(found, bits, places, fresh, strict=True):
+    for text, one, of_text, at, new in zip(texts.tolist(), found, bits, places, fresh, strict=True):
         rows = of_text[new.bool()].tolist()
         # The original counts equal draws again.
         drawn = list(dict(zip(at[new.bool()].tolist(), rows, strict=True)).values())
         differing += len(drawn) < len(rows)
+        assert mark.read(np.array(text)).bits.tolist() == drawn
         assert one.scored_tokens == len(drawn)
         assert one.score == pytest.approx(np.mean(drawn))
     assert differing > 0

@@ -6,36 +6,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.unit.detect.simulated_texts import written
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.likelihood.evidence import (
-    ConversationEvidence,
-    detect_conversation,
-    detect_likelihood,
-)
+from ttmark.shared.watermark.likelihood.evidence import ConversationEvidence, detect_conversation
 
 PAIRS = Watermark("gumbel", 2, 2)
 POOL = [bytes([i]) * 16 for i in range(4)]
 Write = Callable[..., list[int]]
-
-
-def test_a_conversation_of_one_message_is_a_text(generate: Write) -> None:
-    tokens = generate(PAIRS, POOL[1], 60, 1)
-    alone = detect_likelihood(PAIRS, POOL, tokens, sharp="never")
-    found = detect_conversation(PAIRS, POOL, [tokens])
-    assert np.array_equal(found.of_keys[0], alone.of_keys)
-    assert found.log10_e == pytest.approx(alone.log10_e)
-
-
-def test_messages_with_other_keys_of_a_pool_add_up(generate: Write) -> None:
-    messages = [generate(PAIRS, POOL[i % 4], 40, i) for i in range(5)]
-    found = detect_conversation(PAIRS, POOL, messages)
-    expected = [math.log10(np.mean(10.0**row)) for row in found.of_keys]
-    assert found.of_messages == pytest.approx(expected)
-    assert found.grown == pytest.approx(np.cumsum(expected))
-    assert found.log10_e == pytest.approx(sum(expected))
-    assert found.log10_e > 2 * max(expected)
-    assert [int(row.argmax()) for row in found.of_keys] == [0, 1, 2, 3, 0]
 
 
 def test_short_empty_and_quoted_messages_add_nothing(generate: Write) -> None:
@@ -83,18 +59,3 @@ def test_spent_positions_of_each_message_say_nothing(generate: Write) -> None:
     spent[positions // 2 :] = False
     half = detect_conversation(PAIRS, POOL[:1], messages, spent=[spent, None]).of_messages
     assert 0.0 < half[0] < whole[0]
-
-
-def test_five_messages_of_fifty_tokens_are_found_together_where_none_is_alone() -> None:
-    """Each with another key of a pool of 16, and blocks of log2 3 bits."""
-    rng = np.random.default_rng(3)
-    pool = [rng.bytes(16) for _ in range(16)]
-    together, alone = [], []
-    for _ in range(20):
-        keys = [pool[number] for number in rng.permutation(16)[:5]]
-        texts = [written(PAIRS, [key] * (place + 1), 24, 3)[place] for place, key in enumerate(keys)]
-        found = detect_conversation(PAIRS, pool, texts)
-        together.append(found.log10_p)
-        alone.append(found.of_messages.max())
-    assert max(alone) < 5.0
-    assert np.mean(np.array(together) <= -5.0) >= 0.3

@@ -39,10 +39,10 @@ def tiny(mixtures: Mixtures) -> Ratios:
 def test_forward_is_the_sum_over_all_paths(passes: Passes, mixtures: Mixtures, tokens: int) -> None:
     ratios = Ratios.of(Watermark("gumbel", 2), mixtures)
     chain = random_chain(ratios, 8, tokens, PATHS, seed=tokens)
-    cells = np.random.default_rng(1).integers(0, 384, (5, 8)).astype(np.uint16)
+    cells = np.random.default_rng(1).integers(0, 384, (2, 8)).astype(np.uint16)
     found = 10 ** log10_of(*passes.forward(chain, cells))
     for number, path in enumerate(PATHS):
-        for row in range(5):
+        for row in range(2):
             expected = math.fsum(mass for mass, _ in enumerated(chain, path, cells[row]))
             assert found[number, row] == pytest.approx(expected, rel=1e-12)
 

@@ -8,7 +8,7 @@ import pytest
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.forward_backward import find_passes
 from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Ratios, as_table, evidence_paths
-from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, Sampler, draw_seed
+from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, Sampler
 from ttmark.shared.watermark.likelihood.laws import Cells
 
 PASSES = find_passes()
@@ -76,38 +76,6 @@ def test_draws_have_the_density_that_their_weights_say() -> None:
         weights = 10.0**-odds
         assert weights.max() < 10.01
         assert abs(weights.mean() - 1.0) < 4 * weights.std() / math.sqrt(weights.size)
-
-
-def test_shares_of_draws_are_followed() -> None:
-    text = chain(positions=50)
-    sampler = Sampler.of(PASSES, text)
-    assert sampler.shares.sum() == pytest.approx(1.0)
-    none = Sampler(PASSES, sampler.chain, sampler.own, np.eye(sampler.shares.size)[0])
-    drawn = none.draw(1, 0, 4_000)
-    expected = text.ratios.null
-    counts = np.bincount(drawn.ravel(), minlength=expected.size) / drawn.size
-    assert np.abs(counts - expected).max() < 0.003
-
-
-def test_the_same_text_and_secret_have_the_same_answer() -> None:
-    text = chain()
-    cells = without_mark(text, 50, 1)
-    seeds = [draw_seed(secret, "gumbel", text, b"tokens") for secret in (b"a", b"a", b"b")]
-    answers = [NullTail.draw(PASSES, text, -3.0, seed).log10_p(cells) for seed in seeds]
-    assert np.array_equal(answers[0], answers[1])
-    assert not np.array_equal(answers[0], answers[2])
-
-
-def test_other_text_other_reading_other_name_are_other_draws() -> None:
-    text = chain()
-    spent = text.without(np.arange(text.positions) == 3)
-    seeds = {
-        draw_seed(b"", "gumbel", text, b"tokens"),
-        draw_seed(b"", "gumbel", text, b"token"),
-        draw_seed(b"", "gumbels", text, b"tokens"),
-        draw_seed(b"", "gumbel", spent, b"tokens"),
-    }
-    assert len(seeds) == 4
 
 
 def test_more_evidence_never_has_a_larger_p_value_and_beyond_the_draws_it_falls_as_one_over_e() -> None:

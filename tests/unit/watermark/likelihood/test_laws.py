@@ -1,6 +1,5 @@
 """Score laws beside the schemes themselves, and beside their exact nulls."""
 
-import inspect
 import math
 from typing import Any
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark, scheme_names
-from ttmark.shared.watermark.likelihood.laws import Layer, layered_law
 from ttmark.shared.watermark.nulls import BinomialNull
 from ttmark.shared.watermark.ragged import Segments
 from ttmark.shared.watermark.schemes.registry import build_scheme
@@ -69,40 +67,6 @@ def test_laws_are_distributions_and_that_of_certain_blocks_is_the_null(
         trials, chance = watermark.null.trials, watermark.null.probability
         exact = [math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(trials + 1)]
         assert np.allclose(laws[-1], exact, rtol=1e-9, atol=0.0)
-
-
-@pytest.mark.parametrize(("name", "parameters"), VARIANTS)
-def test_what_the_layers_make_of_a_probability_is_it_on_average(
-    name: str, parameters: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Schemes do not distort: over what may happen in a layer a block keeps its mass."""
-    scheme = build_scheme(name, parameters)
-    layers: list[Layer] = []
-
-    def kept(layer: Layer, *arguments: Any) -> Any:
-        layers.append(layer)
-        return layered_law(layer, *arguments)
-
-    monkeypatch.setattr(inspect.getmodule(type(scheme)), "layered_law", kept, raising=False)
-    probs = np.array([0.001, 0.2, 0.5, 0.9, 1.0])
-    scheme.law(probs)
-    assert bool(layers) == (name != "gumbel")
-    for layer in layers:
-        outcomes = layer(probs)
-        assert sum(one.share for one in outcomes) == pytest.approx(1.0, abs=1e-12)
-        mass = np.sum([one.share * one.mass for one in outcomes], axis=0)
-        assert mass == pytest.approx(probs, rel=1e-12)
-
-
-def test_a_winning_race_time_has_the_density_of_its_probability() -> None:
-    watermark, p = Watermark("gumbel", 2), 0.2
-    law = watermark.law(np.array([p]))[0]
-    for cell in (0, 40, 200, 383):
-        low = cell / 32.0
-        scores = np.linspace(low, low + 1 / 32 if cell < 383 else 60.0, 200_001)
-        u = -np.expm1(-scores)
-        density = u ** (1 / p - 1) / p * np.exp(-scores)
-        assert law[cell] == pytest.approx(np.trapezoid(density, scores), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", scheme_names())

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
 from ttmark.shared.watermark.likelihood.marked_passages import find_carried
 
 PAIRS = Watermark("gumbel", 2, 2)
@@ -64,13 +63,6 @@ def test_text_without_blocks_carries_nothing() -> None:
         found = find_carried(PAIRS, KEY, tokens)
         assert found.carried.tolist() == [0.0] * len(tokens)
         assert (found.share, found.share_interval, found.passages) == (0.0, (0.0, 0.0), ())
-
-
-def test_without_a_compiler_the_map_is_the_same(generate: Write) -> None:
-    tokens = [*other(60, 1), *generate(PAIRS, KEY, 60, 3)]
-    fast, slow = find_carried(PAIRS, KEY, tokens), find_carried(PAIRS, KEY, tokens, passes=NumpyPasses())
-    assert np.array_equal(fast.carried, slow.carried)
-    assert fast.passages == slow.passages
 
 
 def test_a_place_too_short_for_a_block_is_no_passage(generate: Write) -> None:

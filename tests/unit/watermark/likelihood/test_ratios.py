@@ -8,10 +8,8 @@ from ttmark.shared.watermark.likelihood.hidden_markov_model import (
     NEUTRAL,
     PLAIN,
     POINTS,
-    Mixtures,
     Ratios,
     load_mixtures,
-    moved,
 )
 
 WATERMARKS = [Watermark(name, size) for name in scheme_names() for size in (1, 2, 3)]
@@ -41,30 +39,6 @@ def test_the_discrete_scores_of_gumbel_only_lower_the_mean() -> None:
     """A score is read at the lower end of its word's cell, and L rises with the score."""
     ratios = Ratios.of(Watermark("gumbel", 2))
     assert np.all(np.diff(ratios.ratios[:, PLAIN], axis=1) >= -1e-12)
-
-
-def test_words_are_cut_into_cells_by_their_shares() -> None:
-    ratios = Ratios.of(Watermark("synthid", 2))
-    words = np.random.default_rng(5).integers(0, 2**64, 200_000, dtype=np.uint64)
-    cells = np.searchsorted(ratios.limits[0, PLAIN, :-1], words, side="right")
-    expected = ratios.ratios[0, PLAIN] * ratios.null
-    assert np.abs(np.bincount(cells, minlength=expected.size) / words.size - expected).max() < 0.005
-
-
-def test_spent_contexts_say_less_of_the_same_kind(mixtures: Mixtures) -> None:
-    ratios = Ratios.of(Watermark("gumbel", 2), mixtures)
-    kinds = np.array([NEUTRAL, PLAIN, 2, 3, 4])
-    spent = ratios.spent(kinds)
-    assert spent[0] == NEUTRAL
-    fresh, less = ratios.ratios[0, kinds[1:]] - 1.0, ratios.ratios[0, spent[1:]] - 1.0
-    assert np.allclose(less, 0.25 * fresh)
-
-
-def test_a_moved_mixture_keeps_its_weights_and_piles_them_up_at_the_ends() -> None:
-    weights = np.zeros(len(POINTS))
-    weights[[0, 7, 14]] = 0.2, 0.5, 0.3
-    assert moved(weights, 2)[[2, 9, 14]].tolist() == [0.2, 0.5, 0.3]
-    assert moved(weights, -4)[[0, 3, 10]].tolist() == [0.2, 0.5, 0.3]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
