@@ -110,13 +110,12 @@ class LikelihoodTest:
         secret: bytes = b"",
         spent: NDArray[np.bool_] | None = None,
         ratios: Ratios | None = None,
-        passes: Passes | None = None,
     ) -> None:
         if not 0.0 < rate < 1.0:
             raise ValueError(f"a rate is between 0 and 1, not {rate}")
         self._watermark = watermark
         self._tokens = check_tokens(tokens)
-        self._passes = passes or find_passes()
+        self._passes = find_passes()
         self._rows = Rows.of(watermark, ratios or ratios_of(watermark), [self._tokens], [reading])
         chain = self._rows.chains[0]
         self._chain = chain if spent is None else chain.without(spent)
@@ -214,7 +213,6 @@ def detect_conversation(
     readings: Sequence[Reading | None] | None = None,
     spent: Sequence[NDArray[np.bool_] | None] | None = None,
     ratios: Ratios | None = None,
-    passes: Passes | None = None,
 ) -> ConversationEvidence:
     """Tests messages for marks of the keys of a pool.
 
@@ -229,7 +227,7 @@ def detect_conversation(
     """
     if not prf_keys:
         raise ValueError("no key to test for")
-    passes = passes or find_passes()
+    passes = find_passes()
     rows = Rows.of(watermark, ratios or ratios_of(watermark), messages, readings)
     if spent is not None:
         rows = rows.without(spent)

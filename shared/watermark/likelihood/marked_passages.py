@@ -69,7 +69,6 @@ def find_carried(
     tokens: Sequence[int] | NDArray[np.int64],
     *,
     reading: Reading | None = None,
-    passes: Passes | None = None,
 ) -> Carried:
     """Where a text carries the mark of a key, if it does at all: ask `detect_likelihood` first.
 
@@ -79,7 +78,7 @@ def find_carried(
         ValueError: a bad token or key, or a reading of another number of tokens.
     """
     tokens = check_tokens(tokens)
-    passes = passes or find_passes()
+    passes = find_passes()
     rows = Rows.of(watermark, ratios_of(watermark), [tokens], [reading])
     chain = rows.chains[0]
     if chain.positions == 0:
