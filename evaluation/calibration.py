@@ -7,7 +7,7 @@ paper's median p-value (Table 1), the gains of blocks can be compared with the p
 import math
 from collections.abc import Callable
 
-from ttmark.evaluation.detection import detect_texts
+from ttmark.evaluation.direct_and_aligned import detect_texts
 from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
 from ttmark.evaluation.paper import DIRECT
 from ttmark.evaluation.run_folder import Run

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
 from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams, Support
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.support import FilterParams, Support
 from ttmark.shared.watermark import key_lanes
 
 _ROWS = 64  # of logits in double precision at once

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import DynamicCache
 
-from ttmark.gen_service.decoding.block import TandemBlock
+from ttmark.gen_service.decoding.block_builder import TandemBlock
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, SequenceFailed
 from ttmark.gen_service.decoding.sequence import Sequence as Completion

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
-from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import Engine, EngineSettings
 from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.library.generation_requests import generation_request, sampling_params

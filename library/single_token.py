@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import LogitsProcessor
 
+from ttmark.gen_service.decoding.filtered_tokens import WINDOW, FilterParams, Support
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.support import WINDOW, FilterParams, Support
 from ttmark.library.generation_requests import OPENING_BITS
 from ttmark.library.key import Key
 from ttmark.library.tokenizer import text_tokenizer

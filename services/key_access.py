@@ -14,7 +14,7 @@ from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.replicas import ReplicaReporter
+from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink, log_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey

@@ -15,7 +15,7 @@ from ttmark.detect_service.api.cases import PUBLIC_KEY_PATH
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.detection import Detection, answered
+from ttmark.detect_service.detection_request import Detection, answered
 from ttmark.detect_service.key_selection import check_askable
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong

@@ -11,7 +11,7 @@ from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journa
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cases.case_writer import Cases
-from ttmark.detect_service.detection import Detection, answered_evenly
+from ttmark.detect_service.detection_request import Detection, answered_evenly
 from ttmark.detect_service.key_selection import check_askable, permitted
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong

@@ -8,7 +8,7 @@ import orjson
 
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.bulk.row_format import InputRow, error_row, result_row
-from ttmark.detect_service.detection import detect
+from ttmark.detect_service.detection_request import detect
 from ttmark.detect_service.manifests.manifest_examiner import Found, with_manifests_of
 from ttmark.detect_service.manifests.manifest_stripping import parted
 from ttmark.detect_service.options import DetectionOptions

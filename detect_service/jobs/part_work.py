@@ -8,7 +8,7 @@ from typing import Any
 
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, JobMetrics, Journal
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.detection import Detection, answered_evenly
+from ttmark.detect_service.detection_request import Detection, answered_evenly
 from ttmark.detect_service.documents_without_verdict import log_fault
 from ttmark.detect_service.examination import Finish
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ttmark.evaluation.detection import FPRS, Detections, detect_texts, detect_under_random_keys
+from ttmark.evaluation.direct_and_aligned import FPRS, Detections, detect_texts, detect_under_random_keys
 from ttmark.evaluation.experiment import Lab
 from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
 from ttmark.evaluation.intervals import Interval, mean, ratio_of_means, ratio_of_medians

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ttmark.evaluation.detection import alignment_z, threshold
+from ttmark.evaluation.direct_and_aligned import alignment_z, threshold
 from ttmark.evaluation.experiment import Lab
 from ttmark.evaluation.experiment_cells import Cell, Setting, prf_key, sampling_seed
 from ttmark.evaluation.intervals import Interval, Sample, auroc, clopper_pearson, mean

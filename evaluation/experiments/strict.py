@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ttmark.evaluation.detection import FPRS, detect_texts
+from ttmark.evaluation.direct_and_aligned import FPRS, detect_texts
 from ttmark.evaluation.entropy import EntropyReport, entropy_note
 from ttmark.evaluation.experiment import Lab
 from ttmark.evaluation.experiment_cells import Cell, Setting

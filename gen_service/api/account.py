@@ -11,8 +11,8 @@ from starlette.requests import Request
 
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
-from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.reasoning import ReasoningReader
+from ttmark.gen_service.api.request_plan import Plan
 from ttmark.gen_service.api.watermark_report import scored, watermark_block
 from ttmark.gen_service.engine import Delta, FinishReason, MarkReport, TokenLogprob
 from ttmark.shared.access.scopes import Principal

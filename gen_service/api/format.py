@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from ttmark.gen_service.api.account import Answer, Outcome
-from ttmark.gen_service.api.plan import Plan
+from ttmark.gen_service.api.request_plan import Plan
 from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.engine import Delta, TokenLogprob
 from ttmark.shared.byte_reading import LEAST_LOGPROB

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from ttmark.gen_service.api.account import Accounting, Answer, Step
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.format import ChoicesFormat
-from ttmark.gen_service.api.plan import Plan
+from ttmark.gen_service.api.request_plan import Plan
 from ttmark.gen_service.api.responses_format import ResponsesFormat
 from ttmark.gen_service.api.watermark_report import PENDING, answer_headers
 from ttmark.gen_service.engine import Delta

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import Generator
 from ttmark.gen_service.api.generation_metrics import engine_errors_as_answers
-from ttmark.gen_service.decoding.support import FilterParams, Floats
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams, Floats
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.byte_reading import LEAST_LOGPROB, ByteReading

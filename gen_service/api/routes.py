@@ -19,9 +19,9 @@ from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.format import ChatFormat, CompletionFormat
 from ttmark.gen_service.api.key_selection import usable_keys
 from ttmark.gen_service.api.pipeline import answer_with_text
-from ttmark.gen_service.api.plan import plan_chat, plan_completion, plan_response
 from ttmark.gen_service.api.prompts import chat_prompt, check_text
 from ttmark.gen_service.api.readings import answer_with_readings
+from ttmark.gen_service.api.request_plan import plan_chat, plan_completion, plan_response
 from ttmark.gen_service.api.responses_format import ResponsesFormat
 from ttmark.gen_service.api.tools import tool_use
 from ttmark.gen_service.api.verifier import Verifier

@@ -14,7 +14,7 @@ from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.generation_metrics import engine_errors_as_answers
 from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limit, plain_prompts
-from ttmark.gen_service.decoding.support import FilterParams
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import unless_disconnected

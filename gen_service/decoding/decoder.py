@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from ttmark.gen_service.decoding.block import (
+from ttmark.gen_service.decoding.block_builder import (
     Block,
     BlockBuilder,
     Level,
@@ -19,10 +19,10 @@ from ttmark.gen_service.decoding.block import (
     least_share,
     next_levels,
 )
+from ttmark.gen_service.decoding.filtered_tokens import Support
 from ttmark.gen_service.decoding.filters import BoundedRows, Supports, filter_parts
 from ttmark.gen_service.decoding.request import Delta, SequenceFailed, each_or_failed
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.decoding.support import Support
 
 S = TypeVar("S", bound=Sequence)
 

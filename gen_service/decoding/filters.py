@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.support import (
+from ttmark.gen_service.decoding.filtered_tokens import (
     COLDEST,
     WINDOW,
     FilterParams,

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.logit_processors import LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.request import ReadingRequest, SequenceFailed, TokenLogprob
-from ttmark.gen_service.decoding.support import FilterParams
 
 
 def block_logprobs(

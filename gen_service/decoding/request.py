@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.grammar import Grammar
-from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.shared.vault.confidential import Confidential
 from ttmark.shared.watermark import Watermark
 

@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from ttmark.gen_service.decoding.block import TandemBlock
+from ttmark.gen_service.decoding.block_builder import TandemBlock
+from ttmark.gen_service.decoding.filtered_tokens import Ints
 from ttmark.gen_service.decoding.logprobs import ROWS, TextLogprobs
 from ttmark.gen_service.decoding.request import (
     Delta,
@@ -19,8 +20,7 @@ from ttmark.gen_service.decoding.request import (
     SequenceFailed,
 )
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.decoding.support import Ints
-from ttmark.gen_service.engine.ragged import Append, Branches, Probe
+from ttmark.gen_service.engine.ragged_batch import Append, Branches, Probe
 from ttmark.gen_service.engine.schedulable import Extent, Work
 from ttmark.shared.tokenization import TextTokenizer
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from ttmark.gen_service.decoding.block import TandemBlock
+from ttmark.gen_service.decoding.block_builder import TandemBlock
 from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReading
 from ttmark.gen_service.engine.schedulable import Work
 

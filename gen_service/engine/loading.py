@@ -22,7 +22,7 @@ from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.engine.llama import FusedLlama, can_pack
 from ttmark.gen_service.engine.memory import available_memory
 from ttmark.gen_service.engine.native import Kernels, find_kernels
-from ttmark.gen_service.engine.ragged import Append, Probe
+from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.hub import NotOnHub, hub_folder

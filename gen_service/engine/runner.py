@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.llama import FusedLlama
 from ttmark.gen_service.engine.native import Kernels
-from ttmark.gen_service.engine.ragged import Append, Probe, RaggedBatch
+from ttmark.gen_service.engine.ragged_batch import Append, Probe, RaggedBatch
 
 REFERENCE_ROWS = 64
 _ROWS_COMPARED = 4

@@ -13,7 +13,7 @@ from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReadin
 from ttmark.gen_service.engine.engine_metrics import StepRecorder
 from ttmark.gen_service.engine.errors import EngineError, OutOfTime
 from ttmark.gen_service.engine.fair_share import DrainRate
-from ttmark.gen_service.engine.ragged import Append, Probe
+from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.schedulable import Work
 from ttmark.gen_service.engine.scheduler import Plan, Scheduler

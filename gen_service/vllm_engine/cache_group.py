@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ttmark.gen_service.decoding.support import Ints
+from ttmark.gen_service.decoding.filtered_tokens import Ints
 
 
 @dataclass(frozen=True, slots=True)

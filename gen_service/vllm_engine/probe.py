@@ -8,7 +8,7 @@ import torch
 from vllm.forward_context import set_forward_context
 from vllm.v1.attention.backend import CommonAttentionMetadata
 
-from ttmark.gen_service.decoding.support import Ints
+from ttmark.gen_service.decoding.filtered_tokens import Ints
 from ttmark.gen_service.vllm_engine.cache_group import CacheGroup, plan_adoption, plan_scratch
 
 Path = tuple[int, ...]

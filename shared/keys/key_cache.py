@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import HeldKey, KeyState
-from ttmark.shared.keys.replicas import ReplicaReporter
+from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.key_store_errors import KeyStoreError

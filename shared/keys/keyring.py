@@ -14,7 +14,7 @@ from ttmark.shared.keys.key_codec import (
 )
 from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
 from ttmark.shared.keys.records import HeldKey, KeyInfo, KeyRecord, KeyState, UnlockedKey, VersionRecord
-from ttmark.shared.keys.replicas import replicas_behind
+from ttmark.shared.keys.replica_reports import replicas_behind
 from ttmark.shared.keys.rotation import (
     check_foreign,
     check_own,

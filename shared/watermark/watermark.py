@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark import prf
 from ttmark.shared.watermark.interruption import paused_ranges
-from ttmark.shared.watermark.likelihood.laws import CellScale
+from ttmark.shared.watermark.likelihood.score_distributions import CellScale
 from ttmark.shared.watermark.null_tables import NullTable, load_null_table
 from ttmark.shared.watermark.nulls import Null
 from ttmark.shared.watermark.prf import ContextState, absorb_context, prf_words
-from ttmark.shared.watermark.ragged import Segments
+from ttmark.shared.watermark.ragged_arrays import Segments
 from ttmark.shared.watermark.schemes.base import Parameter, Probs, Words
 from ttmark.shared.watermark.schemes.registry import build_scheme, scheme_parameters
 

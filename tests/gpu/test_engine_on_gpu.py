@@ -12,7 +12,7 @@ from tests.unit.engine.architectures import SERVED, SlowRunner
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.loading import load_model
-from ttmark.gen_service.engine.ragged import Append, Probe
+from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.shared.watermark import Watermark, detect_direct
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tests.harness.golden import GOLDEN
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.detection import detect
+from ttmark.detect_service.detection_request import detect
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.key_files import export_file

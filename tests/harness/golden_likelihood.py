@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from tests.harness.golden_detection import CALLER, exported, write_lines
 from tests.harness.golden_texts import tokenizer_file
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.detection import Detection
+from ttmark.detect_service.detection_request import Detection
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.shared.byte_reading import ByteReading

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 
 from tests.vllm.conftest import complete, complete_all, embedded_engine
 from tests.vllm.every_kind import Maker
-from ttmark.gen_service.decoding.support import FilterParams
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.engine import Engine, GenerationRequest, ReadingRequest
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")

@@ -224,7 +224,7 @@ def test_requests_that_are_late_at_every_stage_leave_nothing_behind(
 
 
 def test_readings_that_are_left_leave_nothing_behind(fragile: Any) -> None:
-    from ttmark.gen_service.decoding.support import FilterParams
+    from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 
     asked = ReadingRequest("r", (), tuple(range(1, 241)), FilterParams(1.0, 0, 1.0, 0.0))
 

@@ -17,8 +17,8 @@ from ttmark.shared.watermark.interruption import MadeOnce, pause
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Ratios, Rows
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, draw_seed, gate
-from ttmark.shared.watermark.likelihood.laws import Cells, Floats
 from ttmark.shared.watermark.likelihood.reading import Reading
+from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 from ttmark.shared.watermark.nulls import corrected
 from ttmark.shared.watermark.schemes.base import Parameter
 from ttmark.shared.watermark.watermark import Watermark

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.block_scores import check_tokens, context_and_block, scores_under_each
-from ttmark.shared.watermark.likelihood.laws import Cells, Floats
 from ttmark.shared.watermark.likelihood.reading import Reading
+from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 from ttmark.shared.watermark.prf import first_occurrences
 from ttmark.shared.watermark.watermark import Watermark
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import chances
 from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, as_table, drawn_paths
-from ttmark.shared.watermark.likelihood.laws import Cells, Floats
+from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 from ttmark.shared.watermark.nulls import LN10
 
 _GATE, _GATE_FROM = 0.3, 1.5

@@ -10,8 +10,8 @@ from ttmark.shared.watermark.detectors.block_scores import check_tokens, context
 from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence, ratios_of
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_of
 from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Rows
-from ttmark.shared.watermark.likelihood.laws import Cells, Floats
 from ttmark.shared.watermark.likelihood.reading import Reading
+from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 from ttmark.shared.watermark.watermark import Watermark
 
 # Tokens carried by at least so much belong to a passage; surely, possibly: ends of an interval whose

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.likelihood.laws import Outcome, layered_law
+from ttmark.shared.watermark.likelihood.score_distributions import Outcome, layered_law
 from ttmark.shared.watermark.nulls import BinomialNull, Null
-from ttmark.shared.watermark.ragged import Segments
+from ttmark.shared.watermark.ragged_arrays import Segments
 from ttmark.shared.watermark.schemes.base import MAX_LAYERS, Probs, Scheme, Words, check_range
 
 MAX_CHANNELS = 256

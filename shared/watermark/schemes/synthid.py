@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.interruption import aside
-from ttmark.shared.watermark.likelihood.laws import CellScale, Outcome, layered_law
+from ttmark.shared.watermark.likelihood.score_distributions import CellScale, Outcome, layered_law
 from ttmark.shared.watermark.nulls import LN10, BinomialNull, Null, fair_hits
-from ttmark.shared.watermark.ragged import Segments
+from ttmark.shared.watermark.ragged_arrays import Segments
 from ttmark.shared.watermark.schemes.base import Probs, Scheme, Words, check_range
 
 # The window of the convolution on each side of the mean, in standard deviations.

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.replicas import ReplicaReporter
+from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.keys.volume import VolumeCounter, rotate_due, volume_name
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.audit_events import AuditEvent, no_audit

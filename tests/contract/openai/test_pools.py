@@ -197,7 +197,8 @@ def test_detection_reads_the_payload_of_whole_and_streamed_completions(writer: A
 def test_detection_reads_the_payload_of_an_answer_held_to_a_schema(writer, monkeypatch, pytestconfig):
     if pytestconfig.getoption("--engine") == "vllm":
         pytest.skip("vLLM decides in a process of its own, where the rule cannot be set aside")
-    monkeypatch.setattr("ttmark.gen_service.decoding.block.LEAST_SHARE", 0.0)  # a random model wants none
+    # a random model wants none
+    monkeypatch.setattr("ttmark.gen_service.decoding.block_builder.LEAST_SHARE", 0.0)
     schema = {"type": "string", "minLength": 150, "maxLength": 180, "pattern": "^[a-z]*$"}
     form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
     answer = _post(

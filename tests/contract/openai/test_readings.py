@@ -12,7 +12,7 @@ import pytest
 from tests.contract.openai.composed import build_service
 from ttmark.detect_service.model_reader.dialect import ReaderDown, ttmark_dialect
 from ttmark.detect_service.model_reader.reader_client import ReaderClient
-from ttmark.gen_service.decoding.support import FilterParams
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.engine import ReadingRequest, SequenceFailed
 from ttmark.shared.byte_reading import ByteReading
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.contract.openai.composed import BODIES, LIMITS, TEMPERED
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH
-from ttmark.gen_service.decoding.support import FilterParams
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.shared.schemas.sampling import SamplingDefaults
 
 OPENAI = SamplingDefaults()

@@ -17,7 +17,7 @@ import numpy as np
 
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.cost import request_cost
-from ttmark.detect_service.detection import detect
+from ttmark.detect_service.detection_request import detect
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH

@@ -21,7 +21,7 @@ from typing import Any, Literal, cast
 
 from tests.harness.marked_answers import pool, read_answers
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.detection import Detection
+from ttmark.detect_service.detection_request import Detection
 from ttmark.detect_service.key_selection import check_askable
 from ttmark.detect_service.spending import Counted, Spending
 from ttmark.evaluation.model_readings import ReadingModel

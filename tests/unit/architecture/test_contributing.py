@@ -44,7 +44,7 @@ PARAMETER: Edits = {
             "    seen_bonus: float | None = Field(default=None, ge=0, le=2)\n    presence_penalty: float",
         )
     ],
-    "gen_service/api/plan.py": [("_SAME_NAME = (", '_SAME_NAME = ("seen_bonus", ')],
+    "gen_service/api/request_plan.py": [("_SAME_NAME = (", '_SAME_NAME = ("seen_bonus", ')],
     "gen_service/decoding/request.py": [
         (
             "    presence_penalty: float = 0.0\n",
@@ -64,7 +64,7 @@ PARAMETER_IS_THERE = """
 from types import SimpleNamespace
 
 import torch
-from ttmark.gen_service.api.plan import sampling_params
+from ttmark.gen_service.api.request_plan import sampling_params
 from ttmark.gen_service.decoding.request import GenerationRequest
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.shared.schemas.completions import CompletionRequest
@@ -101,7 +101,7 @@ FILTER: Edits = {
             "        _require(all(self.stop)",
         ),
     ],
-    "gen_service/decoding/support.py": [
+    "gen_service/decoding/filtered_tokens.py": [
         (
             "    min_p: float = 0.0\n",
             "    min_p: float = 0.0\n    logit_range: float = 0.0\n\n"
@@ -120,7 +120,7 @@ FILTER: Edits = {
 }
 FILTER_IS_THERE = """
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.support import FilterParams
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.shared.schemas.verification import VerificationRequest
 
 asked = {"model": "m", "prompt": "p", "logit_range": 2.5}

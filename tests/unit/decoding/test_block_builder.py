@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from tests.unit.decoding.written import follow
-from ttmark.gen_service.decoding.block import BlockBuilder
+from ttmark.gen_service.decoding.block_builder import BlockBuilder
+from ttmark.gen_service.decoding.filtered_tokens import Support, Tail, choose
 from ttmark.gen_service.decoding.randomness import Draws
-from ttmark.gen_service.decoding.support import Support, Tail, choose
 
 VOCAB = 6
 END = 0

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.decoding.block import NO_TOKEN, PlainBlock
+from ttmark.gen_service.decoding.block_builder import NO_TOKEN, PlainBlock
 from ttmark.gen_service.decoding.decoder import Decoder
+from ttmark.gen_service.decoding.filtered_tokens import choose
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.request import (
     Delta,
@@ -18,7 +19,6 @@ from ttmark.gen_service.decoding.request import (
     SequenceFailed,
 )
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.decoding.support import choose
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark, key_lanes
 

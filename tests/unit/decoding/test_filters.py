@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams, Floats, Groups, Ints, Support, top_k
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.support import FilterParams, Floats, Groups, Ints, Support, top_k
 
 
 def reference(row: torch.Tensor, params: FilterParams) -> dict[int, float]:
@@ -250,7 +250,7 @@ def widths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(width)
         return top_k(logits, width)
 
-    for module in ("support", "filters"):
+    for module in ("filtered_tokens", "filters"):
         monkeypatch.setattr(f"ttmark.gen_service.decoding.{module}.top_k", watched)
     return seen
 

@@ -11,7 +11,7 @@ import torch
 
 from tests.unit.decoding import written
 from tests.unit.decoding.written import TOKENIZER
-from ttmark.gen_service.decoding.block import PlainBlock
+from ttmark.gen_service.decoding.block_builder import PlainBlock
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams

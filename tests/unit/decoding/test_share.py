@@ -10,8 +10,8 @@ import torch
 
 from tests.unit.decoding import written
 from tests.unit.decoding.written import TOKENIZER
-from ttmark.gen_service.decoding import block
-from ttmark.gen_service.decoding.block import LEAST_SHARE, least_share
+from ttmark.gen_service.decoding import block_builder
+from ttmark.gen_service.decoding.block_builder import LEAST_SHARE, least_share
 from ttmark.gen_service.decoding.filters import FilterParams, filter_rows
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
@@ -170,7 +170,7 @@ def test_a_marked_text_and_an_unmarked_one_are_held_to_the_same_tokens(schema: A
 
 
 def test_the_rule_is_what_keeps_the_key_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block, "LEAST_SHARE", 0.0)
+    monkeypatch.setattr(block_builder, "LEAST_SHARE", 0.0)
     for change in RESTRICTIONS.values():
         made = [tuple(completed(sequence(key, 5, **change))) for key in range(4)]
         assert len(set(made)) > 1

@@ -12,7 +12,7 @@ import torch
 from scipy.stats import chisquare
 
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.decoding.block import PlainBlock
+from ttmark.gen_service.decoding.block_builder import PlainBlock
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams

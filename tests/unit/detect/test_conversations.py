@@ -9,7 +9,7 @@ import pytest
 from tests.unit.detect.callers import CALLERS
 from tests.unit.detect.conftest import HUMAN
 from tests.unit.detect.oracle import KEY, RULE, oracle
-from ttmark.detect_service.detection import Detection
+from ttmark.detect_service.detection_request import Detection
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.schemas.detection import CombinedRequest, CombinedResult, Document
 

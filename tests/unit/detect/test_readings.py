@@ -11,7 +11,7 @@ from tests.harness.trained_tokenizers import byte_level
 from tests.unit.detect.callers import CALLERS
 from tests.unit.detect.held_keys import key_of
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.detection import detect
+from ttmark.detect_service.detection_request import detect
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.detect_service.options import DetectionOptions, Mode

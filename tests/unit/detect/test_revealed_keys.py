@@ -14,7 +14,7 @@ from tests.unit.detect.conftest import Service, watermarked_text
 from ttmark.services.cli.main import app
 from ttmark.shared.keys.key_files import ProvesNothing, RevealedKey
 from ttmark.shared.keys.portable_mark import MarkRefused, MarkSecret, PortableMark
-from ttmark.shared.keys.replicas import ReplicaReporter
+from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.vault.store import open_store
 
 FPR = 1e-5

@@ -16,7 +16,7 @@ from tests.unit.detect.served import served
 from tests.unit.watermark.conftest import Counting
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import request_cost
-from ttmark.detect_service.detection import Detection, detect
+from ttmark.detect_service.detection_request import Detection, detect
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.results import response_json

@@ -7,7 +7,7 @@ import torch
 import transformers
 
 from ttmark.gen_service.engine.loading import ATTENTION_NAME
-from ttmark.gen_service.engine.ragged import Append, Probe
+from ttmark.gen_service.engine.ragged_batch import Append, Probe
 
 _TOKENS: dict[str, Any] = {"vocab_size": 300, "bos_token_id": None, "eos_token_id": 0, "pad_token_id": None}
 _SHAPE: dict[str, Any] = {

@@ -10,7 +10,7 @@ import transformers
 
 from ttmark.gen_service.engine.attention import KvCache, attend_portably
 from ttmark.gen_service.engine.loading import ATTENTION_NAME, register_attention
-from ttmark.gen_service.engine.ragged import Append, Probe
+from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 
 TOLERANCE = 1e-5

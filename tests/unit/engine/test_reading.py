@@ -11,8 +11,8 @@ from transformers import RepetitionPenaltyLogitsProcessor
 from tests.unit.engine.asking import StartEngine, collect
 from ttmark.evaluation.language_model import CausalModel
 from ttmark.gen_service.decoding import logprobs as logprobs_module
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import (
     ContextTooLong,
     Engine,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.harness.fake_job import FakeJob, run
 from tests.unit.engine.asking import SteppedByHand
-from ttmark.gen_service.decoding.support import FilterParams
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.engine import (
     Engine,
     EngineSettings,

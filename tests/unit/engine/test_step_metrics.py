@@ -7,7 +7,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from tests.unit.engine.asking import collect, marking
-from ttmark.gen_service.decoding.support import FilterParams
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.engine import (
     Engine,
     EngineSettings,

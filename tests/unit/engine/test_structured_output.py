@@ -13,10 +13,10 @@ import torch
 
 from tests.unit.decoding.written import follow
 from tests.unit.engine.asking import KEY, StartEngine, collect, marking, text, together, tokens
-from ttmark.gen_service.decoding import block
+from ttmark.gen_service.decoding import block_builder
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.engine import Engine, GenerationRequest, SamplingParams, SequenceFailed
-from ttmark.gen_service.engine.ragged import Append
+from ttmark.gen_service.engine.ragged_batch import Append
 from ttmark.shared.watermark import Watermark, detect_direct
 
 TEXTS = 300
@@ -85,7 +85,7 @@ async def test_preemption_changes_nothing(
 async def test_the_watermark_of_a_long_constrained_text_is_found(
     engine: Engine, grammars: JsonGrammars, block_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(block, "LEAST_SHARE", 0.0)  # a random model wants no JSON
+    monkeypatch.setattr(block_builder, "LEAST_SHARE", 0.0)  # a random model wants no JSON
     schema = {"type": "array", "items": {"type": "string", "minLength": 150}, "minItems": 1}
     deltas = await collect(engine, ask(engine, grammars, schema, block_size))
     watermark = Watermark("synthid", block_size)

@@ -12,8 +12,8 @@ import torch
 
 from tests.unit.engine.asking import Faulty, StartEngine, ask, collect, marking, tokens, until
 from ttmark.gen_service.decoding import filters
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.filters import bounded_rows
-from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import (
     Draining,
     Engine,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ttmark.evaluation.detection import alignment_z, threshold
+from ttmark.evaluation.direct_and_aligned import alignment_z, threshold
 from ttmark.evaluation.experiment_cells import prf_key
 from ttmark.shared.watermark import Watermark, detect_aligned
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.harness.simulated_conformance import PLAN, TOKENIZER, simulated_key, simulated_run
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.detection import detect
+from ttmark.detect_service.detection_request import detect
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.evaluation.conformance.answer_language import NAMES, language_of
 from ttmark.evaluation.conformance.figures import Figure, compare, figures_of

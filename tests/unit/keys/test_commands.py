@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli import keys, tokens
-from ttmark.shared.keys.replicas import ReplicaReporter
+from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.schemas.profile import PRESETS, Purpose
 from ttmark.shared.vault.store import RecordStore, open_store
 

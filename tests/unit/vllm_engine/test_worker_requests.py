@@ -10,6 +10,7 @@ import torch
 
 from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.decoding.decoder import Decoder
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.grammar import GrammarSource
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, JsonGrammars
 from ttmark.gen_service.decoding.request import (
@@ -21,7 +22,6 @@ from ttmark.gen_service.decoding.request import (
     SequenceFailed,
 )
 from ttmark.gen_service.decoding.sequence import Sequence as Reference
-from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.vllm_engine.completion import FILLER, Completion
 from ttmark.gen_service.vllm_engine.worker_messages import Failure, StepReport, Ticket, open_ticket
 from ttmark.gen_service.vllm_engine.worker_requests import TICKET, WorkerRequests

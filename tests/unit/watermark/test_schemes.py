@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark.ragged import Segments
+from ttmark.shared.watermark.ragged_arrays import Segments
 from ttmark.shared.watermark.schemes.dipmark import DiPmark
 from ttmark.shared.watermark.schemes.gumbel import Gumbel
 from ttmark.shared.watermark.schemes.mcmark import MCMark

@@ -17,8 +17,8 @@ from ttmark.shared.watermark.likelihood.evidence import (
 from ttmark.shared.watermark.likelihood.forward_backward import find_passes
 from ttmark.shared.watermark.likelihood.hidden_markov_model import Mixtures, Ratios, Rows, load_mixtures
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail
-from ttmark.shared.watermark.likelihood.laws import Floats
 from ttmark.shared.watermark.likelihood.reading import Reading
+from ttmark.shared.watermark.likelihood.score_distributions import Floats
 
 KEY = bytes(range(16))
 WRONG = [bytes([200 + i]) * 16 for i in range(7)]

@@ -9,7 +9,7 @@ from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.forward_backward import find_passes
 from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Ratios, as_table, evidence_paths
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, Sampler
-from ttmark.shared.watermark.likelihood.laws import Cells
+from ttmark.shared.watermark.likelihood.score_distributions import Cells
 
 PASSES = find_passes()
 

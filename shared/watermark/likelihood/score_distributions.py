@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.nulls import Null
-from ttmark.shared.watermark.ragged import Segments
+from ttmark.shared.watermark.ragged_arrays import Segments
 
 if TYPE_CHECKING:
     from ttmark.shared.watermark.schemes.base import Scheme

@@ -8,7 +8,7 @@ import pytest
 
 from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.nulls import BinomialNull
-from ttmark.shared.watermark.ragged import Segments
+from ttmark.shared.watermark.ragged_arrays import Segments
 from ttmark.shared.watermark.schemes.registry import build_scheme
 
 RIVALS = 1_000

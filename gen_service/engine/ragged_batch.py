@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import torch
 
-from ttmark.gen_service.decoding.support import Ints
+from ttmark.gen_service.decoding.filtered_tokens import Ints
 from ttmark.gen_service.engine.attention import Adopted, Ancestors, AttentionPlan, Chunk, KvCache
 from ttmark.gen_service.engine.native import Kernels
 from ttmark.gen_service.engine.tree_attention import (

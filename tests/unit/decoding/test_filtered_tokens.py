@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttmark.gen_service.decoding.support import choose, top_k
+from ttmark.gen_service.decoding.filtered_tokens import choose, top_k
 
 
 @given(

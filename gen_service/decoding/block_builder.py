@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ttmark.gen_service.decoding.filtered_tokens import Floats, Ints, Support, Tail, choose
 from ttmark.gen_service.decoding.filters import BoundedRows
 from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Marking, SequenceFailed, each_or_failed
-from ttmark.gen_service.decoding.support import Floats, Ints, Support, Tail, choose
 from ttmark.shared.watermark import Watermark, key_lanes
 
 LEAST_SHARE = 0.25

@@ -8,7 +8,7 @@ import pytest
 
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.replicas import ReplicaReporter
+from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import ReplicasBehind
