@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -283,12 +283,3 @@ async def test_the_store_sees_neither_keys_nor_bodies_and_no_entry_is_moved(repl
     assert await put("a", second, entry, was=was, until=4e9)
     with pytest.raises(RecordTampered):
         await replica.ask("order 8", body="a fingerprint")
-
-
-async def test_a_job_that_is_there_is_no_more_written(replica: Replica) -> None:
-    job = JobRecord("j", "a", b"head", 2, 2, 4e9)
-    await replica.store.create(job, [b"1", b"2"], LIMITS)
-    await replica.store.create(replace(job, head=b"another"), [b"3", b"4"], LIMITS)
-    claim = await replica.store.claim("w")
-    assert claim is not None
-    assert (claim.job.head, claim.documents) == (b"head", b"1")

@@ -14,6 +14,7 @@ from tests.unit.settings.wrong_values import (
     wrong_values,
 )
 from ttmark.services.settings.base import Settings, variable
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.settings.unknown_variables import ALL
 from ttmark.services.startup import StartupError
@@ -98,3 +99,10 @@ def test_a_store_s_url_is_refused_without_being_repeated(url, in_a_file, tmp_pat
     assert "ter2" not in said
     assert "\n" not in said
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("origin", ["https://app.example.org/", "app.example.org", "https://*.org/a", "**"])
+def test_what_no_browser_sends_as_an_origin_is_refused(monkeypatch, origin):
+    monkeypatch.setenv("TTMARK_CORS_ORIGINS", f"*,{origin}")
+    with pytest.raises(StartupError, match="TTMARK_CORS_ORIGINS: each is an origin"):
+        GenerationSettings()

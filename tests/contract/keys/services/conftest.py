@@ -18,6 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from tests.contract.openai.fake_generator import byte_tokenizer
+from tests.harness.waiting import eventually
 from ttmark.services import key_access
 from ttmark.services.detection_service import build_detection_service
 from ttmark.services.generation_service import build_generation_service
@@ -106,15 +107,6 @@ class Replica:
         return self.client.request(method, self.url + path, **options)
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10) -> float:
-    """Waits for it; the seconds that it took."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < seconds, "it did not come to pass"
-        time.sleep(0.02)
-    return time.monotonic() - began
-
-
 class Operator:
     """Who changes keys and tokens, over a connection of its own each time."""
 
@@ -177,7 +169,7 @@ class Cluster:
             "TTMARK_TOKENIZERS": str(model), "TTMARK_THREADS": "1", "TTMARK_DTYPE": "float32",
             "TTMARK_KEY_REFRESH_SECONDS": str(REFRESH_SECONDS),
             "TTMARK_TOKEN_REFRESH_SECONDS": str(REFRESH_SECONDS), "TTMARK_LOG_LEVEL": "DEBUG",
-            "TTMARK_PUBLIC": "true",
+            "TTMARK_PUBLIC": "true", "TTMARK_CORS_ORIGINS": "https://app.example.org, http://localhost:5173",
         }  # fmt: skip
         patch.setattr(key_access, "KeyCache", HeldCache)
         patch.setitem(RedisClient.__init__.__kwdefaults__, "budget_seconds", STORE_SECONDS)
@@ -216,11 +208,6 @@ class Cluster:
 @pytest.fixture(scope="session")
 def kek() -> KeyEncryptionKey:
     return KEK
-
-
-@pytest.fixture(name="eventually")
-def _eventually() -> Callable[..., float]:
-    return eventually
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.harness.waiting import eventually
 from ttmark.services.cli.main import app
 from ttmark.shared.keys.records import KeyState
 
@@ -16,7 +17,7 @@ def ttmark(cluster: Any, *arguments: str) -> Any:
     return CliRunner().invoke(app, arguments, env=cluster.environment())
 
 
-def test_a_revoked_token_is_refused_by_both_services_within_seconds(cluster, eventually, record_result):
+def test_a_revoked_token_is_refused_by_both_services_within_seconds(cluster, record_result):
     token = cluster.operator.token()
     for replica in cluster.replicas.values():
         assert replica.ask(token).status_code == 200
@@ -62,7 +63,7 @@ def test_a_promotion_waits_for_the_replica_that_does_not_know_the_version_yet(cl
     )
 
 
-def test_after_a_promotion_new_texts_carry_the_new_version_and_old_ones_are_still_found(cluster, eventually):
+def test_after_a_promotion_new_texts_carry_the_new_version_and_old_ones_are_still_found(cluster):
     operator, token = cluster.operator, cluster.operator.token(tenant="globex")
     generator, detector = cluster.of("gen")[0], cluster.of("detect")[0]
 

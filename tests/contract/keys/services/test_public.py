@@ -1,13 +1,11 @@
 """The public tier of two replicas over one Redis: people without a token share what they may ask."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ttmark.services.settings.detection import DetectionSettings
-from ttmark.services.startup import StartupError
+from tests.harness.waiting import eventually
 from ttmark.shared.access.scopes import Scope
 
 PATH = "/v1/detect/public"
@@ -15,7 +13,7 @@ TEXT = "The keeper climbed the stairs each night and lit the lamp before the shi
 
 
 @pytest.fixture
-def replicas(cluster: Any, tmp_path: Path, eventually: Callable[..., float]) -> Any:
+def replicas(cluster: Any, tmp_path: Path) -> Any:
     file = tmp_path / "token"
     file.write_text(cluster.operator.token(Scope.DETECT_PUBLIC) + "\n")
     settings = {
@@ -49,12 +47,3 @@ def test_guests_of_an_application_without_a_token_file_are_refused(cluster: Any)
     page = replica.request("GET", "/check", None, headers={})
     assert page.status_code == 200
     assert "default-src 'none'" in page.headers["content-security-policy"]
-
-
-@pytest.mark.parametrize("content", [None, "", "a token", "ttm_0_0", b"\xff"])
-def test_a_file_without_a_token_stops_the_start(content: str | bytes | None, tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    if content is not None:
-        file.write_bytes(content.encode() if isinstance(content, str) else content)
-    with pytest.raises(StartupError, match="TTMARK_PUBLIC_TOKEN_FILE: "):
-        DetectionSettings(public_token_file=file).load_public_token()

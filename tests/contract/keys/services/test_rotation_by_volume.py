@@ -1,11 +1,12 @@
 """Rotation by volume with both services as they run: from a completion to a text under the next version."""
 
+from tests.harness.waiting import eventually
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.volume import Rotation, rotate_due
 from ttmark.shared.vault.store import open_store
 
 
-def test_completions_fill_a_version_and_the_next_one_is_detected_by_all(cluster, own_redis, eventually):
+def test_completions_fill_a_version_and_the_next_one_is_detected_by_all(cluster, own_redis):
     operator = cluster.operator
     operator.key("initech-main", tenant="initech")
     token = operator.token(tenant="initech")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.harness.waiting import eventually
 from ttmark.shared.keys.backup import create_backup, restore_backup
 from ttmark.shared.vault.store import open_store
 
@@ -38,7 +39,6 @@ def test_a_store_that_restarts_empty_is_noticed_and_the_services_go_on_with_what
     own_redis: Any,
     kek: Any,
     backup: Callable[[], bytes],
-    eventually: Any,
     record_result: Any,
     tmp_path: Path,
 ) -> None:
@@ -95,7 +95,7 @@ def test_a_store_that_restarts_empty_is_noticed_and_the_services_go_on_with_what
 
 
 def test_without_the_store_known_tokens_and_keys_work_and_a_cold_start_is_not_ready(
-    cluster: Any, own_redis: Any, eventually: Any, record_result: Any
+    cluster: Any, own_redis: Any, record_result: Any
 ) -> None:
     token = cluster.operator.token()
     running = list(cluster.replicas.values())
