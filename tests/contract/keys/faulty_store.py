@@ -15,7 +15,7 @@ from typing import Any
 from tests.contract.keys.conftest import FaultProxy
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import KeyInfo, UnlockedKey
+from ttmark.shared.keys.records import KeyInfo, KeyRecord, UnlockedKey
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import (
@@ -35,7 +35,7 @@ WRITERS = 6
 MOST_VERSIONS = 10
 
 
-def states_of(key: KeyInfo | UnlockedKey) -> States:
+def states_of(key: KeyInfo | KeyRecord | UnlockedKey) -> States:
     return tuple(version.state.value for version in key.versions)
 
 

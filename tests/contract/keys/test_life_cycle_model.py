@@ -81,9 +81,17 @@ class LifeCycle(RuleBasedStateMachine):
     def rotate(self, key_id: str) -> None:
         self.change("rotate", key_id, 1, self.ring.rotate(key_id))
 
-    @rule(key_id=key_ids, version=versions, operation=st.sampled_from(["promote", "retire", "disable"]))
-    def transition(self, key_id: str, version: int, operation: str) -> None:
-        self.change(operation, key_id, version, getattr(self.ring, operation)(key_id, version))
+    @rule(key_id=key_ids, version=versions)
+    def promote(self, key_id: str, version: int) -> None:
+        self.change("promote", key_id, version, self.ring.promote(key_id, version))
+
+    @rule(key_id=key_ids, version=versions)
+    def retire(self, key_id: str, version: int) -> None:
+        self.change("retire", key_id, version, self.ring.retire(key_id, version))
+
+    @rule(key_id=key_ids, version=versions)
+    def disable(self, key_id: str, version: int) -> None:
+        self.change("disable", key_id, version, self.ring.disable(key_id, version))
 
     def change(self, operation: str, key_id: str, version: int, call: Any) -> None:
         states = self.keys.get(key_id, ())

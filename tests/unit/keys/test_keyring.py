@@ -1,14 +1,38 @@
-"""What is refused of a key, in which words; `test_life_cycle_model.py` has every order of changes."""
+"""What becomes of a key's versions, and what is refused, in which words."""
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from itertools import product
 
 import pytest
 
+from tests.contract.keys.faulty_store import after, states_of
 from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.records import KeyRecord, KeyState, VersionRecord
+from ttmark.shared.keys.rotation import disabled, promoted, retired
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.key_store_errors import InvalidName, InvalidTransition, KeyExists, KeyNotFound
 
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
 Call = Callable[[KeyRing, Profile], Awaitable[object]]
+
+
+@pytest.mark.parametrize("step", [promoted, retired, disabled])
+def test_each_step_is_that_of_a_plain_model_whatever_the_states(
+    profile: Profile, step: Callable[..., KeyRecord]
+) -> None:
+    operation = {promoted: "promote", retired: "retire", disabled: "disable"}[step]
+    made = {"created_at": NOW, "changed_at": NOW, "epoch": 1, "sealed_secret": ""}
+    for states in product(KeyState, repeat=3):
+        versions = tuple(VersionRecord(version=n, state=state, **made) for n, state in enumerate(states, 1))
+        record = KeyRecord(key_id="k", tenant="t", profile=profile, created_at=NOW, versions=versions)
+        for version in (1, 2, 3):
+            expected = after(states_of(record), operation, version)
+            if expected is None:
+                with pytest.raises(InvalidTransition):
+                    step(record, version, NOW)
+            else:
+                assert states_of(step(record, version, NOW)) == expected
 
 
 @pytest.mark.parametrize("change", ["promote", "retire", "disable"])

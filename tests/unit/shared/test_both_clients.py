@@ -5,6 +5,7 @@ import inspect
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import islice
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.unit.shared.either_client import EitherClient, either
+from tests.unit.shared.either_client import EitherClient
 from ttmark.shared.client import (
     AnswerLost,
     AsyncClient,
@@ -109,18 +110,13 @@ Ask = Callable[..., EitherClient]
 @pytest.fixture(params=["sync", "async"])
 def ask(request: pytest.FixtureRequest) -> Iterator[Ask]:
     """Makes the client of one kind for a service."""
-    opened: list[Any] = []
+    with ExitStack() as opened:
 
-    def made(service: Service, token: str | None = "secret", **options: Any) -> EitherClient:
-        transport = httpx.MockTransport(service)
-        manager = either(request.param, "http://service", token, transport=transport, **options)
-        opened.append(manager)
-        client: EitherClient = manager.__enter__()
-        return client
+        def made(service: Service, token: str | None = "secret", **options: Any) -> EitherClient:
+            options["transport"] = httpx.MockTransport(service)
+            return opened.enter_context(EitherClient(request.param, "http://service", token, **options))
 
-    yield made
-    for manager in opened:
-        manager.__exit__(None, None, None)
+        yield made
 
 
 def public(kind: type) -> dict[str, list[tuple[str, Any, Any]]]:

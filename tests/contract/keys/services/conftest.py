@@ -6,7 +6,6 @@ import io
 import logging
 import socket
 import threading
-import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +29,7 @@ from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.volume import VolumeCounter
+from ttmark.shared.limits.allowances import Allowance
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
@@ -164,7 +164,7 @@ class Cluster:
         self.held = HeldCache.held
         self.log = io.StringIO()
         self._patch = patch
-        self._environment = {
+        self.environment = {
             "TTMARK_STORE_URL": store_url, "TTMARK_KEK": KEK_TEXT, "TTMARK_MODEL": str(model),
             "TTMARK_TOKENIZERS": str(model), "TTMARK_THREADS": "1", "TTMARK_DTYPE": "float32",
             "TTMARK_KEY_REFRESH_SECONDS": str(REFRESH_SECONDS),
@@ -174,10 +174,12 @@ class Cluster:
         patch.setattr(key_access, "KeyCache", HeldCache)
         patch.setitem(RedisClient.__init__.__kwdefaults__, "budget_seconds", STORE_SECONDS)
         patch.setitem(VolumeCounter.__init__.__kwdefaults__, "every_seconds", REFRESH_SECONDS)
+        # Counters begin anew each minute: a test that met the change would be granted a little more.
+        patch.setitem(Allowance.__init__.__kwdefaults__, "now", lambda: 6_030.0)
 
     def start(self, name: str, settings: Mapping[str, str] | None = None) -> Replica:
         """Starts `gen-1`, `detect-2` and the like."""
-        environment = self._environment | {"TTMARK_REPLICA_ID": name} | dict(settings or {})
+        environment = self.environment | {"TTMARK_REPLICA_ID": name} | dict(settings or {})
         with pytest.MonkeyPatch.context() as patch:
             for variable, value in environment.items():
                 patch.setenv(variable, value)
@@ -188,10 +190,6 @@ class Cluster:
         configure_logging("DEBUG", self.log)
         self.replicas[name] = Replica(name, app).start()
         return self.replicas[name]
-
-    def environment(self) -> dict[str, str]:
-        """For commands."""
-        return self._environment
 
     def of(self, service: str) -> list[Replica]:
         return [replica for name, replica in self.replicas.items() if name.startswith(service)]
@@ -248,11 +246,3 @@ def start_kept(cluster, tmp_path_factory) -> Iterator[Callable[..., Replica]]:
 
     yield start
     cluster.stop("detect-kept")
-
-
-@pytest.fixture
-def inside_one_window() -> None:
-    """Counters begin anew each minute; a test that met the change would be granted a little more."""
-    left = 60 - time.time() % 60
-    if left < 20:
-        time.sleep(left)

@@ -14,7 +14,7 @@ from ttmark.shared.keys.records import KeyState
 
 
 def ttmark(cluster: Any, *arguments: str) -> Any:
-    return CliRunner().invoke(app, arguments, env=cluster.environment())
+    return CliRunner().invoke(app, arguments, env=cluster.environment)
 
 
 def test_a_revoked_token_is_refused_by_both_services_within_seconds(cluster, record_result):

@@ -179,7 +179,7 @@ def test_the_operator_deletes_what_anybody_stored(run, service, cluster, token, 
         "ttmark: Another token stored this case: its bearer or an operator can delete it.\n",
     )
     for name in ("TTMARK_STORE_URL", "TTMARK_KEK"):
-        monkeypatch.setenv(name, cluster.environment()[name])
+        monkeypatch.setenv(name, cluster.environment[name])
     Path("audit").mkdir()
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", "audit")
     wrong = run("case", "delete", case_id, "--yes", "--tenant", "globex")

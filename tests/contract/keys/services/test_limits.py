@@ -11,7 +11,6 @@ from ttmark.shared.access.scopes import Scope, TokenLimits
 
 TEXT = "The command reads the file and prints each line that holds a match of the pattern. " * 4
 SERVICES = ("gen", "detect")
-pytestmark = pytest.mark.usefixtures("inside_one_window")
 
 
 def assert_throttled(response: Any) -> None:

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.harness.breaking_proxy import BreakingProxy
-from tests.unit.shared.either_client import EitherClient, either
-from ttmark.shared.access.scopes import Scope, TokenLimits
+from tests.unit.shared.either_client import EitherClient
+from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.cases.signed_file import CaseKey, case_file
 from ttmark.shared.client import Client
 
@@ -37,7 +37,7 @@ def token(cluster: Any) -> str:
 
 @pytest.fixture(params=["sync", "async"])
 def client(request: pytest.FixtureRequest, proxy: BreakingProxy, token: str) -> Iterator[EitherClient]:
-    with either(request.param, proxy.url, token) as client:
+    with EitherClient(request.param, proxy.url, token) as client:
         yield client
 
 
@@ -96,26 +96,3 @@ def test_equal_submissions_to_two_replicas_make_one_job(cluster: Any, token: str
         answers = [one.result() for one in asked]
     assert len(set(map(str, answers))) == 1
     assert held(own_redis, "jobs") - before == 1
-
-
-def test_a_minute_s_documents_are_charged_once(cluster, proxy, inside_one_window):
-    limits = TokenLimits(requests_per_minute=0, documents_per_minute=10)
-    with Client(proxy.url, cluster.operator.token(limits=limits), patience=0) as client:
-        proxy.breaks = 2
-        client.submit_job({**JOB, "inputs": [{"text": f"another {number}"} for number in range(6)]})
-        client.submit_job({**JOB, "inputs": [{"text": f"the last {number}"} for number in range(4)]})
-        with pytest.raises(Client.Refused, match="documents per minute") as error:
-            client.submit_job(JOB)
-    assert error.value.status == 429
-    assert 0 < (error.value.retry_after or 0) <= 120  # this window and, weighted, the next
-
-
-def test_a_key_of_another_tenant_tells_nothing(cluster: Any, service: Any, token: str) -> None:
-    stranger = str(cluster.operator.token(Scope.DETECT, tenant="globex"))
-    with Client(service.url, token) as mine, Client(service.url, stranger) as theirs:
-        job = mine.submit_job(JOB, idempotency_key="k")
-        other = theirs.submit_job({**JOB, "inputs": [{"text": "another body"}]}, idempotency_key="k")
-        assert job.id != other.id
-        with pytest.raises(Client.Refused) as error:
-            mine.submit_job({**JOB, "fpr": 1e-3}, idempotency_key="k")
-    assert (error.value.status, error.value.code) == (422, "idempotency_key_reused")
