@@ -104,15 +104,6 @@ def test_any_edit_of_any_record_is_found(folder: Path, edit: str, at: int, seed:
     assert problem.sequence <= (COUNT if "anew" in edit else at + 2)
 
 
-def test_the_first_bad_record_is_named_with_its_place(tmp_path: Path) -> None:
-    lines, head = written(COUNT)
-    problem = first_problem(tmp_path, changed(lines, 11, random.Random(0)), head)
-    assert str(problem) == (
-        "gen.0123abcd, record 12: was changed: its hash is not that of its contents "
-        "(gen.0123abcd.000000000001.jsonl, line 12)"
-    )
-
-
 def exported(folder: Path, key: CaseKey | None) -> Lines:
     for writer in ("gen", "detect"):
         chain = Chain(folder, writer)

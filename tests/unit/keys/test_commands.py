@@ -12,6 +12,7 @@ import pytest
 from tokenizers import Tokenizer, models
 from typer.testing import CliRunner, Result
 
+from tests.unit.audit.conftest import events
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli import keys, tokens
 from ttmark.shared.keys.replicas import ReplicaReporter
@@ -253,10 +254,9 @@ def test_a_ledger_and_an_audit_trail_are_kept_when_asked_for(folder, monkeypatch
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(folder / "audit"))
     invoke("keys create k --tokenizer model")
     invoke("keys rotate k")
-    (segment,) = (folder / "audit").glob("*.jsonl")
-    events = [json.loads(line)["event"] for line in segment.read_text().splitlines()]
-    assert [event["action"] for event in events] == ["audit.start", "key.create", "audit.start", "key.rotate"]
-    assert events[1]["actor"] == events[3]["actor"] == getpass.getuser()
+    audit = events(folder / "audit")
+    assert [event["action"] for event in audit] == ["audit.start", "key.create", "audit.start", "key.rotate"]
+    assert audit[1]["actor"] == audit[3]["actor"] == getpass.getuser()
     (folder / ".ttmark" / "keys.db").unlink()
     for leftover in (folder / ".ttmark").glob("keys.db-*"):
         leftover.unlink()

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-import orjson
 import pytest
 from pydantic import ValidationError
 
+from tests.unit.audit.conftest import events
 from tests.unit.keys.test_commands import folder, invoke
 from ttmark.services.cli.key_store import KeyStore
 from ttmark.services.cli.key_store import run as run_on_store
@@ -76,14 +76,9 @@ def test_a_foreign_key_can_be_retired_and_disabled_and_nothing_else(folder, monk
     assert "active" in invoke("keys list").stdout
     assert "retired" in invoke("keys retire vllm-gumbel 1 --yes").stdout
     assert "disabled" in invoke("keys disable vllm-gumbel 1 --yes").stdout
-    (segment,) = Path("audit").glob("*.jsonl")
-    audit = [orjson.loads(line)["event"]["action"] for line in segment.read_bytes().splitlines()]
-    assert [action for action in audit if action != "audit.start"] == [
-        "key.import",
-        "key.retire",
-        "key.disable",
-    ]
-    assert str(SECRET) not in segment.read_text()
+    audit = [event for event in events(folder / "audit") if event["action"] != "audit.start"]
+    assert [event["action"] for event in audit] == ["key.import", "key.retire", "key.disable"]
+    assert str(SECRET) not in str(audit)
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,7 @@ Call = Callable[[KeyRing, Profile], Awaitable[object]]
 
 
 @pytest.mark.parametrize("step", [promoted, retired, disabled])
-def test_each_step_is_that_of_a_plain_model_whatever_the_states(
-    profile: Profile, step: Callable[..., KeyRecord]
-) -> None:
+def test_each_step_is_that_of_a_plain_model(profile: Profile, step: Callable[..., KeyRecord]) -> None:
     operation = {promoted: "promote", retired: "retire", disabled: "disable"}[step]
     made = {"created_at": NOW, "changed_at": NOW, "epoch": 1, "sealed_secret": ""}
     for states in product(KeyState, repeat=3):

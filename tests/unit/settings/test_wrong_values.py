@@ -70,7 +70,11 @@ def test_several_wrong_values_are_told_together(monkeypatch: pytest.MonkeyPatch)
 
 URLS = {
     "nonsense": "the key store is a URL",
+    "sqlite://": "the key store is a URL",
+    "sqlite:///": "the key store is a URL",
     "sqlite://relative": "the key store is a URL",
+    "redis://": "not a Redis URL",
+    "redis://host?ssl_ca_certs=/x": "certificates in the Redis URL need rediss://",
     "redis://:hunter2@host:99999": "not a Redis URL",
     "redis://:hun/ter2@host": "not a Redis URL",
     "redis://user:12?hunter2=3@host": "unknown option in the Redis URL",

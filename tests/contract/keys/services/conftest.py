@@ -35,7 +35,7 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.store import open_store
+from ttmark.shared.vault.store import RecordStore, open_store
 
 T = TypeVar("T")
 
@@ -114,17 +114,21 @@ class Operator:
         self._store_url = store_url
         self._profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": fingerprint})
 
-    def do(self, work: Callable[[KeyRing, TokenRegistry], Coroutine[Any, Any, T]]) -> T:
-        """The result of some work with keys and tokens."""
+    def on_store(self, work: Callable[[RecordStore], Coroutine[Any, Any, T]]) -> T:
+        """The result of some work with the store."""
 
         async def run() -> T:
             store = open_store(self._store_url)
             try:
-                return await work(KeyRing(store, KEK), TokenRegistry(store, KEK))
+                return await work(store)
             finally:
                 await store.close()
 
         return asyncio.run(run())
+
+    def do(self, work: Callable[[KeyRing, TokenRegistry], Coroutine[Any, Any, T]]) -> T:
+        """The result of some work with keys and tokens."""
+        return self.on_store(lambda store: work(KeyRing(store, KEK), TokenRegistry(store, KEK)))
 
     def key(self, key_id: str, tenant: str = "acme") -> None:
         self.do(lambda ring, _: ring.create(key_id, tenant=tenant, profile=self._profile))

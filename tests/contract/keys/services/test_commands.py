@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.unit.audit.conftest import events
 from ttmark.services.cli import jobs as job_commands
 from ttmark.services.cli.main import app
 from ttmark.shared.access.scopes import TokenLimits
@@ -186,9 +187,7 @@ def test_the_operator_deletes_what_anybody_stored(run, service, cluster, token, 
     assert (wrong.exit_code, wrong.stderr) == (1, "ttmark: tenant globex has no such case\n")
     assert run("case", "delete", case_id, "--yes", "--tenant", "acme").stdout == f"deleted {case_id}\n"
     assert run("case", "show", case_id).exit_code == 1
-    (segment,) = Path("audit").glob("*.jsonl")
-    events = [record["event"] for record in lines(segment.read_text())]
-    (event,) = [event for event in events if event["action"] == "case.delete"]
+    (event,) = [event for event in events(Path("audit")) if event["action"] == "case.delete"]
     assert (event["tenant"], event["case_id"]) == ("acme", case_id)
     assert event["actor"]
 

@@ -3,10 +3,10 @@
 from tests.harness.waiting import eventually
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.volume import Rotation, rotate_due
-from ttmark.shared.vault.store import open_store
+from ttmark.shared.vault.store import RecordStore
 
 
-def test_completions_fill_a_version_and_the_next_one_is_detected_by_all(cluster, own_redis):
+def test_completions_fill_a_version_and_the_next_one_is_detected_by_all(cluster, kek):
     operator = cluster.operator
     operator.key("initech-main", tenant="initech")
     token = operator.token(tenant="initech")
@@ -19,15 +19,11 @@ def test_completions_fill_a_version_and_the_next_one_is_detected_by_all(cluster,
     for replica in replicas:  # both see what both have marked
         eventually(lambda replica=replica: replica.metric("ttmark_key_volume_share") >= 1, 30)
 
-    async def upkeep(ring: KeyRing, _: object) -> list[Rotation]:
-        store = open_store(own_redis.url)
-        try:
-            return await rotate_due(ring, await store.counts())
-        finally:
-            await store.close()
+    async def upkeep(store: RecordStore) -> list[Rotation]:
+        return await rotate_due(KeyRing(store, kek), await store.counts())
 
     def promoted() -> bool:
-        return any(rotation.waits_for is None for rotation in operator.do(upkeep))
+        return any(rotation.waits_for is None for rotation in operator.on_store(upkeep))
 
     eventually(promoted, 30)
     for replica in replicas:
