@@ -51,7 +51,7 @@ def test_a_part_survives_more_rolling_restarts_than_it_may_have_attempts(
         asker = JobAsker(client, tokens["dear"])
         for _ in range(restarts):
             with running(command, port, environment) as service:
-                job = job or asker.make("localized", [(human * 3)[n:][:300_000] for n in range(3)])
+                job = job or asker.make("localized", [(human * 3)[n:][:150_000] for n in range(3)])
                 eventually(lambda: is_claimed(tmp_path, store_url), 60)
                 assert stopped(service) == 0
                 assert not is_claimed(tmp_path, store_url)

@@ -47,6 +47,8 @@ async def test_processes_that_share_a_ledger_keep_the_latest_of_each(store, kek,
     _, problems = await ring_with_memory(store, kek, ledger).open_all()
     assert set(problems) == {"a", "b"}
     assert "epoch 2" in str(problems["a"])
+    with pytest.raises(RecordRolledBack, match="is gone"):
+        await ring_with_memory(store, kek, ledger).create("a", tenant="t", profile=profile)
 
 
 async def test_the_file_is_its_owner_s_alone_and_is_not_written_without_need(store, kek, profile, tmp_path):

@@ -50,33 +50,11 @@ def registry(switchable: SwitchableStore, kek: KeyEncryptionKey, clock: Any) -> 
     )
 
 
-async def test_a_token_says_who_its_bearer_is_and_what_is_not_exactly_it_is_refused(registry):
+async def test_a_token_says_who_its_bearer_is(registry: TokenRegistry) -> None:
+    """What is not exactly it is refused: of every route by `test_credentials.py`."""
     plain, info = await registry.create(tenant="acme", scopes=[Scope.DETECT])
     expected = Principal(info.token_id, "acme", frozenset({Scope.DETECT}))
     assert await registry.authenticate(plain) == expected
-    other, _ = await registry.create(tenant="evil", scopes=list(Scope))
-    prefix, token_id, secret = plain.split("_")
-    flipped = secret[:-1] + ("0" if secret[-1] != "0" else "1")
-    wrong = [
-        "",
-        plain[:-1],
-        plain + "0",
-        plain + "\n",
-        " " + plain,
-        plain.upper(),
-        f"{prefix}_{token_id}_{flipped}",
-        f"{prefix}_{token_id}_{other.split('_')[2]}",
-        f"{prefix}_{'0' * 16}_{secret}",
-        f"{prefix}_{token_id}_{'0' * 64}",
-        f"{prefix}_{'0' * 16}_{'0' * 64}",
-        f"{prefix}__{secret}",
-        "ttm_" + "é" * 16 + "_" + "0" * 64,
-        "ttm_" + "٣" * 16 + "_" + secret,
-    ]
-    for text in wrong:
-        with pytest.raises(InvalidToken) as caught:
-            await registry.authenticate(text)
-        assert secret not in str(caught.value)
 
 
 async def test_an_expired_token_is_refused_from_the_moment_it_expires(registry, clock):

@@ -129,8 +129,6 @@ def public(kind: type) -> dict[str, list[tuple[str, Any, Any]]]:
 
 def test_both_clients_have_the_same_calls_arguments_and_errors() -> None:
     assert public(Client) == public(AsyncClient)
-    assert {"submit_job", "job", "job_results", "iter_job_results", "wait_for_job"} <= public(Client).keys()
-    assert {"delete_job", "detect_public", "text_provenance"} <= public(Client).keys()
     for error in ("Error", "Refused", "Unreachable", "AnswerLost", "UnexpectedAnswer"):
         assert getattr(Client, error) is getattr(AsyncClient, error)
 

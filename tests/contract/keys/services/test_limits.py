@@ -24,17 +24,17 @@ def test_requests_over_all_replicas_keep_to_the_token_s_limit(cluster, service, 
     token = cluster.operator.token(limits=TokenLimits(requests_per_minute=10))
     other = cluster.operator.token()
     replicas = itertools.cycle(cluster.of(service))
-    before = sum(
-        replica.metric('ttmark_limit_refusals_total{limit="requests"}') for replica in cluster.of(service)
-    )
+
+    def refusals() -> float:
+        name = 'ttmark_limit_refusals_total{limit="requests"}'
+        return sum(replica.metric(name) for replica in cluster.of(service))
+
+    before = refusals()
     answers = [next(replicas).ask(token) for _ in range(16)]
     assert [answer.status_code for answer in answers] == [200] * 10 + [429] * 6
     assert_throttled(answers[-1])
     assert next(replicas).ask(other).status_code == 200
-    after = sum(
-        replica.metric('ttmark_limit_refusals_total{limit="requests"}') for replica in cluster.of(service)
-    )
-    assert after - before == 6
+    assert refusals() - before == 6
     replies = [answer.status_code for answer in answers]
     record_result(
         f"a token's limit of 10 requests a minute, 16 sent by turns to two {service} replicas over one Redis",
