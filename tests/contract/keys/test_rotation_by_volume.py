@@ -227,5 +227,7 @@ class Rotations(RuleBasedStateMachine):
         self.runner.close()
 
 
+# That both stores keep what is asked of them is tested without a model, too.
+@pytest.mark.parametrize("explore", ["sqlite", pytest.param("redis", marks=pytest.mark.slow)], indirect=True)
 def test_no_version_is_promoted_that_a_running_detector_does_not_know(explore: Callable[..., None]) -> None:
     explore(Rotations, 25, 25)

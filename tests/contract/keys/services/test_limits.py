@@ -2,11 +2,13 @@
 
 import itertools
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.harness.waiting import eventually
 from ttmark.shared.access.scopes import Scope, TokenLimits
 
 TEXT = "The command reads the file and prints each line that holds a match of the pattern. " * 4
@@ -90,6 +92,35 @@ def test_evidence_is_spent_over_all_replicas_and_other_texts_are_answered(cluste
     assert "asked_before" not in next(replicas).ask(token, inputs=[{"text": TEXT[::-1]}]).json()["results"][0]
     evidence = next(replicas).ask(cluster.operator.token(), inputs=[{"text": TEXT}])
     assert "asked_before" not in evidence.json()["results"][0]
+
+
+def test_words_and_passages_of_the_public_count_over_all_replicas(cluster: Any, tmp_path: Path) -> None:
+    """People without a token share what they may ask."""
+    (tmp_path / "token").write_text(cluster.operator.token(Scope.DETECT_PUBLIC) + "\n")
+    settings = {
+        "TTMARK_PUBLIC_TOKEN_FILE": str(tmp_path / "token"),
+        "TTMARK_PUBLIC_ADDRESS_WORDS_PER_DAY": "750",
+        "TTMARK_PUBLIC_ADDRESS_REQUESTS_PER_MINUTE": "0",
+    }
+    names = ("detect-7", "detect-8")
+    replicas = [cluster.start(name, settings) for name in names]
+    for replica in replicas:
+        eventually(lambda replica=replica: replica.ready)
+
+    def ask(number: int, text: str, **headers: str) -> int:
+        replica = replicas[number % 2]
+        response = replica.request("POST", "/v1/detect/public", None, json={"text": text}, headers=headers)
+        return int(response.status_code)
+
+    variants = [ask(number, TEXT + "more " * number) for number in range(8)]
+    assert variants == [200] * 8  # from the fifth on it is told what was said of it before
+    few = [ask(number, f"{number} is a number") for number in range(20)]
+    assert few.count(200) == 6  # of fifty words; those above took the others
+    assert ask(0, "another number", **{"X-Forwarded-For": "198.51.100.7"}) == 429
+    page = replicas[0].request("GET", "/check", None, headers={})
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    for name in names:
+        cluster.stop(name)
 
 
 def test_without_the_store_each_replica_holds_the_limits_by_itself_and_says_so(cluster, own_redis):
