@@ -112,10 +112,11 @@ def test_words_and_passages_of_the_public_count_over_all_replicas(cluster: Any, 
         response = replica.request("POST", "/v1/detect/public", None, json={"text": text}, headers=headers)
         return int(response.status_code)
 
-    variants = [ask(number, TEXT + "more " * number) for number in range(8)]
+    text = "The keeper climbed the stairs each night and lit the lamp before the ships came by. " * 3
+    variants = [ask(number, text + "more " * number) for number in range(8)]
     assert variants == [200] * 8  # from the fifth on it is told what was said of it before
     few = [ask(number, f"{number} is a number") for number in range(20)]
-    assert few.count(200) == 6  # of fifty words; those above took the others
+    assert few.count(200) == 7  # of fifty words; those above took the others
     assert ask(0, "another number", **{"X-Forwarded-For": "198.51.100.7"}) == 429
     page = replicas[0].request("GET", "/check", None, headers={})
     assert "default-src 'none'" in page.headers["content-security-policy"]
