@@ -301,11 +301,6 @@ class FaultProxy:
             return
 
 
-@pytest.fixture
-def fault_proxy() -> type[FaultProxy]:
-    return FaultProxy
-
-
 @pytest.fixture(params=["local", "redis"])
 async def counters(request: pytest.FixtureRequest) -> AsyncIterator[Counters]:
     """In memory, and on the session's Redis."""

@@ -8,14 +8,14 @@ acknowledged change that was lost.
 import asyncio
 import random
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.contract.keys.conftest import FaultProxy
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import KeyInfo
+from ttmark.shared.keys.records import KeyInfo, KeyRecord, UnlockedKey
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import (
@@ -35,8 +35,8 @@ WRITERS = 6
 MOST_VERSIONS = 10
 
 
-def states_of(info: KeyInfo) -> States:
-    return tuple(version.state.value for version in info.versions)
+def states_of(key: KeyInfo | KeyRecord | UnlockedKey) -> States:
+    return tuple(version.state.value for version in key.versions)
 
 
 def after(states: States, operation: str, version: int) -> States | None:
@@ -238,7 +238,9 @@ FAULTS: dict[str, tuple[float, dict[str, Any]]] = {
 }
 
 
-async def break_things(server: Any, proxy: Any, workload: Workload, recoveries: dict[str, float]) -> None:
+async def break_things(
+    server: Any, proxy: FaultProxy, workload: Workload, recoveries: dict[str, float]
+) -> None:
     """One fault after the other, for ever; how long at most it took until a change succeeded again."""
     begin = {"killed": server.kill, "paused": server.pause, "refusing": proxy.cut}
     end = {"killed": server.start, "paused": server.resume, "partitioned": proxy.cut}
@@ -255,11 +257,9 @@ async def break_things(server: Any, proxy: Any, workload: Workload, recoveries: 
             recoveries[fault] = max(workload.last_success - healed_at, recoveries.get(fault, 0.0))
 
 
-async def faulty_history(
-    server: Any, proxy_class: Callable[..., Any], operations: int, seed: int
-) -> tuple[Workload, dict[str, float]]:
+async def faulty_history(server: Any, operations: int, seed: int) -> tuple[Workload, dict[str, float]]:
     recoveries: dict[str, float] = {}
-    async with proxy_class(server.port, seed) as proxy:
+    async with FaultProxy(server.port, seed) as proxy:
         workload = Workload(proxy.url, seed)
         await workload.start()
         nemesis = asyncio.create_task(break_things(server, proxy, workload, recoveries))

@@ -2,12 +2,12 @@
 
 import asyncio
 
+from tests.contract.keys.faulty_store import KEK
 from ttmark.shared.audit.record import Anchor, Head
 from ttmark.shared.audit.trail import Heads
-from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import RecordStore
 
-KEK, DIGEST = KeyEncryptionKey(bytes(32)), "ab" * 32
+DIGEST = "ab" * 32
 
 
 async def test_neither_overwrites_the_other(store: RecordStore) -> None:

@@ -83,16 +83,6 @@ async def test_expensive_requests_count_for_more_and_what_is_refused_for_nothing
     assert await limit.admit("token", 2) is None
 
 
-async def test_replicas_with_the_same_redis_share_one_limit(redis_server: Any) -> None:
-    address = RedisAddress.parse(redis_server.url)
-    replicas = [RedisCounters(address, budget_seconds=5) for _ in range(3)]
-    limits = [limiter(counters, lambda: 6000.0) for counters in replicas]
-    answers = await asyncio.gather(*(limits[i % 3].admit("token") for i in range(30)))
-    for counters in replicas:
-        await counters.close()
-    assert sum(answer is None for answer in answers) == 10
-
-
 class AwayCounters(LocalCounters):
     """Counters that cannot be reached, and how often that was tried."""
 
@@ -140,16 +130,6 @@ async def test_local_counters_keep_to_their_number_and_forget_the_least_used_fir
         "once-0": 0,
         "once-999": 1,
     }
-
-
-async def test_units_that_are_given_back_can_be_used_again(counters: Counters) -> None:
-    limit = limiter(counters, lambda: 6000.0)
-    grant = await limit.take("token", 10, limit=10)
-    assert isinstance(grant, Grant)
-    assert await limit.admit("token", 4) is not None
-    await limit.settle(grant, used=6)
-    assert await limit.admit("token", 4) is None
-    assert await limit.admit("token", 1) is not None
 
 
 async def test_a_limit_of_a_thousand_grants_no_more_by_giving_back_in_the_next_minute(counters):

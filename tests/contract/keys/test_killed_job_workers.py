@@ -12,54 +12,41 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.contract.openai.fake_generator import byte_tokenizer
+from tests.contract.keys.faulty_store import KEK
+from tests.harness.job_tenants import provision
 from tests.harness.job_worker import work
 from ttmark.detect_service.api.metrics_and_audit import JobMetrics
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.jobs.job_service import JobService
 from ttmark.detect_service.jobs.sealed_jobs import JobLimits, Jobs
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.detection_stores import open_job_store
-from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobResult, JobStatus
-from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.audit_events import no_audit
-from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
 
-KEK_TEXT = "07" * 32
 LEASE_SECONDS = 2.0
 WORKERS = 2
 MOMENTS = ("claimed", "examined", "answered")
 
 
-@pytest.fixture
-def tokenizer_folder(tmp_path: Path) -> Path:
-    (tmp_path / "tokenizer").mkdir()
-    byte_tokenizer().backend.save(str(tmp_path / "tokenizer/tokenizer.json"))
-    return tmp_path / "tokenizer"
-
-
-async def make_job(store_url: str, folder: Path, documents: int, part_documents: int) -> tuple[Any, Any, str]:
-    """A desk over the stores, the caller, and the id of a job with documents of different lengths."""
-    kek, store = KeyEncryptionKey.from_text(KEK_TEXT), open_store(store_url)
-    ring, registry = KeyRing(store, kek), TokenRegistry(store, kek)
-    fingerprint = TextTokenizer.load(folder).fingerprint
-    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": fingerprint})
-    await ring.create("main", tenant="a", profile=profile)
-    token, _ = await registry.create(tenant="a", scopes={Scope.DETECT, Scope.DETECT_EVIDENCE})
+async def make_job(store_url: str, folder: Path, texts: list[str], part_documents: int) -> tuple[Any, ...]:
+    """A desk over the stores, the caller, and the id of a job with these documents."""
+    token = (await provision(folder, store_url))["dear"]
+    store = open_store(store_url)
+    registry, cache = TokenRegistry(store, KEK), KeyCache(KeyRing(store, KEK))
     caller = await registry.authenticate(token)
-    cache = KeyCache(ring)
     await cache.refresh()
-    backend = DetectionBackend(cache, TokenizerSet.load([folder]), 10_000)
+    backend = DetectionBackend(cache, TokenizerSet.load([DEMO_MODEL_PATH]), 10_000)
     limits = JobLimits(part_documents=part_documents)
-    jobs = Jobs(open_job_store(store_url, lease_seconds=LEASE_SECONDS), kek, registry.current, limits)
+    jobs = Jobs(open_job_store(store_url, lease_seconds=LEASE_SECONDS), KEK, registry.current, limits)
     desk = JobService(jobs, backend, JobMetrics(CollectorRegistry()), no_audit, None)
-    inputs = [Document(text="a short text " + "x" * (index % 97)) for index in range(documents)]
+    inputs = [Document(text=text) for text in texts]
 
     async def run(sealing: Callable[[], Any]) -> Any:
         return sealing()
@@ -104,24 +91,19 @@ def kill_workers(environment: dict[str, str], kills: int, finished: Callable[[],
     [(500, 8, 5), pytest.param(10_000, 32, 20, marks=pytest.mark.slow)],
 )
 def test_every_document_is_answered_once_whoever_is_killed(
-    store_url: str,
-    tokenizer_folder: Path,
-    tmp_path: Path,
-    documents: int,
-    part_documents: int,
-    kills: int,
-    record_result: Any,
+    store_url: str, tmp_path: Path, documents: int, part_documents: int, kills: int, record_result: Any
 ) -> None:
     environment = {
         "TTMARK_STORE_URL": store_url,
-        "TTMARK_KEK": KEK_TEXT,
-        "TTMARK_TOKENIZERS": str(tokenizer_folder),
+        "TTMARK_KEK_FILE": str(tmp_path / "kek"),
+        "TTMARK_TOKENIZERS": str(DEMO_MODEL_PATH),
         "TTMARK_STATE": str(tmp_path),
         "TTMARK_LEDGER_FILE": "none",
         "TTMARK_JOB_LEASE_SECONDS": str(LEASE_SECONDS),
     }
+    texts = ["The river rose. " * (1 + index % 97) for index in range(documents)]
     with asyncio.Runner() as runner:
-        desk, caller, job = runner.run(make_job(store_url, tokenizer_folder, documents, part_documents))
+        desk, caller, job = runner.run(make_job(store_url, tmp_path, texts, part_documents))
 
         def status() -> JobStatus:
             answer: JobStatus = runner.run(desk.status(job, caller))
@@ -139,7 +121,8 @@ def test_every_document_is_answered_once_whoever_is_killed(
         assert [result.index for result in results] == list(range(documents))
         # Each is the answer of its own document: its length says which it was.
         lengths = [result.result.tokens for result in results if result.result]
-        assert lengths == [13 + index % 97 for index in range(documents)]
+        tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
+        assert lengths == [len(tokenizer.encode(text)) for text in texts]
         runner.run(desk.jobs.store.close())
     record_result(
         f"{kills} SIGKILLs of workers of a job of {documents:,} documents",

@@ -3,14 +3,16 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import httpx
 import pytest
 import redis
 
+from tests.contract.keys.faulty_store import KEK, PROFILE
 from tests.contract.keys.secured_redis import SecuredRedis
 from tests.harness.job_tenants import JobAsker, provision
+from tests.harness.waiting import eventually
 from tests.integration.detect.service_figures import serving
 from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
 from ttmark.evaluation.text_files import read_human_texts
@@ -19,8 +21,6 @@ from ttmark.services.detection_stores import open_case_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
 
 DOCUMENTS = 40
@@ -29,21 +29,19 @@ AWAY_SECONDS = 2.0
 
 
 async def test_what_the_roles_wrote_outlasts_a_kill_of_the_server(secured: SecuredRedis) -> None:
-    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
-    kek = KeyEncryptionKey(bytes(32))
     kept = []
     for _ in range(2):  # the second time a transaction is the first thing that the server writes
         key_id, case = f"k{secrets.token_hex(4)}", KeptCase(secrets.token_hex(4), "t", b"sealed", 9.0)
         store, cases = open_store(secured.url("operator")), open_case_store(secured.url("detect"))
-        await KeyRing(store, kek).create(key_id, tenant="t", profile=profile)
-        token, _ = await TokenRegistry(store, kek).create(tenant="t", scopes=[Scope.DETECT])
+        await KeyRing(store, KEK).create(key_id, tenant="t", profile=PROFILE)
+        token, _ = await TokenRegistry(store, KEK).create(tenant="t", scopes=[Scope.DETECT])
         await cases.keep(case, CaseRoom(10_000, 10_000))
         kept.append((key_id, token, case))
         secured.server.kill()
         secured.server.start()
         for known_key, known_token, known_case in kept:
-            assert known_key in [key.key_id for key in await KeyRing(store, kek).list()]
-            await TokenRegistry(store, kek).authenticate(known_token)
+            assert known_key in [key.key_id for key in await KeyRing(store, KEK).list()]
+            await TokenRegistry(store, KEK).authenticate(known_token)
             assert await cases.get("t", known_case.case_id) == known_case
         await store.close()
         await cases.close()
@@ -75,19 +73,12 @@ def is_claimed(secured: SecuredRedis) -> bool:
             return False
 
 
-def until(condition: Callable[[], bool], seconds: float = 40) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("fault", ["killed", "paused"])
 def test_a_job_comes_to_its_end_though_redis_was_away(secured, asker, fault):
     text = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))[:1_000]
     job = asker.make("combined", [text] * DOCUMENTS)
-    until(lambda: is_claimed(secured))
+    eventually(lambda: is_claimed(secured))
     if fault == "killed":
         secured.server.kill()
         time.sleep(AWAY_SECONDS)
@@ -96,6 +87,6 @@ def test_a_job_comes_to_its_end_though_redis_was_away(secured, asker, fault):
         secured.server.pause()
         time.sleep(AWAY_SECONDS)
         secured.server.resume()
-    until(lambda: asker.status(job)["status"] == "finished")
+    eventually(lambda: asker.status(job)["status"] == "finished")
     done = asker.status(job)
     assert (done["answered"], done["failed"]) == (DOCUMENTS, 0)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tests.contract.keys.faulty_store import PROFILE, States, after, states_of
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.backup import verify_store
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import (
     InvalidToken,
@@ -24,7 +24,6 @@ from ttmark.shared.vault.key_store_errors import (
 )
 from ttmark.shared.vault.store import open_store
 
-PROFILE = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
 key_ids = st.sampled_from(["a", "b", "c"])
 versions = st.integers(1, 5)
 
@@ -38,7 +37,7 @@ class LifeCycle(RuleBasedStateMachine):
         super().__init__()
         self.runner = asyncio.Runner()
         self.keks = [bytes([number]) * 32 for number in range(3)]
-        self.keys: dict[str, list[str]] = {}
+        self.keys: dict[str, States] = {}
         self.prf_keys: dict[tuple[str, int], bytes] = {}
         self.tokens: dict[str, tuple[str, bool]] = {}
 
@@ -76,43 +75,33 @@ class LifeCycle(RuleBasedStateMachine):
     def create(self, key_id: str) -> None:
         error = KeyExists if key_id in self.keys else None
         self.expect(error, self.ring.create(key_id, tenant=f"tenant-{key_id}", profile=PROFILE))
-        self.keys.setdefault(key_id, ["primary"])
+        self.keys.setdefault(key_id, ("primary",))
 
     @rule(key_id=key_ids)
     def rotate(self, key_id: str) -> None:
-        states = self.keys.get(key_id)
-        error = KeyNotFound if states is None else InvalidTransition if "pending" in states else None
-        self.expect(error, self.ring.rotate(key_id))
-        if states is not None and error is None:
-            states.append("pending")
-
-    def change(self, operation: str, key_id: str, version: int, allowed: set[str], target: str) -> None:
-        states = self.keys.get(key_id)
-        error: type[KeyStoreError] | None = None
-        if states is None or version > len(states):
-            error = KeyNotFound
-        elif states[version - 1] not in allowed | {target}:
-            error = InvalidTransition
-        info = self.expect(error, getattr(self.ring, operation)(key_id, version))
-        if states is None or error is not None:
-            return
-        if operation == "promote" and states[version - 1] == "pending":
-            states[:] = ["active" if state == "primary" else state for state in states]
-        states[version - 1] = target
-        assert [found.state.value for found in info.versions] == states
+        self.change("rotate", key_id, 1, self.ring.rotate(key_id))
 
     @rule(key_id=key_ids, version=versions)
     def promote(self, key_id: str, version: int) -> None:
-        self.change("promote", key_id, version, {"pending"}, "primary")
+        self.change("promote", key_id, version, self.ring.promote(key_id, version))
 
     @rule(key_id=key_ids, version=versions)
     def retire(self, key_id: str, version: int) -> None:
-        self.change("retire", key_id, version, {"pending", "active"}, "retired")
+        self.change("retire", key_id, version, self.ring.retire(key_id, version))
 
     @rule(key_id=key_ids, version=versions)
     def disable(self, key_id: str, version: int) -> None:
-        states = {"pending", "primary", "active", "retired"}
-        self.change("disable", key_id, version, states, "disabled")
+        self.change("disable", key_id, version, self.ring.disable(key_id, version))
+
+    def change(self, operation: str, key_id: str, version: int, call: Any) -> None:
+        states = self.keys.get(key_id, ())
+        if version > len(states):
+            self.expect(KeyNotFound, call)
+        elif (expected := after(states, operation, version)) is None:
+            self.expect(InvalidTransition, call)
+        else:
+            assert states_of(self.run(call)) == expected
+            self.keys[key_id] = expected
 
     @rule(tenant=st.sampled_from(["x", "y"]))
     def issue(self, tenant: str) -> None:
@@ -143,7 +132,7 @@ class LifeCycle(RuleBasedStateMachine):
             key = cache.get(key_id)
             assert key is not None
             assert key.tenant == f"tenant-{key_id}"
-            assert [version.state.value for version in key.versions] == states
+            assert states_of(key) == states
             assert (key.primary is None) == ("primary" not in states)
             for version in key.versions:
                 known = self.prf_keys.setdefault((key_id, version.version), version.prf_key)

@@ -2,11 +2,11 @@
 
 import asyncio
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.contract.keys.conftest import FaultProxy
 from ttmark.shared.vault.redis_client import RedisClient
 from ttmark.shared.vault.redis_connections import RedisAddress
 from ttmark.shared.vault.redis_store import RedisStore
@@ -32,14 +32,14 @@ async def look_up(store: RecordStore, record_id: str, cancel_after: float | None
     return None if right else f"{record_id} got {stored.payload!r}"
 
 
-async def cancelled_lookups(server: Any, proxy_class: Callable[..., Any], count: int) -> tuple[int, int]:
+async def cancelled_lookups(server: Any, count: int) -> tuple[int, int]:
     """Cancels a good half of `count` lookups through a slow proxy; how many were mixed up and cancelled."""
     generator = random.Random(7)
     direct = open_store(server.url)
     await fill(direct)
     await direct.close()
     mixed_up = cancelled = 0
-    async with proxy_class(server.port) as proxy:
+    async with FaultProxy(server.port) as proxy:
         proxy.delay_seconds = 0.002
         proxy.slice_bytes = 7
         # A machine that is busy otherwise must not run into the time limits.
@@ -57,9 +57,9 @@ async def cancelled_lookups(server: Any, proxy_class: Callable[..., Any], count:
 
 @pytest.mark.parametrize("count", [1_000, pytest.param(200_000, marks=pytest.mark.slow)])
 async def test_no_reply_is_mixed_up_when_lookups_are_cancelled(
-    redis_server: Any, fault_proxy: Any, record_result: Any, count: int
+    redis_server: Any, record_result: Any, count: int
 ) -> None:
-    mixed_up, cancelled = await cancelled_lookups(redis_server, fault_proxy, count)
+    mixed_up, cancelled = await cancelled_lookups(redis_server, count)
     assert mixed_up == 0
     assert cancelled > 0.45 * count
     record_result(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -14,7 +14,6 @@ from ttmark.detect_service.jobs.sealed_jobs import JobStore
 from ttmark.services.detection_stores import open_job_store
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import (
-    AlreadyGone,
     IdempotencyKeyReused,
     RequestInProgress,
     TooManyRequests,
@@ -115,14 +114,6 @@ async def crash(replica: Replica) -> None:
     raise Crash
 
 
-async def test_the_same_request_gets_the_first_answer_and_costs_nothing(replica, other):
-    first = await replica.ask()
-    other.time = 5_000.0
-    assert [await one.ask() for one in (replica, other, replica)] == [first] * 3
-    assert await jobs_in(other) == {first.id}
-    assert (len(replica.charged), other.charged) == (1, [])
-
-
 async def test_another_body_is_refused_before_and_after_its_lease(replica: Replica) -> None:
     await replica.ask()
     for replica.time in (1_001.0, 2_000.0):
@@ -155,31 +146,6 @@ async def test_who_is_refused_may_ask_again_and_who_was_charged_is_not_charged_a
     answer = await other.ask(body="changed, since the key is as new")
     assert other.charged == []
     assert await jobs_in(other) == {answer.id}
-
-
-async def test_two_at_once_make_one_job_and_the_second_is_told_when_to_ask_again(replica, other):
-    entered, go_on = asyncio.Event(), asyncio.Event()
-
-    async def slowly() -> None:
-        entered.set()
-        await go_on.wait()
-
-    first = asyncio.create_task(replica.ask(making=slowly))
-    await entered.wait()
-    with pytest.raises(RequestInProgress) as refused:
-        await other.ask()
-    assert 0 < (refused.value.retry_after or 0) <= BUSY_SECONDS
-    go_on.set()
-    assert await other_answer(other) == (await first)
-    assert await jobs_in(other) == {(await first).id}
-
-
-async def other_answer(other: Replica) -> JobStatus:
-    while True:
-        try:
-            return await other.ask()
-        except RequestInProgress:
-            await asyncio.sleep(0.01)
 
 
 async def test_of_many_at_once_one_is_done(replica: Replica, other: Replica) -> None:
@@ -231,15 +197,6 @@ async def test_a_store_that_may_have_made_the_job_is_asked_for_the_same_one(repl
     assert other.charged == []
 
 
-async def test_what_was_made_and_is_gone_is_not_made_again(replica: Replica, other: Replica) -> None:
-    answer = await replica.ask()
-    assert await other.store.delete("a", answer.id)
-    for one in (replica, other):
-        with pytest.raises(AlreadyGone):
-            await one.ask()
-    assert (len(replica.made + other.made), other.charged) == (1, [])
-
-
 async def test_a_key_is_as_new_when_its_time_is_over(replica: Replica) -> None:
     first = await replica.ask()
     replica.time += KEEP_SECONDS - 1
@@ -284,12 +241,3 @@ async def test_the_store_sees_neither_keys_nor_bodies_and_no_entry_is_moved(repl
     assert await put("a", second, entry, was=was, until=4e9)
     with pytest.raises(RecordTampered):
         await replica.ask("order 8", body="a fingerprint")
-
-
-async def test_a_job_that_is_there_is_no_more_written(replica: Replica) -> None:
-    job = JobRecord("j", "a", b"head", 2, 2, 4e9)
-    await replica.store.create(job, [b"1", b"2"], LIMITS)
-    await replica.store.create(replace(job, head=b"another"), [b"3", b"4"], LIMITS)
-    claim = await replica.store.claim("w")
-    assert claim is not None
-    assert (claim.job.head, claim.documents) == (b"head", b"1")

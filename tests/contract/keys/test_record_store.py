@@ -23,12 +23,6 @@ async def test_what_was_written_is_read_back_byte_for_byte_and_at_once_by_others
     assert await other.scan("token") == [("a", Stored(1, b"token"))]
 
 
-async def test_each_change_raises_the_revision_by_one(store: RecordStore) -> None:
-    for revision in range(5):
-        assert await store.put("key", "a", b"%d" % revision, expected_revision=revision) == revision + 1
-    assert await store.get("key", "a") == Stored(5, b"4")
-
-
 @pytest.mark.parametrize("expected", [0, 2, 7])
 async def test_a_change_from_another_revision_is_refused_and_changes_nothing(store, expected):
     await store.put("key", "a", b"first", expected_revision=0)
@@ -54,13 +48,6 @@ async def test_of_many_changes_at_once_exactly_one_wins(store: RecordStore, open
     assert len(winners) == 1
     assert all(isinstance(result, RevisionConflict) for result in results if result != 1)
     assert await store.get("key", "a") == Stored(1, b"%d" % winners[0])
-
-
-async def test_changes_of_different_records_at_once_all_succeed(store: RecordStore) -> None:
-    revisions = await asyncio.gather(
-        *(store.put("key", f"k{i}", b"x", expected_revision=0) for i in range(20))
-    )
-    assert revisions == [1] * 20
 
 
 async def test_a_change_is_announced_to_every_client(store: RecordStore, opened: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import redis
 
+from tests.harness.waiting import eventually
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.redis_client import RedisClient
 from ttmark.shared.vault.redis_connections import RedisAddress
@@ -14,13 +15,6 @@ from ttmark.shared.vault.redis_store import RedisStore
 from ttmark.shared.vault.store import Stored, open_store
 
 DATA = ("--appendonly", "no", "--save", "")
-
-
-def until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +31,10 @@ def sentinel_setup(start_redis: Any, tmp_path_factory: pytest.TempPathFactory) -
     )
     sentinel = start_redis(str(config), "--sentinel", folder=folder)
     with replica.client() as client:
-        until(lambda: client.info("replication")["master_link_status"] == "up")
+        eventually(lambda: client.info("replication")["master_link_status"] == "up")
     with sentinel.client() as client:
         client.response_callbacks.clear()
-        until(lambda: len(client.execute_command("SENTINEL", "REPLICAS", "keys")) == 1)
+        eventually(lambda: len(client.execute_command("SENTINEL", "REPLICAS", "keys")) == 1)
     return primary, replica, sentinel
 
 
@@ -76,7 +70,7 @@ async def test_a_store_behind_sentinels_follows_a_failover(sentinel_setup: tuple
     try:
         await store.put("key", "a", b"x", expected_revision=0)
         with replica.client() as client:
-            until(lambda: bool(client.exists("{ttmark}:key")))
+            eventually(lambda: bool(client.exists("{ttmark}:key")))
         primary.kill()
         deadline = time.monotonic() + 30
         while True:
@@ -102,7 +96,7 @@ def cluster(start_redis: Callable[..., Any]) -> list[Any]:
     clients[1].execute_command("CLUSTER", "ADDSLOTSRANGE", slot, slot)
     clients[1].execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[0].port)
     for client in clients:
-        until(lambda client=client: b"cluster_state:ok" in raw(client, "CLUSTER", "INFO"))
+        eventually(lambda client=client: b"cluster_state:ok" in raw(client, "CLUSTER", "INFO"))
         client.close()
     return nodes
 

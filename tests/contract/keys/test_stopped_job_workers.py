@@ -4,7 +4,6 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 import redis
 
 from tests.harness.job_tenants import JobAsker, provision
+from tests.harness.waiting import eventually
 from tests.integration.detect.service_figures import free_port, running, service_environment
 from ttmark.detect_service.jobs.part_work import MOST_ATTEMPTS
 from ttmark.evaluation.text_files import read_human_texts
@@ -51,18 +51,13 @@ def test_a_part_survives_more_rolling_restarts_than_it_may_have_attempts(
         asker = JobAsker(client, tokens["dear"])
         for _ in range(restarts):
             with running(command, port, environment) as service:
-                job = job or asker.make("localized", [(human * 3)[n:][:300_000] for n in range(3)])
-                deadline = time.monotonic() + 60
-                while not is_claimed(tmp_path, store_url):
-                    assert time.monotonic() < deadline
-                    time.sleep(0.05)
+                job = job or asker.make("localized", [(human * 3)[n:][:150_000] for n in range(3)])
+                eventually(lambda: is_claimed(tmp_path, store_url), 60)
                 assert stopped(service) == 0
                 assert not is_claimed(tmp_path, store_url)
         with running(command, port, environment):
-            deadline = time.monotonic() + 200
-            while (now := asker.status(job))["status"] != "finished":
-                assert time.monotonic() < deadline, now
-                time.sleep(0.2)
+            eventually(lambda: asker.status(job)["status"] == "finished", 200)
+            now = asker.status(job)
     assert (now["answered"], now["failed"]) == (3, 0)
     record_result(
         f"{restarts} replicas stopped one after the other while they worked on a part of a job",

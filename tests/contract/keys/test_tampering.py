@@ -8,11 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.contract.keys.faulty_store import KEK, PROFILE
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 from ttmark.shared.vault.store import RecordStore, Stored, open_store
 
@@ -122,14 +121,12 @@ async def plain_store(tmp_path: Any) -> AsyncIterator[RecordStore]:
 async def tamper(store: RecordStore, count: int) -> tuple[int, list[str]]:
     """Shows `count` tampered records to those who use them; how many were refused, and which were not."""
     generator = random.Random(11)
-    kek = KeyEncryptionKey(bytes(32))
-    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
     tampered = TamperedStore(store)
-    ring, registry = KeyRing(tampered, kek), TokenRegistry(tampered, kek, fresh_seconds=0)
+    ring, registry = KeyRing(tampered, KEK), TokenRegistry(tampered, KEK, fresh_seconds=0)
     plains: dict[str, str] = {}
     earlier: dict[tuple[str, str], list[bytes]] = {}
     for number in range(4):
-        await ring.create(f"k{number}", tenant="t", profile=profile)
+        await ring.create(f"k{number}", tenant="t", profile=PROFILE)
         plain, info = await registry.create(tenant="t", scopes=[Scope.DETECT])
         plains[info.token_id] = plain
     for _ in range(3):

@@ -94,7 +94,7 @@ def test_no_refused_url_is_repeated_with_its_password(password: str, rest: str) 
 
 
 @few
-@given(text=st.text() | st.from_regex(r"ttm_[0-9a-f]{15,17}_[0-9a-f]{63,65}\s?"))
+@given(text=st.text() | st.from_regex(r"\s?ttm_[0-9a-f]{16}_[0-9a-f]{63,64}[0-9\s]?", fullmatch=True))
 def test_a_token_is_parsed_or_refused(text: str) -> None:
     try:
         token_id, secret = parse_token(text)

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.keys.conftest import Clock
 from ttmark.shared.audit.segments import segments
 from ttmark.shared.audit.trail import Heads
 from ttmark.shared.cases.signed_file import CaseKey
@@ -27,17 +28,9 @@ def events(folder: Path) -> list[dict[str, Any]]:
     return [record["event"] for record in records(folder)]
 
 
-class Calendar:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2026, 11, 22, 12, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
-
+class Calendar(Clock):
     def go_on(self, **much: float) -> None:
-        self.time += timedelta(**much)
+        self.seconds += timedelta(**much).total_seconds()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Whatever is done to the records of a chain whose head the store knows is found."""
 
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -104,15 +103,6 @@ def test_any_edit_of_any_record_is_found(folder: Path, edit: str, at: int, seed:
     assert problem.sequence <= (COUNT if "anew" in edit else at + 2)
 
 
-def test_the_first_bad_record_is_named_with_its_place(tmp_path: Path) -> None:
-    lines, head = written(COUNT)
-    problem = first_problem(tmp_path, changed(lines, 11, random.Random(0)), head)
-    assert str(problem) == (
-        "gen.0123abcd, record 12: was changed: its hash is not that of its contents "
-        "(gen.0123abcd.000000000001.jsonl, line 12)"
-    )
-
-
 def exported(folder: Path, key: CaseKey | None) -> Lines:
     for writer in ("gen", "detect"):
         chain = Chain(folder, writer)
@@ -146,27 +136,3 @@ def test_chains_of_an_export_do_not_mix(tmp_path: Path) -> None:
     lines = exported(tmp_path, None)
     mixed = [*lines[COUNT // 2 : -1], *lines[: COUNT // 2], lines[-1]]
     assert isinstance(verify_export(mixed, None), Problem)
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_records_with_any_edit(tmp_path: Path) -> None:
-    """The figures of ADR 83: `pytest -s -m slow tests/unit/audit`."""
-    count, drawn = 100_000, random.Random(83)
-    chain = Chain(tmp_path / "timed", "gen")
-    started = time.perf_counter()
-    for number in range(count):
-        chain.append({"action": "key.generate", "key_id": "k", "request_id": f"r{number}", "tokens": number})
-    print(f"append: {(time.perf_counter() - started) / count * 1e6:.1f} us a record")
-    head = chain.sync()
-    chain.close()
-    started = time.perf_counter()
-    assert verify_folder(segments(tmp_path / "timed"), {head.chain: Anchor(head)}).records == count
-    print(f"verify: {time.perf_counter() - started:.2f} s for {count} records")
-    lines, head = written(count)
-    started, trials = time.perf_counter(), 0
-    for name, edit in EDITS.items():
-        if name != "put in from another chain" and name != "put in":
-            for at in (0, drawn.randrange(count), count - 1):
-                assert first_problem(tmp_path, edit(lines, at, drawn), head) is not None, (name, at)
-                trials += 1
-    print(f"{trials} of {trials} edits found in {time.perf_counter() - started:.0f} s")

@@ -22,7 +22,7 @@ from ttmark.shared.audit.segments import segments
 from ttmark.shared.audit.trail import AuditTrail, Heads
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import RecordTampered, StoreUnavailable
+from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.store import open_store
 
 EVENT = AuditEvent("key.generate", key_id="main", token_id="0123456789abcdef", request_id="req-1", tokens=9)
@@ -92,30 +92,6 @@ async def test_files_that_are_removed_are_missed_after_a_restart(open_trail, fol
         trail.hear(EVENT)
     (problem,) = (await verified(folder, heads)).problems
     assert (problem.sequence, "up to number 2" in problem.what) == (1, True)
-
-
-async def test_what_is_cut_off_after_the_last_head_is_not_found(open_trail, folder, heads):
-    """The limit: records of the last seconds before a crash."""
-    trail = open_trail()
-    trail.hear(EVENT)
-    await trail.anchor()
-    trail.hear(EVENT)
-    assert trail.unanchored == 1
-    trail.close()  # without a head, as a process that is killed
-    cut(folder, 1)
-    assert (await verified(folder, heads)).problems == []
-
-
-async def test_replicas_that_write_at_once_leave_chains_in_order(folder: Path, heads: Heads) -> None:
-    async def work(name: str) -> None:
-        async with AuditTrail(Chain(folder, name), heads, keep=None, every_seconds=0.01) as trail:
-            for _ in range(50):
-                trail.hear(EVENT)
-                await asyncio.sleep(0)
-
-    await asyncio.gather(*(work(name) for name in ("gen", "gen", "detect", "commands")))
-    result = await verified(folder, heads)
-    assert (result.records, len(result.chains), result.problems) == (204, 4, [])
 
 
 async def test_a_full_disk_loses_events_but_not_their_number(open_trail, folder, heads, monkeypatch):
@@ -200,21 +176,6 @@ async def test_nothing_old_goes_before_the_store_knows(folder, heads, calendar, 
     chain = Chain(folder, "gen", now=calendar.now)
     assert await fewer_within(10)
     assert (await verified(folder, heads)).problems == []
-
-
-async def test_nobody_makes_a_head_without_the_key_encryption_key(tmp_path: Path, heads: Heads) -> None:
-    chain = Chain(tmp_path / "audit", "gen")
-    head = chain.append({"action": "one"})
-    chain.close()
-    await heads.put(head)
-    store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
-    stored = await store.get("audit", head.chain)
-    assert stored is not None
-    payload = stored.payload.replace(b'"sequence":1', b'"sequence":0')
-    await store.put("audit", head.chain, payload, expected_revision=stored.revision)
-    _, problems = await Heads(store, KeyEncryptionKey(bytes(range(32)))).read_all()
-    assert isinstance(problems[head.chain], RecordTampered)
-    await store.close()
 
 
 def test_what_looks_like_a_secret_is_not_written(open_trail: OpenTrail, folder: Path) -> None:

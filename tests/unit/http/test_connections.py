@@ -97,9 +97,9 @@ def seconds_until_closed(connection: socket.socket, drip: bytes = b"") -> tuple[
     ],
 )
 def test_headers_that_do_not_end_end_the_connection(serve: Serve, first: bytes, drip: bytes) -> None:
-    port = serve(header_seconds=1.0)
+    port = serve(header_seconds=0.4)
     seconds, _ = seconds_until_closed(connect(port, first), drip)
-    assert 0.5 < seconds < 30
+    assert 0.2 < seconds < 30
 
 
 def test_who_is_late_with_the_headers_is_told(serve: Serve) -> None:
@@ -110,11 +110,11 @@ def test_who_is_late_with_the_headers_is_told(serve: Serve) -> None:
 @pytest.mark.parametrize("path", [b"/", b"/unread"])
 def test_a_body_that_does_not_end_ends_the_connection(serve, path, monkeypatch):
     monkeypatch.setattr("ttmark.shared.http.connections._GRACE_SECONDS", 0.1)
-    port = serve(header_seconds=60.0, body_seconds=1.0)
+    port = serve(header_seconds=60.0, body_seconds=0.4)
     seconds, _ = seconds_until_closed(
         connect(port, POST.replace(b" / ", b" " + path + b" ").replace(b"10", b"999999")), b"x"
     )
-    assert 0.5 < seconds < 30
+    assert 0.2 < seconds < 30
 
 
 def test_a_request_that_comes_in_time_is_answered_however_it_is_cut(serve: Serve) -> None:
@@ -154,9 +154,9 @@ def test_connections_between_two_requests_lock_nobody_out(serve: Serve) -> None:
 
 
 def test_an_idle_connection_is_kept_for_the_time_that_is_set(serve: Serve) -> None:
-    seconds, said = seconds_until_closed(connect(serve(keep_alive=2, header_seconds=0.5), HEAD + b"\r\n"))
+    seconds, said = seconds_until_closed(connect(serve(keep_alive=1, header_seconds=0.2), HEAD + b"\r\n"))
     assert said.startswith(b"HTTP/1.1 200 ")
-    assert 1.9 < seconds < 30
+    assert 0.9 < seconds < 30
 
 
 def test_a_request_under_way_is_never_closed_for_a_new_connection(serve: Serve) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.unit.audit.conftest import events, place
 from tests.unit.keys.conftest import Clock
 from tests.unit.keys.test_secrets_stay_inside import assert_absent
 from ttmark.services.cli import keys
@@ -21,6 +22,8 @@ from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidTransition, KeyNotFound, StoreUnavailable
 from ttmark.shared.vault.store import RecordStore
 
+__all__ = ["place"]
+
 CANARY = bytes.fromhex("c0ffee00c0ffee11c0ffee22c0ffee33c0ffee44c0ffee55c0ffee66c0ffee77")
 
 
@@ -29,15 +32,10 @@ def invoke(arguments: str) -> Result:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, profile: Profile, store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(place: Path, store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory of the commands; a store in it has no key yet."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
-    monkeypatch.setenv("TTMARK_KEK", bytes(range(32)).hex())
-    (tmp_path / "audit").mkdir()
-    monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
     monkeypatch.setattr("ttmark.shared.keys.key_codec.os.urandom", lambda count: CANARY[:count])
-    return tmp_path
+    return place
 
 
 def trail(folder: Path) -> str:
@@ -45,8 +43,7 @@ def trail(folder: Path) -> str:
 
 
 def audited(folder: Path) -> list[dict[str, object]]:
-    events = [json.loads(line)["event"] for line in trail(folder).splitlines()]
-    return [event for event in events if event["action"] != "audit.start"]
+    return [event for event in events(folder / "audit") if event["action"] != "audit.start"]
 
 
 @pytest.fixture
@@ -88,21 +85,25 @@ def test_nothing_but_the_file_has_a_prf_key_and_the_file_has_no_secret(key_k, fo
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "code", "message"),
     [
-        ("export k out.json", "--i-understand"),
-        ("export k out.json --i-understand yes", "name the key"),
-        ("export k there.json --i-understand k", "File exists"),
-        ("export k nowhere/out.json --i-understand k", "No such file"),
+        ("export k out.json", 2, "--i-understand"),
+        ("export k out.json --i-understand yes", 2, "name the key"),
+        ("export k there.json --i-understand k", 2, "File exists"),
+        ("export k nowhere/out.json --i-understand k", 2, "No such file"),
+        ("export nope out.json --i-understand nope", 1, "ttmark: there is no key nope\n"),
     ],
 )
-async def test_nothing_leaves_unless_it_is_confirmed_and_can_be_written(key_k, folder, arguments, message):
+async def test_nothing_leaves_unless_it_is_confirmed_and_can_be_written(
+    key_k: KeyRing, folder: Path, arguments: str, code: int, message: str
+) -> None:
     (folder / "there.json").write_text("mine")
     result = await asyncio.to_thread(invoke, arguments)
-    assert result.exit_code == 2
+    assert result.exit_code == code
     assert message in result.output
     assert audited(folder) == []
     assert (folder / "there.json").read_text() == "mine"
+    assert not (folder / "out.json").exists()
     assert all(version.exported_at is None for version in (await key_k.info("k")).versions)
 
 
@@ -131,18 +132,11 @@ def test_a_terminal_gets_keys_only_when_asked(key_k, folder, monkeypatch):
     assert len(audited(folder)) == 2
 
 
-def test_an_unknown_key_leaves_no_file(folder: Path) -> None:
-    result = invoke("export nope out.json --i-understand nope")
-    assert result.exit_code == 1
-    assert result.stderr.strip() == "ttmark: there is no key nope"
-    assert not (folder / "out.json").exists()
-
-
 async def test_the_record_says_which_versions_left_and_others_are_written_as_before(
     store: RecordStore, kek: KeyEncryptionKey, profile: Profile, clock: Clock
 ) -> None:
-    events: list[AuditEvent] = []
-    ring = KeyRing(store, kek, audit=events.append, now=clock.now)
+    heard: list[AuditEvent] = []
+    ring = KeyRing(store, kek, audit=heard.append, now=clock.now)
     await ring.create("k", tenant="t", profile=profile)
     await ring.rotate("k")
     stored = await store.get(KIND, "k")
@@ -152,7 +146,7 @@ async def test_the_record_says_which_versions_left_and_others_are_written_as_bef
     info, key = await ring.export("k")
     assert [version.exported_at for version in info.versions] == [clock.now()] * 2
     assert [version.version for version in key.detectable] == [2, 1]
-    assert events[-1] == AuditEvent("key.export", key_id="k", tenant="t", keys=("k/2", "k/1"))
+    assert heard[-1] == AuditEvent("key.export", key_id="k", tenant="t", keys=("k/2", "k/1"))
     await ring.promote("k", 2)
     await ring.rotate("k")
     versions = (await ring.info("k")).versions
@@ -176,7 +170,7 @@ async def test_what_the_store_does_not_let_write_exports_nothing(ring, store, ke
         raise StoreUnavailable("the key store refused the command")
 
     monkeypatch.setattr(type(store), "put", refuse)
-    events: list[AuditEvent] = []
+    heard: list[AuditEvent] = []
     with pytest.raises(StoreUnavailable):
-        await KeyRing(store, kek, audit=events.append).export("k")
-    assert events == []
+        await KeyRing(store, kek, audit=heard.append).export("k")
+    assert heard == []

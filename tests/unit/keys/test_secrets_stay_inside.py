@@ -4,7 +4,6 @@ import base64
 import copy
 import pickle
 import traceback
-from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
@@ -43,10 +42,6 @@ def assert_absent(secret: bytes, text: str) -> None:
         assert disguise.upper() not in text.upper()
 
 
-def everything_in(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.iterdir())
-
-
 @pytest.mark.parametrize("holder", CONFIDENTIAL, ids=lambda holder: type(holder).__name__)
 def test_no_way_to_write_or_copy_an_object_shows_its_secret(holder: object) -> None:
     for text in (repr(holder), str(holder), f"{holder}", f"{holder!a}", "%s" % holder, repr([holder])):  # noqa: UP031
@@ -71,31 +66,16 @@ async def test_an_unlocked_key_shows_no_prf_key_and_what_is_shown_has_no_field_f
     assert "secret" not in info.model_dump_json()
 
 
-async def test_the_store_holds_no_secret_in_the_clear(store, tmp_path, profile, monkeypatch):
+async def test_the_store_holds_no_secret_in_the_clear(store, ring, kek, tmp_path, profile, monkeypatch):
     monkeypatch.setattr("ttmark.shared.keys.key_codec.os.urandom", lambda count: CANARY[:count])
-    ring = KeyRing(store, KeyEncryptionKey(bytes(32)))
     await ring.create("k", tenant="t", profile=profile)
     await ring.rotate("k")
-    await store.close()
-    written = everything_in(tmp_path)
-    assert CANARY not in written
-    assert_absent(CANARY, written.decode("latin-1"))
-
-
-async def test_the_store_holds_no_access_token_in_the_clear(store, kek, tmp_path):
     plain, _ = await TokenRegistry(store, kek).create(tenant="t", scopes=[Scope.DETECT])
     await store.close()
-    secret = plain.rsplit("_", 1)[1]
-    written = everything_in(tmp_path)
-    assert secret.encode() not in written
-    assert bytes.fromhex(secret) not in written
-
-
-@pytest.mark.parametrize("text", [CANARY.hex()[:-2], CANARY.hex() + "zz", f"{CANARY.hex()}\n{CANARY.hex()}x"])
-def test_a_malformed_key_file_is_not_repeated_in_the_error(text: str) -> None:
-    with pytest.raises(ValueError, match="64 hexadecimal digits") as caught:
-        KeyEncryptionKey.from_text(text)
-    assert CANARY.hex()[:16] not in "".join(traceback.format_exception_only(caught.value))
+    written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    for secret in (CANARY, bytes.fromhex(plain[-64:])):
+        assert secret not in written
+        assert_absent(secret, written.decode("latin-1"))
 
 
 async def test_errors_of_a_wrong_key_name_no_secret(store: RecordStore, profile: Profile) -> None:
@@ -106,8 +86,4 @@ async def test_errors_of_a_wrong_key_name_no_secret(store: RecordStore, profile:
 
 
 def test_an_address_shows_no_password() -> None:
-    address = RedisAddress.parse("redis://user:hunter2@example.org/1")
-    assert "hunter2" not in repr(address)
-    with pytest.raises(ValueError, match="not a Redis URL") as caught:
-        RedisAddress.parse("redis://user:hunter2@example.org:port")
-    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in repr(RedisAddress.parse("redis://user:hunter2@example.org/1"))

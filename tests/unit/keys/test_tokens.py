@@ -51,37 +51,10 @@ def registry(switchable: SwitchableStore, kek: KeyEncryptionKey, clock: Any) -> 
 
 
 async def test_a_token_says_who_its_bearer_is(registry: TokenRegistry) -> None:
-    plain, info = await registry.create(tenant="acme", scopes={Scope.DETECT, Scope.GENERATE})
-    assert await registry.authenticate(plain) == Principal(
-        info.token_id, "acme", frozenset({Scope.DETECT, Scope.GENERATE})
-    )
-
-
-async def test_what_is_not_exactly_the_token_is_refused(registry: TokenRegistry) -> None:
-    plain, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
-    other, _ = await registry.create(tenant="evil", scopes=list(Scope))
-    prefix, token_id, secret = plain.split("_")
-    flipped = secret[:-1] + ("0" if secret[-1] != "0" else "1")
-    wrong = [
-        "",
-        plain[:-1],
-        plain + "0",
-        plain + "\n",
-        " " + plain,
-        plain.upper(),
-        f"{prefix}_{token_id}_{flipped}",
-        f"{prefix}_{token_id}_{other.split('_')[2]}",
-        f"{prefix}_{'0' * 16}_{secret}",
-        f"{prefix}_{token_id}_{'0' * 64}",
-        f"{prefix}_{'0' * 16}_{'0' * 64}",
-        f"{prefix}__{secret}",
-        "ttm_" + "é" * 16 + "_" + "0" * 64,
-        "ttm_" + "٣" * 16 + "_" + secret,
-    ]
-    for text in wrong:
-        with pytest.raises(InvalidToken) as caught:
-            await registry.authenticate(text)
-        assert secret not in str(caught.value)
+    """What is not exactly it is refused: of every route by `test_credentials.py`."""
+    plain, info = await registry.create(tenant="acme", scopes=[Scope.DETECT])
+    expected = Principal(info.token_id, "acme", frozenset({Scope.DETECT}))
+    assert await registry.authenticate(plain) == expected
 
 
 async def test_an_expired_token_is_refused_from_the_moment_it_expires(registry, clock):
@@ -91,15 +64,6 @@ async def test_an_expired_token_is_refused_from_the_moment_it_expires(registry, 
     await registry.authenticate(plain)
     clock.seconds += 1
     with pytest.raises(ExpiredToken):
-        await registry.authenticate(plain)
-
-
-async def test_a_revocation_elsewhere_counts_after_the_fresh_time_at_the_latest(registry, store, kek, clock):
-    plain, info = await registry.create(tenant="acme", scopes=[Scope.DETECT])
-    await registry.authenticate(plain)
-    await TokenRegistry(store, kek).revoke(info.token_id)
-    clock.seconds += 2.01
-    with pytest.raises(InvalidToken):
         await registry.authenticate(plain)
 
 
@@ -113,24 +77,17 @@ async def test_a_revocation_here_counts_at_once_and_repeats_harmlessly(registry:
         await registry.authenticate(plain)
 
 
-async def test_a_request_costs_no_store_round_trip_while_the_token_is_fresh(registry, switchable):
-    plain, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
-    await registry.authenticate(plain)
-    reads = switchable.reads
-    for _ in range(100):
-        await registry.authenticate(plain)
-    assert switchable.reads == reads
-
-
 async def test_known_tokens_go_on_working_while_the_store_is_away_and_new_ones_do_not(
     registry: TokenRegistry, switchable: SwitchableStore, clock: Any
 ) -> None:
     known, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
     unseen, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
     await registry.authenticate(known)
+    reads = switchable.reads
+    await registry.authenticate(known)
+    assert switchable.reads == reads
     switchable.away = True
     clock.seconds += 600
-    reads = switchable.reads
     for _ in range(10):
         await registry.authenticate(known)
     assert switchable.reads == reads + 1
@@ -178,24 +135,3 @@ async def test_a_token_needs_a_scope_a_tenant_and_a_time_zone(registry: TokenReg
         await registry.create(tenant="a", scopes=[Scope.DETECT], expires_at=clock.now().replace(tzinfo=None))
     with pytest.raises(InvalidToken, match="there is no token"):
         await registry.revoke("0" * 16)
-
-
-async def test_whatever_the_token_two_hashes_are_compared_once_in_constant_time(registry, monkeypatch):
-    plain, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
-    compared: list[tuple[int, int]] = []
-
-    def spy(left: str, right: str) -> bool:
-        compared.append((len(left), len(right)))
-        return left == right
-
-    await registry.authenticate(plain)
-    monkeypatch.setattr("ttmark.shared.access.tokens.hmac.compare_digest", spy)
-    prefix, token_id, secret = plain.split("_")
-    wrong_secrets = ["0" * 64, secret[:32] + "0" * 32, secret[:-1] + ("0" if secret[-1] != "0" else "1")]
-    tokens = [f"{prefix}_{token_id}_{wrong}" for wrong in wrong_secrets] + [f"{prefix}_{'0' * 16}_{secret}"]
-    # What is compared are hashes, of which a guess at the beginning of the secret reveals nothing.
-    for token in tokens:
-        compared.clear()
-        with pytest.raises(InvalidToken):
-            await registry.authenticate(token)
-        assert compared == [(64, 64)]

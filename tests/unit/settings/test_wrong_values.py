@@ -1,6 +1,7 @@
 """Whatever is wrong with a setting is one line that names its variable and repeats no secret."""
 
 from collections import Counter
+from itertools import product
 
 import pytest
 
@@ -8,12 +9,12 @@ from tests.unit.settings.wrong_values import (
     CLASSES,
     SAYS_THE_FOLDER,
     SECRET,
-    all_settings,
     is_legal,
     outcome,
     wrong_values,
 )
 from ttmark.services.settings.base import Settings, variable
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.settings.unknown_variables import ALL
 from ttmark.services.startup import StartupError
@@ -33,17 +34,17 @@ def test_every_wrong_kind_of_every_setting_is_one_line_that_names_it(tmp_path, m
     monkeypatch.chdir(tmp_path)
     counts: Counter[str] = Counter()
     wrong = []
-    for cls, name in all_settings():
-        for kind, value in wrong_values(tmp_path).items():
-            with monkeypatch.context() as patch:
-                patch.setenv(name, value)
-                found = outcome(cls)
-            counts[found.ended] += 1
-            expected = "accepted" if is_legal(cls, name, kind) else "refused"
-            clear = not found.said or (found.said.startswith(f"{name}: ") and "\n" not in found.said)
-            silent = SECRET not in found.said or name in SAYS_THE_FOLDER
-            if (found.ended, clear, silent, len(found.said) < 400) != (expected, True, True, True):
-                wrong.append(f"{cls.__name__} {name} {kind}: {found.ended} {found.said[:300]}")
+    every = ((cls, variable(field)) for cls in CLASSES for field in cls.model_fields)
+    for (cls, name), (kind, value) in product(every, wrong_values(tmp_path).items()):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            ended, said = outcome(cls)
+        counts[ended] += 1
+        expected = "accepted" if is_legal(cls, name, kind) else "refused"
+        clear = not said or (said.startswith(f"{name}: ") and "\n" not in said)
+        silent = SECRET not in said or name in SAYS_THE_FOLDER
+        if (ended, clear, silent, len(said) < 400) != (expected, True, True, True):
+            wrong.append(f"{cls.__name__} {name} {kind}: {ended} {said[:300]}")
     print(f"\n{sum(counts.values())} values: {dict(counts)}")
     assert wrong == [], "\n".join(wrong)
     assert counts["refused"] > 900
@@ -62,14 +63,18 @@ def test_an_empty_variable_is_one_that_is_left_out(monkeypatch: pytest.MonkeyPat
 def test_several_wrong_values_are_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TTMARK_AUDIT_KEEP_DAYS", "nan")
     monkeypatch.setenv("TTMARK_KEK", SECRET)
-    said = outcome(KeyStoreSettings).said
+    _, said = outcome(KeyStoreSettings)
     assert "TTMARK_KEK: a key-encryption key is 64 hexadecimal digits" in said
     assert "; TTMARK_AUDIT_KEEP_DAYS: Input should be a finite number" in said
 
 
 URLS = {
     "nonsense": "the key store is a URL",
+    "sqlite://": "the key store is a URL",
+    "sqlite:///": "the key store is a URL",
     "sqlite://relative": "the key store is a URL",
+    "redis://": "not a Redis URL",
+    "redis://host?ssl_ca_certs=/x": "certificates in the Redis URL need rediss://",
     "redis://:hunter2@host:99999": "not a Redis URL",
     "redis://:hun/ter2@host": "not a Redis URL",
     "redis://user:12?hunter2=3@host": "unknown option in the Redis URL",
@@ -98,3 +103,10 @@ def test_a_store_s_url_is_refused_without_being_repeated(url, in_a_file, tmp_pat
     assert "ter2" not in said
     assert "\n" not in said
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("origin", ["https://app.example.org/", "app.example.org", "https://*.org/a", "**"])
+def test_what_no_browser_sends_as_an_origin_is_refused(monkeypatch, origin):
+    monkeypatch.setenv("TTMARK_CORS_ORIGINS", f"*,{origin}")
+    with pytest.raises(StartupError, match="TTMARK_CORS_ORIGINS: each is an origin"):
+        GenerationSettings()

@@ -1,11 +1,9 @@
 """Every setting with every wrong kind of value, and the few of them that mean something."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from tests.harness.reference.settings_table import READERS
-from ttmark.services.settings.base import Settings, variable
+from ttmark.services.settings.base import Settings
 from ttmark.services.startup import StartupError
 
 CLASSES = sorted({cls for classes in READERS.values() for cls in classes}, key=lambda cls: cls.__name__)
@@ -48,14 +46,6 @@ SAYS_THE_FOLDER = frozenset({"TTMARK_STATE", "TTMARK_AUDIT_FOLDER", "TTMARK_LEDG
 """Settings whose line has the value, because it says `mkdir` what."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one value of one setting: `accepted`, `traceback`, or `refused` in the words `said`."""
-
-    ended: str
-    said: str = ""
-
-
 def wrong_values(folder: Path) -> dict[str, str]:
     """A value of each kind. Those that are texts hold a secret, which nobody may repeat."""
     return {
@@ -72,24 +62,17 @@ def wrong_values(folder: Path) -> dict[str, str]:
     }
 
 
-def all_settings() -> Iterator[tuple[type[Settings], str]]:
-    """Every setting of every class, by the name of its variable."""
-    for cls in CLASSES:
-        for field in cls.model_fields:
-            yield cls, variable(field)
-
-
 def is_legal(cls: type[Settings], name: str, kind: str) -> bool:
     """Whether a kind means something to a setting."""
     return kind == "empty" or kind in LEGAL_IN.get((cls.__name__, name), LEGAL.get(name, frozenset()))
 
 
-def outcome(cls: type[Settings]) -> Outcome:
-    """What reading the settings from the environment comes to."""
+def outcome(cls: type[Settings]) -> tuple[str, str]:
+    """How reading the settings from the environment ends, `refused` for one, and what is said."""
     try:
         cls()
     except StartupError as error:
-        return Outcome("refused", str(error))
+        return "refused", str(error)
     except Exception as error:  # what a user would see as a traceback
-        return Outcome("traceback", f"{type(error).__name__}: {error}")
-    return Outcome("accepted")
+        return "traceback", f"{type(error).__name__}: {error}"
+    return "accepted", ""

@@ -6,7 +6,6 @@ import io
 import logging
 import socket
 import threading
-import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from tests.contract.openai.fake_generator import byte_tokenizer
+from tests.harness.waiting import eventually
 from ttmark.services import key_access
 from ttmark.services.detection_service import build_detection_service
 from ttmark.services.generation_service import build_generation_service
@@ -29,12 +29,13 @@ from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.volume import VolumeCounter
+from ttmark.shared.limits.allowances import Allowance
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.store import open_store
+from ttmark.shared.vault.store import RecordStore, open_store
 
 T = TypeVar("T")
 
@@ -106,15 +107,6 @@ class Replica:
         return self.client.request(method, self.url + path, **options)
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10) -> float:
-    """Waits for it; the seconds that it took."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < seconds, "it did not come to pass"
-        time.sleep(0.02)
-    return time.monotonic() - began
-
-
 class Operator:
     """Who changes keys and tokens, over a connection of its own each time."""
 
@@ -122,17 +114,21 @@ class Operator:
         self._store_url = store_url
         self._profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": fingerprint})
 
-    def do(self, work: Callable[[KeyRing, TokenRegistry], Coroutine[Any, Any, T]]) -> T:
-        """The result of some work with keys and tokens."""
+    def on_store(self, work: Callable[[RecordStore], Coroutine[Any, Any, T]]) -> T:
+        """The result of some work with the store."""
 
         async def run() -> T:
             store = open_store(self._store_url)
             try:
-                return await work(KeyRing(store, KEK), TokenRegistry(store, KEK))
+                return await work(store)
             finally:
                 await store.close()
 
         return asyncio.run(run())
+
+    def do(self, work: Callable[[KeyRing, TokenRegistry], Coroutine[Any, Any, T]]) -> T:
+        """The result of some work with keys and tokens."""
+        return self.on_store(lambda store: work(KeyRing(store, KEK), TokenRegistry(store, KEK)))
 
     def key(self, key_id: str, tenant: str = "acme") -> None:
         self.do(lambda ring, _: ring.create(key_id, tenant=tenant, profile=self._profile))
@@ -172,20 +168,22 @@ class Cluster:
         self.held = HeldCache.held
         self.log = io.StringIO()
         self._patch = patch
-        self._environment = {
+        self.environment = {
             "TTMARK_STORE_URL": store_url, "TTMARK_KEK": KEK_TEXT, "TTMARK_MODEL": str(model),
             "TTMARK_TOKENIZERS": str(model), "TTMARK_THREADS": "1", "TTMARK_DTYPE": "float32",
             "TTMARK_KEY_REFRESH_SECONDS": str(REFRESH_SECONDS),
             "TTMARK_TOKEN_REFRESH_SECONDS": str(REFRESH_SECONDS), "TTMARK_LOG_LEVEL": "DEBUG",
-            "TTMARK_PUBLIC": "true",
+            "TTMARK_PUBLIC": "true", "TTMARK_CORS_ORIGINS": "https://app.example.org, http://localhost:5173",
         }  # fmt: skip
         patch.setattr(key_access, "KeyCache", HeldCache)
         patch.setitem(RedisClient.__init__.__kwdefaults__, "budget_seconds", STORE_SECONDS)
         patch.setitem(VolumeCounter.__init__.__kwdefaults__, "every_seconds", REFRESH_SECONDS)
+        # Counters begin anew each minute: a test that met the change would be granted a little more.
+        patch.setitem(Allowance.__init__.__kwdefaults__, "now", lambda: 6_030.0)
 
     def start(self, name: str, settings: Mapping[str, str] | None = None) -> Replica:
         """Starts `gen-1`, `detect-2` and the like."""
-        environment = self._environment | {"TTMARK_REPLICA_ID": name} | dict(settings or {})
+        environment = self.environment | {"TTMARK_REPLICA_ID": name} | dict(settings or {})
         with pytest.MonkeyPatch.context() as patch:
             for variable, value in environment.items():
                 patch.setenv(variable, value)
@@ -196,10 +194,6 @@ class Cluster:
         configure_logging("DEBUG", self.log)
         self.replicas[name] = Replica(name, app).start()
         return self.replicas[name]
-
-    def environment(self) -> dict[str, str]:
-        """For commands."""
-        return self._environment
 
     def of(self, service: str) -> list[Replica]:
         return [replica for name, replica in self.replicas.items() if name.startswith(service)]
@@ -216,11 +210,6 @@ class Cluster:
 @pytest.fixture(scope="session")
 def kek() -> KeyEncryptionKey:
     return KEK
-
-
-@pytest.fixture(name="eventually")
-def _eventually() -> Callable[..., float]:
-    return eventually
 
 
 @pytest.fixture(scope="module")
@@ -261,11 +250,3 @@ def start_kept(cluster, tmp_path_factory) -> Iterator[Callable[..., Replica]]:
 
     yield start
     cluster.stop("detect-kept")
-
-
-@pytest.fixture
-def inside_one_window() -> None:
-    """Counters begin anew each minute; a test that met the change would be granted a little more."""
-    left = 60 - time.time() % 60
-    if left < 20:
-        time.sleep(left)

@@ -5,8 +5,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 ROUTES: dict[str, Callable[[Any], dict[str, Any]]] = {
     "/v1/completions": lambda text: {"model": "tiny-model", "prompt": text, "max_tokens": 2},
     "/v1/chat/completions": lambda text: {
@@ -94,14 +92,3 @@ def test_bad_input_gets_its_documented_answer_from_both_services(cluster: Any, r
         "0 responses 5xx",
         f"{sent} requests, each with its documented answer: 0 responses 5xx",
     )
-
-
-@pytest.mark.parametrize("path", ["/v1/completions", "/v1/detect/direct"])
-def test_one_token_id_is_enough_for_an_answer(cluster: Any, path: str) -> None:
-    body = (
-        {"model": "tiny-model", "prompt": [65], "max_tokens": 2}
-        if "completions" in path
-        else {"inputs": [{"token_ids": [65]}]}
-    )
-    replica = cluster.of("gen" if "completions" in path else "detect")[0]
-    assert replica.request("POST", path, cluster.operator.token(), json=body).status_code == 200

@@ -8,15 +8,19 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.harness.waiting import eventually
 from ttmark.services.cli.main import app
+from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.volume import Rotation, rotate_due
+from ttmark.shared.vault.store import RecordStore
 
 
 def ttmark(cluster: Any, *arguments: str) -> Any:
-    return CliRunner().invoke(app, arguments, env=cluster.environment())
+    return CliRunner().invoke(app, arguments, env=cluster.environment)
 
 
-def test_a_revoked_token_is_refused_by_both_services_within_seconds(cluster, eventually, record_result):
+def test_a_revoked_token_is_refused_by_both_services_within_seconds(cluster, record_result):
     token = cluster.operator.token()
     for replica in cluster.replicas.values():
         assert replica.ask(token).status_code == 200
@@ -62,7 +66,7 @@ def test_a_promotion_waits_for_the_replica_that_does_not_know_the_version_yet(cl
     )
 
 
-def test_after_a_promotion_new_texts_carry_the_new_version_and_old_ones_are_still_found(cluster, eventually):
+def test_after_a_promotion_new_texts_carry_the_new_version_and_old_ones_are_still_found(cluster):
     operator, token = cluster.operator, cluster.operator.token(tenant="globex")
     generator, detector = cluster.of("gen")[0], cluster.of("detect")[0]
 
@@ -87,3 +91,28 @@ def test_after_a_promotion_new_texts_carry_the_new_version_and_old_ones_are_stil
     assert found(after) == ("watermarked", 2)
     states = operator.do(lambda ring, _: ring.info("globex-main")).versions
     assert [version.state for version in states] == [KeyState.DISABLED, KeyState.PRIMARY]
+
+
+def test_completions_fill_a_version_and_the_next_one_is_detected_by_all(cluster, kek):
+    operator = cluster.operator
+    operator.key("initech-main", tenant="initech")
+    token = operator.token(tenant="initech")
+    operator.do(lambda ring, _: ring.rotate_after("initech-main", 32))
+    replicas = cluster.of("gen")
+    for replica in replicas:
+        eventually(lambda replica=replica: replica.ask(token).status_code == 200)
+        marked = replica.ask(token, max_tokens=12, ignore_eos=True).json()["watermark"]
+        assert marked["key_version"] == 1
+    for replica in replicas:  # both see what both have marked
+        eventually(lambda replica=replica: replica.metric("ttmark_key_volume_share") >= 1, 30)
+
+    async def upkeep(store: RecordStore) -> list[Rotation]:
+        return await rotate_due(KeyRing(store, kek), await store.counts())
+
+    def promoted() -> bool:
+        return any(rotation.waits_for is None for rotation in operator.on_store(upkeep))
+
+    eventually(promoted, 30)
+    for replica in replicas:
+        eventually(lambda replica=replica: replica.ask(token).json()["watermark"]["key_version"] == 2, 30)
+        eventually(lambda replica=replica: replica.metric("ttmark_key_volume_share") < 1, 30)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.unit.audit.conftest import events
 from ttmark.services.cli import jobs as job_commands
 from ttmark.services.cli.main import app
 from ttmark.shared.access.scopes import TokenLimits
@@ -120,18 +121,16 @@ def test_a_job_that_is_cancelled_is_gone(run: Run, cluster: Any) -> None:
         (["in.jsonl", "--webhook", "http://127.0.0.1/"], "webhook"),
         (["empty.jsonl"], "no document to send"),
         (["none.jsonl"], "there is no file"),
-        (["--", "-"], "- cannot be read|no document"),
     ],
 )
 def test_a_job_that_cannot_be_made_says_why_in_one_line(run: Run, arguments: list[str], reason: str) -> None:
     Path("in.jsonl").write_text('{"text": "a"}\n')
     Path("empty.jsonl").write_text("")
     result = run("jobs", "submit", *arguments)
-    if arguments != ["--", "-"]:
-        assert result.exit_code == 1, result.output
-        assert re.search(reason, result.stderr), result.stderr
-        assert result.stderr.count("\n") == 1
-        assert result.stdout == ""
+    assert result.exit_code == 1, result.output
+    assert reason in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
 
 
 @pytest.mark.parametrize("odd", ["..", "../keys", "", "a/b", "%2e%2e", "?x", "é", "0" * 31])
@@ -181,16 +180,14 @@ def test_the_operator_deletes_what_anybody_stored(run, service, cluster, token, 
         "ttmark: Another token stored this case: its bearer or an operator can delete it.\n",
     )
     for name in ("TTMARK_STORE_URL", "TTMARK_KEK"):
-        monkeypatch.setenv(name, cluster.environment()[name])
+        monkeypatch.setenv(name, cluster.environment[name])
     Path("audit").mkdir()
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", "audit")
     wrong = run("case", "delete", case_id, "--yes", "--tenant", "globex")
     assert (wrong.exit_code, wrong.stderr) == (1, "ttmark: tenant globex has no such case\n")
     assert run("case", "delete", case_id, "--yes", "--tenant", "acme").stdout == f"deleted {case_id}\n"
     assert run("case", "show", case_id).exit_code == 1
-    (segment,) = Path("audit").glob("*.jsonl")
-    events = [record["event"] for record in lines(segment.read_text())]
-    (event,) = [event for event in events if event["action"] == "case.delete"]
+    (event,) = [event for event in events(Path("audit")) if event["action"] == "case.delete"]
     assert (event["tenant"], event["case_id"]) == ("acme", case_id)
     assert event["actor"]
 

@@ -1,6 +1,5 @@
 """Key material and access tokens in nothing that running services write, answer, trace, or could pickle."""
 
-import asyncio
 import base64
 import gc
 import io
@@ -22,7 +21,7 @@ from ttmark.services.settings.base import ServiceSettings
 from ttmark.shared.access.scopes import Scope, TokenLimits
 from ttmark.shared.keys.key_codec import KIND, _secret_name, load_record
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
+from ttmark.shared.vault.store import RecordStore
 from ttmark.shared.vault.vault import Vault
 
 OURS = ("ttmark", "shared", "services", "gen_service", "detect_service")
@@ -78,11 +77,10 @@ def tokens(traced: Any) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def secrets(traced: Any, tokens: dict[str, str], own_redis: Any, kek: KeyEncryptionKey) -> dict[str, bytes]:
+def secrets(traced: Any, tokens: dict[str, str], kek: KeyEncryptionKey) -> dict[str, bytes]:
     """Everything that must stay inside."""
 
-    async def of_keys() -> dict[str, bytes]:
-        store = open_store(own_redis.url)
+    async def of_keys(store: RecordStore) -> dict[str, bytes]:
         found = {}
         envelopes, _ = await Vault(store, kek).read_all(KIND)
         for key_id, envelope in envelopes.items():
@@ -92,14 +90,13 @@ def secrets(traced: Any, tokens: dict[str, str], own_redis: Any, kek: KeyEncrypt
                 name = _secret_name(key_id, version.version, record.profile, version.epoch)
                 sealed = base64.b64decode(version.sealed_secret)
                 found[f"secret of {key_id}/{version.version}"] = envelope.data_key.open(sealed, name)
-        await store.close()
         return found
 
     keys = traced.operator.do(lambda ring, _: ring.open_all())[0]
     return {
         "kek": next(iter(kek._keys.values())),
         "key of answers": kek.derive(b"ttmark answers"),
-        **asyncio.run(of_keys()),
+        **traced.operator.on_store(of_keys),
         **{
             f"prf key of {key.key_id}/{version.version}": version.prf_key
             for key in keys.values()

@@ -1,46 +1,15 @@
 """A store that restarts empty under running services: refused, noticed, served on from memory."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.harness.waiting import eventually
 from ttmark.shared.keys.backup import create_backup, restore_backup
-from ttmark.shared.vault.store import open_store
-
-
-@pytest.fixture
-def backup(cluster: Any, own_redis: Any, kek: Any) -> Callable[[], bytes]:
-    """The store's contents now."""
-
-    async def read() -> bytes:
-        store = open_store(own_redis.url)
-        try:
-            return await create_backup(store, kek)
-        finally:
-            await store.close()
-
-    return lambda: cluster.operator.do(lambda *_: read())
-
-
-async def _restore(url: str, kek: Any, content: bytes) -> None:
-    store = open_store(url)
-    try:
-        await restore_backup(store, kek, content)
-    finally:
-        await store.close()
 
 
 def test_a_store_that_restarts_empty_is_noticed_and_the_services_go_on_with_what_they_know(
-    cluster: Any,
-    own_redis: Any,
-    kek: Any,
-    backup: Callable[[], bytes],
-    eventually: Any,
-    record_result: Any,
-    tmp_path: Path,
+    cluster: Any, own_redis: Any, kek: Any, record_result: Any, tmp_path: Path
 ) -> None:
     ledger = {"TTMARK_LEDGER_FILE": str(tmp_path / "ledger.json")}
     token, unseen = cluster.operator.token(), cluster.operator.token()
@@ -49,7 +18,7 @@ def test_a_store_that_restarts_empty_is_noticed_and_the_services_go_on_with_what
         eventually(lambda replica=replica: replica.ready)
     running = list(cluster.replicas.values())
     assert [replica.ask(token).status_code for replica in running] == [200] * len(running)
-    kept = backup()
+    kept = cluster.operator.on_store(lambda store: create_backup(store, kek))
 
     own_redis.kill()
     own_redis.forget_everything()
@@ -78,7 +47,7 @@ def test_a_store_that_restarts_empty_is_noticed_and_the_services_go_on_with_what
     assert without_memory.ask(unseen).status_code == 503
     cluster.stop("detect-9")
 
-    cluster.operator.do(lambda *_: _restore(own_redis.url, kek, kept))
+    cluster.operator.on_store(lambda store: restore_backup(store, kek, kept))
     for replica in cluster.replicas.values():
         eventually(lambda replica=replica: replica.metric("ttmark_key_records_refused") == 0)
         eventually(lambda replica=replica: replica.ready)
@@ -95,7 +64,7 @@ def test_a_store_that_restarts_empty_is_noticed_and_the_services_go_on_with_what
 
 
 def test_without_the_store_known_tokens_and_keys_work_and_a_cold_start_is_not_ready(
-    cluster: Any, own_redis: Any, eventually: Any, record_result: Any
+    cluster: Any, own_redis: Any, record_result: Any
 ) -> None:
     token = cluster.operator.token()
     running = list(cluster.replicas.values())
