@@ -17,7 +17,7 @@ RUN /opt/ttmark/bin/pip install --no-cache-dir -c constraints.txt ".[detect,prov
 FROM python:3.11.13-slim-bookworm
 RUN useradd --uid 10001 --no-create-home ttmark && mkdir /state /audit && chown ttmark /state /audit
 COPY --from=build /opt/ttmark /opt/ttmark
-# A question that the name server loses is asked again after a second: after the usual five, Redis was given up (4 s).
+# A lost DNS query is repeated after a second; after the usual five, Redis has been given up (4 s).
 ENV PATH=/opt/ttmark/bin:$PATH PYTHONUNBUFFERED=1 RES_OPTIONS="timeout:1 attempts:4"
 USER 10001
 EXPOSE 8001

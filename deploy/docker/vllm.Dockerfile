@@ -20,7 +20,7 @@ RUN uv pip freeze --system | grep '==' > /tmp/there.txt \
 # A user with a name, whom torch asks for, and a home for compiled kernels: /cache is a volume that programs may run from.
 RUN useradd --uid 10001 --home-dir /cache ttmark && mkdir /models /state /cache /audit && chown ttmark /models /state /cache /audit
 COPY deploy/vllm/engine.yaml /etc/ttmark/engine.yaml
-# A question that the name server loses is asked again after a second: after the usual five, Redis was given up (4 s).
+# A lost DNS query is repeated after a second; after the usual five, Redis has been given up (4 s).
 ENV TTMARK_ENGINE=vllm TTMARK_ENGINE_FILE=/etc/ttmark/engine.yaml HOME=/cache TORCHINDUCTOR_CACHE_DIR=/cache/torchinductor \
     TRITON_HOME=/cache VLLM_NO_USAGE_STATS=1 RAY_USAGE_STATS_ENABLED=0 PYTHONUNBUFFERED=1 RES_OPTIONS="timeout:1 attempts:4"
 WORKDIR /cache

@@ -58,16 +58,14 @@ print(time.monotonic() - began)
     reason="only root can give a process a name server of its own",
 )
 @pytest.mark.parametrize("name", DOCKERFILES)
-def test_a_lost_question_for_a_name_is_asked_again_before_redis_is_given_up(
-    root: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_lost_dns_query_is_repeated_before_redis_is_given_up(root: Path, tmp_path: Path, name: str) -> None:
     options = re.search(r'RES_OPTIONS="(.*?)"', (root / "deploy/docker" / name).read_text())
     assert options
     (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.77\n")
     look_up = f"mount --bind {tmp_path}/resolv.conf /etc/resolv.conf && exec {sys.executable} -c '{_LOOK_UP}'"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.77", 53))
-        threading.Thread(target=_answer_the_second_question, args=(server,)).start()
+        threading.Thread(target=_answer_the_second_query, args=(server,)).start()
         done = subprocess.run(
             ["unshare", "--mount", "sh", "-c", look_up],
             env={"RES_OPTIONS": options[1]}, capture_output=True, text=True, timeout=20, check=True,
@@ -77,9 +75,9 @@ def test_a_lost_question_for_a_name_is_asked_again_before_redis_is_given_up(
     assert 1 <= float(seconds) < 3
 
 
-def _answer_the_second_question(server: socket.socket) -> None:
+def _answer_the_second_query(server: socket.socket) -> None:
     server.recvfrom(512)
-    question, client = server.recvfrom(512)
-    header = question[:2] + b"\x81\x80\x00\x01\x00\x01\x00\x00\x00\x00"
+    query, client = server.recvfrom(512)
+    header = query[:2] + b"\x81\x80\x00\x01\x00\x01\x00\x00\x00\x00"
     record = b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04" + socket.inet_aton("10.1.2.3")
-    server.sendto(header + question[12:] + record, client)
+    server.sendto(header + query[12:] + record, client)
