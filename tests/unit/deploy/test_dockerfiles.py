@@ -65,14 +65,14 @@ def test_a_lost_dns_query_is_repeated_before_redis_is_given_up(root: Path, tmp_p
     look_up = f"mount --bind {tmp_path}/resolv.conf /etc/resolv.conf && exec {sys.executable} -c '{_LOOK_UP}'"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.77", 53))
-        threading.Thread(target=_answer_the_second_query, args=(server,)).start()
+        threading.Thread(target=_answer_the_second_query, args=(server,), daemon=True).start()
         done = subprocess.run(
             ["unshare", "--mount", "sh", "-c", look_up],
             env={"RES_OPTIONS": options[1]}, capture_output=True, text=True, timeout=20, check=True,
         )  # fmt: skip
     address, seconds = done.stdout.split()
     assert address == "10.1.2.3"
-    assert 1 <= float(seconds) < 3
+    assert 0.9 < float(seconds) < 3
 
 
 def _answer_the_second_query(server: socket.socket) -> None:
