@@ -182,7 +182,7 @@ class RaggedBatch:
         """What each commit and probe attends to of this pass [rows, depth]: itself, its ancestors, -1."""
         first = self._chunks[-1].stop if self._chunks else 0
         rows = self.probes[1] - first
-        depth = max((len(tree.depths) for tree in self._trees), default=0)
+        depth = max(len(tree.depths) for tree in self._trees)
         own = np.full((rows, depth), -1, dtype=np.int64)
         own[:, 0] = np.arange(rows)
         start = 0

@@ -7,7 +7,9 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from tests.harness.random_model import byte_tokenizer
+from ttmark.gen_service.decoding.grammar import GrammarSource
 from ttmark.gen_service.decoding.json_grammar import (
+    MAX_GRAMMAR_BYTES,
     MAX_MULTIPLES,
     JsonGrammars,
     SchemaRefused,
@@ -95,6 +97,22 @@ def test_what_cannot_be_kept_to_is_refused_by_name_and_in_time(
 @pytest.mark.parametrize("schema", TAKEN.values(), ids=TAKEN.keys())
 def test_ordinary_schemas_are_taken(grammars: JsonGrammars, schema: dict[str, Any]) -> None:
     grammars.compile(schema)
+
+
+def test_a_strangers_grammar_is_taken_up_to_its_limit_and_refused_where_it_cannot_be_read(
+    grammars: JsonGrammars,
+) -> None:
+    comment = 'start: "a"\n// '
+    longest = comment + "x" * (MAX_GRAMMAR_BYTES - len(comment))
+    grammars.compile(GrammarSource("grammar", longest))
+    for text_of_it, reason in (
+        (longest + "x", f"larger than the limit of {MAX_GRAMMAR_BYTES} bytes"),
+        ("start: (", "."),
+        ('root ::= ("a"', "."),
+    ):
+        with pytest.raises(SchemaRefused, match=reason) as refusal:
+            grammars.compile(GrammarSource("grammar", text_of_it))
+        assert "\n" not in str(refusal.value)
 
 
 def test_a_model_without_an_end_of_text_and_a_tokenizer_of_words_have_no_grammars() -> None:

@@ -178,11 +178,11 @@ async def test_a_full_queue_is_told_with_when_to_come_again(service, monkeypatch
 
 
 async def test_files_are_counted_by_what_became_of_them(service) -> None:
-    for name in ("a.txt", "a.docx", "a.odp"):
+    for name in ("a.txt", "a.docx", "a.eml", "a.odp"):
         await service.post("/v1/extract", {"filename": name, "content": base64.b64encode(b"text").decode()})
     metrics = (await service.client.get("/metrics")).text
     assert 'ttmark_extract_seconds_count{format="text",outcome="read"} 1.0' in metrics
     assert 'ttmark_extract_seconds_count{format="docx",outcome="refused"} 1.0' in metrics
     assert 'ttmark_extract_seconds_count{format="other",outcome="refused"} 1.0' in metrics
-    assert 'ttmark_extract_refusals_total{reason="damaged"} 1.0' in metrics
+    assert 'ttmark_extract_refusals_total{reason="damaged"} 2.0' in metrics
     assert 'ttmark_extract_refusals_total{reason="format"} 1.0' in metrics

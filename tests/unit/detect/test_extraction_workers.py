@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ from ttmark.detect_service.extraction import (
     ExtractionWorkers,
     LimitExceeded,
     UnreadableFile,
+    worker_process,
 )
 from ttmark.detect_service.extraction.readers_by_format import extract_text
 from ttmark.detect_service.extraction.worker_process import AnswerHead
@@ -191,3 +193,15 @@ def test_heads_come_back_as_they_were_and_one_that_no_worker_writes_is_refused()
     for data in (b"", b"text", b"[]", b"1", b'{"message": 1}', *(b"{%s}" % field for field in fields)):
         with pytest.raises(ValueError):  # noqa: PT011  whatever the message: nobody sees it
             AnswerHead.model_validate_json(data)
+
+
+async def test_a_process_that_does_not_say_what_it_should_is_ended(tmp_path: Path, monkeypatch) -> None:
+    program = tmp_path / "worker"
+    program.write_text("#!/bin/sh\necho nonsense\nexec sleep 600\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(worker_process.sys, "executable", str(program))
+    worker = await worker_process.WorkerProcess.start(limits())
+    with pytest.raises(UnreadableFile, match="damaged or malicious"):
+        await worker.read("a.txt", b"text")
+    assert not worker.usable
+    await asyncio.wait_for(worker.gone(), 10)

@@ -18,6 +18,7 @@ from tests.unit.detect.callers import known
 from tests.unit.detect.served import served
 from ttmark.detect_service.cases.case_service import CaseService, KeptCases
 from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
+from ttmark.detect_service.cases.case_writer import page_around
 from ttmark.services.cli.main import app
 from ttmark.services.detection_stores import open_kept_cases
 from ttmark.services.settings.cases_and_jobs import CaseSettings
@@ -154,6 +155,18 @@ async def test_a_page_shows_the_case_with_its_text(service) -> None:
     assert "made with our key a-one, version 1" in page
     case = verified_case(page.encode(), service.case_key.public)
     assert case == verified_case(str(result["case"]).encode(), service.case_key.public)
+
+
+@pytest.mark.parametrize(
+    ("key", "named"),
+    [({}, ""), ({"pool_key": 0}, ", pool key 0"), ({"pool_key": 2, "payload": 3}, ", payload 3")],
+)
+async def test_a_page_names_the_key_with_its_payload_or_key_of_the_pool(
+    service, key: dict[str, int], named: str
+) -> None:
+    case = json.loads(str((await ask(service, "direct", service.marked("a-one")))["case"]))["case"]
+    case["result"]["key"] = {"key_id": "main", "version": 2, **key}
+    assert f"<dt>Key</dt><dd>main, version 2{named}</dd>" in page_around(case, None)[0]
 
 
 async def test_no_page_is_made_of_a_foreign_case_or_another_text(service) -> None:

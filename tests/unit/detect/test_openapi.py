@@ -26,6 +26,15 @@ async def test_the_description_is_valid_for_the_version_that_it_declares(descrip
     check_description(description)
 
 
+async def test_routes_are_told_under_the_names_of_their_resources(description) -> None:
+    of_resource = {"jobs": "jobs", "queue": "queue"}
+    of_resource |= dict.fromkeys(("healthz", "readyz", "metrics"), "operations")
+    for path, operations in description["paths"].items():
+        names = {tag for operation in operations.values() for tag in operation["tags"]}
+        resource = next((part for part in path.split("/") if part in of_resource), "")
+        assert names == {of_resource.get(resource, "detection")}, path
+
+
 async def test_requests_refuse_what_they_do_not_know_and_answers_may_grow(description) -> None:
     schemas = description["components"]["schemas"]
     for name in (*(f"{mode}Request" for mode in MODES), "Document", "ExtractionRequest"):
