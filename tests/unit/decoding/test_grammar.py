@@ -1,6 +1,7 @@
 """Masks of a grammar, beside the slow way: for every token, does the grammar take it after the path?"""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,11 @@ SCHEMA = {
     "required": ["a", "b", "c"],
     "additionalProperties": False,
 }
+
+
+def only_strings(*names: str) -> dict[str, Any]:
+    strings = {name: {"type": "string"} for name in names}
+    return {"type": "object", "properties": strings, "additionalProperties": False}
 
 
 def plain_tokenizer() -> Tokenizer:
@@ -109,13 +115,7 @@ def test_a_dead_end_gives_its_probability_to_what_spells_the_same_text() -> None
     """Of `"}` forced after a text that may end, the quote alone is no token that the tokenizer reads back."""
     backend = trained(['"}'] * 9, 258)  # bytes, and a token for a quote and a brace
     quote, both, letter = (backend.token_to_id(text) for text in ('"', '"}', "x"))
-    schema = {
-        "type": "object",
-        "properties": {"a": {"type": "string"}},
-        "required": ["a"],
-        "additionalProperties": False,
-    }
-    state = grammars(backend, {0}).compile(schema).begin()
+    state = grammars(backend, {0}).compile(only_strings("a") | {"required": ["a"]}).begin()
     state.advance(backend.encode('{"a":"x').ids)
     model = torch.full((1, 258), -20.0)
     model[0, [quote, both, letter]] = torch.log(torch.tensor([0.5, 0.1, 0.4]))
@@ -123,6 +123,20 @@ def test_a_dead_end_gives_its_probability_to_what_spells_the_same_text() -> None
     state.mask(logits, [()], own)
     for row in (logits[0], own[0]):
         assert row.softmax(0)[[quote, both, letter]].tolist() == pytest.approx([0.0, 0.6, 0.4], abs=1e-4)
+
+
+def test_beside_a_branch_that_nothing_spelled_may_follow_another_one_hands_on_what_is_its_own() -> None:
+    backend = trained(['"}', '",'] * 9, 259)  # bytes, and a token for a quote with either that may follow it
+    quote, end, more, letter = (backend.token_to_id(text) for text in ('"', '"}', '",', "x"))
+    schema = only_strings("a", "b") | {"required": ["a"]}
+    state = grammars(backend, {0}).compile(schema).begin()
+    state.advance(backend.encode('{"a":"x').ids)
+    logits = torch.full((2, 259), -20.0)
+    logits[:, [quote, end, more, letter]] = torch.log(torch.tensor([0.5, 0.1, 0.1, 0.3]))
+    state.mask(logits, [(quote,), ()])
+    assert logits[1].softmax(0)[[quote, end, more, letter]].tolist() == pytest.approx(
+        [0.0, 0.35, 0.35, 0.3], abs=1e-4
+    )
 
 
 def test_only_an_end_of_text_follows_a_complete_text_and_every_one_may() -> None:
