@@ -23,7 +23,7 @@ from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.vault.store import open_store
 
-DOCUMENTS = 40
+DOCUMENTS = 120  # enough for a worker to be seen with a part
 LEASE_SECONDS = 2
 AWAY_SECONDS = 2.0
 
