@@ -8,7 +8,7 @@ from typing import Protocol
 
 import orjson
 
-from ttmark.detect_service.normalization import TextNormalizer
+from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.labels import Label
 from ttmark.shared.tokenization import TextTokenizer

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.normalization import NormalizedText, TextNormalizer
+from ttmark.detect_service.normalization.normalizer import NormalizedText, TextNormalizer
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import TooLarge
 from ttmark.shared.keys.records import HeldKey

@@ -11,7 +11,7 @@ import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ttmark.detect_service.extraction.readers_by_format import extract_text
-from ttmark.detect_service.normalization import TextNormalizer
+from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.evaluation.adversaries.catalogue import attacks
 from ttmark.evaluation.adversaries.removal_and_forgery import Verdict
 from ttmark.evaluation.command_line import command_line

@@ -79,7 +79,7 @@ def serve(
                     await drain(0)
                 await draining
             await super().shutdown(sockets)
-            gc.unfreeze()  # what outlives the interpreter libraries complain of on standard error
+            gc.unfreeze()  # or it would outlive the interpreter, of which libraries complain
 
     Server(server_config(app, protocol, proxies, shutdown_seconds)).run(sockets=[listener])
 

@@ -18,7 +18,7 @@ from tests.harness.golden_texts import tokenizer_file
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.detection_request import Detection
 from ttmark.detect_service.document_reader import DocumentReader
-from ttmark.detect_service.normalization import TextNormalizer
+from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion

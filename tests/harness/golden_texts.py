@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, pre_tokenizers
 from tests.harness.golden_detection import write_lines
 from ttmark.detect_service.backend import TokenizerSet
 from ttmark.detect_service.document_reader import DocumentReader
-from ttmark.detect_service.normalization import TextNormalizer, look_alike_letters
+from ttmark.detect_service.normalization.normalizer import TextNormalizer, look_alike_letters
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.profile import Profile

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import cycle
 from typing import Any
 
-from ttmark.detect_service.normalization import (
+from ttmark.detect_service.normalization.normalizer import (
     letters_marked_below,
     look_alike_letters,
     styled_letters,

@@ -13,7 +13,7 @@ from tests.harness.golden_detection import detection_vectors
 from tests.harness.golden_texts import text_vectors
 from tests.harness.spec_detector import detect
 from tests.harness.spec_detector.normalisation import normalised
-from ttmark.detect_service.normalization import TextNormalizer
+from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 

@@ -23,7 +23,7 @@ from ttmark.detect_service.jobs.part_work import MOST_ATTEMPTS, PartWork
 from ttmark.detect_service.jobs.sealed_jobs import JobLimits, Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.normalization import NormalizedText, TextNormalizer
+from ttmark.detect_service.normalization.normalizer import NormalizedText, TextNormalizer
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey

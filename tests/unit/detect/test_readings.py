@@ -13,7 +13,7 @@ from tests.unit.detect.held_keys import key_of
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.detection_request import detect
 from ttmark.detect_service.document_reader import DocumentReader
-from ttmark.detect_service.normalization import TextNormalizer
+from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.detect_service.options import DetectionOptions, Mode
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.tokenization import TextTokenizer

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 import numpy as np
 import pytest
 
-from ttmark.detect_service.normalization import TextNormalizer
+from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.evaluation.adversaries.characters import INVISIBLE, VISIBLE
 from ttmark.evaluation.conformance.quality_after_attacks import words_kept
 from ttmark.evaluation.text_edits import Edit, Material
