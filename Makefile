@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := redis-server chromium prometheus prometheus-alertmanager minisign
 
-.PHONY: help up test test-vllm stack-test stack-clean check docs audit lock frameworks soak soak-vllm mutate observe bench gpu release clean
+.PHONY: help up test test-long test-vllm stack-test stack-clean check docs audit lock frameworks soak soak-vllm mutate observe bench gpu release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,14 +39,18 @@ lock: $(VENV)/.dev ## Write the installed versions into constraints.txt
 	    $(BIN)/pip freeze --exclude-editable | sed -E 's/\+[A-Za-z0-9.]+$$//'; } > $(VENV)/constraints.new \
 	    && mv $(VENV)/constraints.new constraints.txt
 
-test: $(VENV)/.dev ## The whole test suite; installs what it needs from the system's packages where it is missing
+# In the order of the folders: the long files come first, and the processes end at about the same time. Three for two cores:
+# who starts services waits for half of the time. Python keeps what it compiles: hundreds of processes are started. A process
+# that crashes is not replaced: xdist waits for ever for the files that it had finished.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+
+test: $(VENV)/.dev ## Every promise to users, in minutes; installs what it needs from the system's packages where it is missing
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
-	@# In the order of the folders: the long files come first, and the processes end at about the same time. Three for two
-	@# cores: who starts services waits for half of the time.
-	@# Python keeps what it compiles: hundreds of processes are started. A process that crashes is not replaced: xdist waits
-	@# for ever for the files that it had finished.
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' -n 3 --dist loadfile --no-loadscope-reorder \
-	    --max-worker-restart 0 $(PYTEST_ARGS)
+	$(PYTEST) -m 'not slow and not long' $(PYTEST_ARGS)
+
+test-long: $(VENV)/.dev ## The longer looks at the same promises: attackers' statistics, hostile files, overload, evaluation, what measures times
+	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
+	$(PYTEST) -m 'long and not slow' $(PYTEST_ARGS)
 
 VLLM := .venv-vllm
 # Every engine starts a process that imports vLLM: 14 CPU seconds compiled, 37 where Python must not keep what it compiles.

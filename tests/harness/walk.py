@@ -1,10 +1,11 @@
-"""`python -m tests.harness.walk [chat|detect] [--list]`: the files that a request crosses.
+"""`python -m tests.harness.walk [chat|detect] [--list]`: what somebody has to read who follows a request.
 
 The services run in this process, on the demo model, with metrics and limits as they ship. Counted is what
 a warm service does until the first pair of a streamed chat, or a verdict on 400 tokens with 16 keys, goes
-out. A *change* is a call into another file of ours than the one that was called last, in the thread that
-calls. On a busy machine what runs by the clock is counted, too: of several questions the one with the fewest
-files and changes counts. `--list` prints each file with its calls.
+out: files, their lines, those of them that belong to an optional feature (`tests/harness/features.py`), which
+the request did not ask for, and changes. A *change* is a call into another file of ours than the one that was
+called last, in the thread that calls. On a busy machine what runs by the clock is counted, too: of several
+questions the one with the fewest files and changes counts. `--list` prints each file with its calls.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import httpx
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
+from tests.harness.features import feature_of
 from tests.harness.observe.services import variables
 from ttmark.services.detection_service import build_detection_service
 from ttmark.services.generation_service import build_generation_service
@@ -160,10 +162,18 @@ def main() -> None:
             asyncio.run(_walk(name, setup, walk))
             sys.setprofile(None)
             threading.setprofile(None)
-        print(f"{name}: {len(walk.calls)} files, {walk.changes} changes of file")
+        paths = {
+            str(Path(file).relative_to(ROOT / "ttmark")): calls for file, calls in walk.calls.most_common()
+        }
+        lines = sum((ROOT / path).read_text().count("\n") for path in paths)
+        optional = sum(feature_of(path) is not None for path in paths)
+        print(
+            f"{name}: {len(paths)} files, {lines} lines, {optional} modules of optional features, "
+            f"{walk.changes} changes of file"
+        )
         if asked.list:
-            for file, calls in walk.calls.most_common():
-                print(f"  {calls:5} {Path(file).relative_to(ROOT / 'ttmark')}")
+            for path, calls in paths.items():
+                print(f"  {calls:5} {path} {feature_of(path) or ''}".rstrip())
 
 
 if __name__ == "__main__":

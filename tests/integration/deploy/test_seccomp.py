@@ -13,6 +13,8 @@ from tests.harness.every_request import ask_everything
 from tests.harness.observe.services import Bed
 from tests.harness.system_calls import PROFILE
 
+pytestmark = pytest.mark.long
+
 try:
     from tests.harness.seccomp_run import allowed, read_profile
 except (ImportError, OSError, RuntimeError) as error:  # not Linux, or without libseccomp

@@ -21,6 +21,8 @@ from tests.harness.hostile_files import HOSTILE_FILES, SIZE
 from tests.integration.detect.worst_bodies import Measured, measured_service
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers, UnreadableFile
 
+pytestmark = pytest.mark.long
+
 CPU_SECONDS = 2  # 5 by default, which only a slow core needs
 MEMORY = 512 * 2**20
 # One of each kind of attack, without those that a service is sent below; the slow tier sends all of them.

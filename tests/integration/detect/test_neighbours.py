@@ -6,6 +6,8 @@ import pytest
 
 from tests.integration.detect.neighbours import measure
 
+pytestmark = pytest.mark.long
+
 # Wide, for a busy machine. Without turns the second tenant waits for seconds, and work goes on for minutes.
 MOST_GROWTH = 10
 SLACK_MS = 150

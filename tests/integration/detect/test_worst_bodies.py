@@ -13,6 +13,8 @@ from tests.integration.detect.neighbours import SMALL_TOKENS
 from tests.integration.detect.test_hostile_files import until
 from tests.integration.detect.worst_bodies import Measured, cost, measured_service
 
+pytestmark = pytest.mark.long
+
 SIZE = 8 * 2**20
 CPU_SECONDS = 1.0
 GROWN_MIB = 100

@@ -25,6 +25,8 @@ from ttmark.shared.keys.key_files import LibraryKeyFile
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import profile_fields
 
+pytestmark = pytest.mark.long
+
 SCOPES = {"ttm_sees": {Scope.DETECT, Scope.DETECT_EVIDENCE}, "ttm_blind": {Scope.DETECT}}
 TRIED = ("words replaced by others", "no-break spaces", "printed to PDF and copied")
 

@@ -12,6 +12,8 @@ from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services import conformance_run
 from ttmark.shared.tokenization import TextTokenizer
 
+pytestmark = pytest.mark.long
+
 TINY = Plan({CHAT: 9, PLAIN: 9}, 9, 24, (12, 24), 2, 1, 2)
 OWN = "The operator's own words, which stay where they are."
 

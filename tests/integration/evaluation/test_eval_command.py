@@ -9,6 +9,8 @@ from typer.testing import CliRunner, Result
 
 from ttmark.evaluation.cli.app import eval_app
 
+pytestmark = pytest.mark.long
+
 Eval = Callable[..., Result]
 
 

@@ -10,6 +10,8 @@ import pytest
 from ttmark.evaluation.experiments.registry import EXPERIMENTS
 from ttmark.evaluation.report.result import Result
 
+pytestmark = pytest.mark.long
+
 LIMIT_CPU_SECONDS = 15 * 60
 """On one core; a machine that does other work besides takes longer by the clock."""
 

@@ -10,6 +10,8 @@ import httpx
 import psutil
 import pytest
 
+pytestmark = pytest.mark.long
+
 FACTOR = 10
 # Enough to keep every place busy, few enough that nobody is refused.
 PLACES, QUEUE = 8, 8

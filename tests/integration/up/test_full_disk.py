@@ -16,7 +16,10 @@ from tests.integration.up.conftest import UpRunner
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.shared.client import Client
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler, cc")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(COMPILER is None, reason="needs a C compiler, cc"),
+]
 OLD, NEW = "01" * 32, "02" * 32
 WORK: dict[str, tuple[str, ...]] = {
     "create a key": ("keys", "create", "k", "--tokenizer", str(DEMO_MODEL_PATH)),

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 TUTORIAL = (ROOT / "docs/tutorials/add-a-scheme.md").read_text()

@@ -140,10 +140,11 @@ def imports_between(packages: tuple[str, ...]) -> dict[str, set[str]]:
     for name, path in paths.items():
         for node in nodes(path):
             if isinstance(node, ast.Import):
-                graph[name] |= {alias.name for alias in node.names} & paths.keys()
+                graph[name] |= {alias.name.removeprefix(HOME) for alias in node.names} & paths.keys()
             elif isinstance(node, ast.ImportFrom) and node.module:
-                submodules = {f"{node.module}.{alias.name}" for alias in node.names} & paths.keys()
-                graph[name] |= submodules or ({node.module} & paths.keys())
+                module = node.module.removeprefix(HOME)
+                submodules = {f"{module}.{alias.name}" for alias in node.names} & paths.keys()
+                graph[name] |= submodules or ({module} & paths.keys())
     return graph
 
 

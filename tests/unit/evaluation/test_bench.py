@@ -19,6 +19,8 @@ from ttmark.evaluation.report.result import Table
 from ttmark.services.bulk_detection import bulk_systems
 from ttmark.shared.tokenization import TextTokenizer
 
+pytestmark = pytest.mark.long
+
 TEXT = "The command reads the file and writes what it has found there to the standard output. " * 20
 
 

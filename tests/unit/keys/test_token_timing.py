@@ -22,6 +22,8 @@ from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken
 from ttmark.shared.vault.store import RecordStore
 
+pytestmark = pytest.mark.long
+
 TOKENS = 9
 ROUNDS = 10_000
 HEX = "0123456789abcdef"

@@ -1,0 +1,104 @@
+"""Which modules belong to which optional feature: who asks a text about a mark needs none of them.
+
+A module stands under one feature, by its path or by that of its folder. What is in no list is the core, or
+stands beside it (command line, client, settings, words, evaluation).
+"""
+
+FEATURES: dict[str, tuple[str, ...]] = {
+    "audit": (
+        "shared/audit/",
+        "shared/vault/audit_events.py",
+        "detect_service/api/metrics_and_audit.py",
+        "services/cli/audit.py",
+        "services/cli/audit_prune.py",
+        "services/cli/audit_store.py",
+    ),
+    "bulk": ("detect_service/bulk/", "services/bulk_detection.py", "services/cli/bulk.py"),
+    "canary": ("services/canary.py", "services/settings/canary.py"),
+    "cases": (
+        "detect_service/cases/",
+        "detect_service/api/cases.py",
+        "services/cli/case.py",
+        "shared/cases/",
+        "shared/schemas/cases.py",
+    ),
+    "console": ("detect_service/console/",),
+    "conversation": (
+        "detect_service/conversation.py",
+        "detect_service/conversation_evidence.py",
+        "services/cli/detect_conversation.py",
+    ),
+    "demo": (
+        "gen_service/demo_model/",
+        "gen_service/smollm2/",
+        "services/cli/demonstration.py",
+        "services/local/smollm2.py",
+    ),
+    "files": (
+        "detect_service/api/extract.py",
+        "detect_service/extraction/",
+        "services/cli/detect_files.py",
+        "shared/schemas/extraction.py",
+    ),
+    "foreign": ("detect_service/foreign_marks.py", "shared/watermark/foreign/"),
+    "idempotency": ("detect_service/idempotency/",),
+    "jobs": (
+        "detect_service/api/jobs.py",
+        "detect_service/jobs/",
+        "services/cli/job_documents.py",
+        "services/cli/jobs.py",
+        "shared/schemas/jobs.py",
+    ),
+    "key_export": ("services/cli/key_export.py", "services/cli/key_import.py"),
+    "labels": ("shared/labels.py",),
+    "manifests": (
+        "detect_service/manifests/",
+        "gen_service/api/provenance.py",
+        "shared/manifests/",
+        "shared/schemas/manifests.py",
+    ),
+    "oidc": ("shared/access/oidc.py",),
+    "paper": (
+        "detect_service/paper_detectors.py",
+        "shared/watermark/detectors/localized.py",
+        "shared/watermark/detectors/scan.py",
+        "shared/watermark/detectors/segments.py",
+        "shared/watermark/detectors/waterseeker.py",
+    ),
+    "playground": ("gen_service/playground/",),
+    "policy": ("gen_service/api/marking_policy.py",),
+    "public": (
+        "detect_service/api/public.py",
+        "detect_service/public/",
+        "shared/limits/public_allowance.py",
+        "shared/schemas/public.py",
+    ),
+    "reader": ("detect_service/model_reader/",),
+    "readings": ("gen_service/api/readings.py",),
+    "responses": (
+        "gen_service/api/responses_format.py",
+        "shared/schemas/responses.py",
+        "shared/schemas/responses_request.py",
+    ),
+    "spent": (
+        "detect_service/spending.py",
+        "detect_service/spent_document.py",
+        "shared/limits/spent_evidence.py",
+    ),
+    "structured": (
+        "gen_service/api/reasoning.py",
+        "gen_service/api/structured_outputs.py",
+        "gen_service/api/tool_calls.py",
+        "gen_service/api/tool_formats.py",
+        "gen_service/api/tools.py",
+        "gen_service/decoding/grammar.py",
+        "gen_service/decoding/json_grammar.py",
+        "shared/schemas/tools.py",
+    ),
+    "vllm": ("gen_service/vllm_engine/",),
+}
+
+
+def feature_of(path: str) -> str | None:
+    """The feature that a module belongs to, by its path below the root of the tree."""
+    return next((name for name, homes in FEATURES.items() if path.startswith(homes)), None)
