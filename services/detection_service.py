@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.console import SignIn
-from ttmark.detect_service.extraction import ExtractionWorkers
+from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
@@ -105,7 +105,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     limit_metrics = LimitMetrics(registry)
     allowance = _allowance(settings, access, limit_metrics)
     public, guests = open_public_tier(settings, access, limit_metrics)
-    workers = ExtractionWorkers(settings.extraction_limits())
+    workers = ExtractionWorkers(ExtractionLimits(workers=settings.extract_workers))
     jobs, kept_cases = open_jobs(settings, access), open_kept_cases(settings, access)
     queue = open_queue(settings, access)
     authenticate: Authenticate = access.tokens.authenticate

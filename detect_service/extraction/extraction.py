@@ -34,12 +34,14 @@ class ExtractionLimits:
     """Limits on reading files.
 
     Attributes:
-        workers: processes that read files; each reads one at a time.
-        queue: files that may wait for a process.
-        cpu_seconds: CPU time for a file.
-        seconds: time for a file on the clock, waiting for a process not included.
-        memory_bytes: address space of a process.
-        text_bytes: the text of a file, in UTF-8.
+        workers: processes that read files; each reads one at a time. A deployment chooses them by its cores
+            and memory.
+        queue: files that may wait for a process: whoever is last waits 40 s for two processes at worst.
+        cpu_seconds: CPU time for a file: a web page of 2 MB can be made to take 87.
+        seconds: time for a file on the clock, waiting for a process not included: its CPU time on a core that
+            six share.
+        memory_bytes: address space of a process: two have room in a container of 2 GiB.
+        text_bytes: the text of a file, in UTF-8: ten times the longest document that is examined.
     """
 
     workers: int = 2

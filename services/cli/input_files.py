@@ -77,7 +77,7 @@ def read_texts(files: Sequence[str | NotExamined]) -> list[str | NotExamined]:
 
     A file that cannot be read, gives no text, or needs a library that is not installed is a `NotExamined`.
     """
-    return asyncio.run(_read_all(files, ExtractionSettings().extraction_limits()))
+    return asyncio.run(_read_all(files, ExtractionLimits(workers=ExtractionSettings().extract_workers)))
 
 
 async def _read_all(files: Sequence[str | NotExamined], limits: ExtractionLimits) -> list[str | NotExamined]:

@@ -7,9 +7,10 @@ from difflib import get_close_matches
 from ttmark.services.settings.base import PREFIX, Settings, WrongSettings, variable
 from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.dropped_settings import DROPPED, check_dropped
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
-from ttmark.services.startup import StartupError
+from ttmark.services.startup import StartupError, warn
 
 ALL: tuple[type[Settings], ...] = (GenerationSettings, DetectionSettings, KeyStoreSettings, CanarySettings)
 
@@ -53,19 +54,22 @@ def known_names() -> frozenset[str]:
 
 
 def check_names(environment: Mapping[str, str]) -> None:
-    """Does nothing where every variable `TTMARK_*` is one that somebody reads.
+    """Does nothing where every variable `TTMARK_*` is one that somebody reads; warns of dropped ones.
 
     Raises:
-        StartupError: one is not; the line names it, and the nearest that is.
+        StartupError: one is not, and the line names it and the nearest that is; or a dropped one has another
+            value than the constant that took its place.
     """
     known = known_names()
-    unknown = [
-        name
-        for name, value in environment.items()
-        if name.upper().startswith(PREFIX) and name.upper() not in known and not _is_service_link(name, value)
-    ]
-    if unknown:
-        raise StartupError("; ".join(_said(name, known) for name in sorted(unknown)))
+    ours = {name.upper(): (name, value) for name, value in environment.items()}
+    unread = {
+        capitals: name
+        for capitals, (name, value) in ours.items()
+        if capitals.startswith(PREFIX) and capitals not in known and not _is_service_link(name, value)
+    }
+    if unknown := sorted(name for capitals, name in unread.items() if capitals not in DROPPED):
+        raise StartupError("; ".join(_said(name, known) for name in unknown))
+    check_dropped(unread, {capitals: value for capitals, (_, value) in ours.items()}, warn)
 
 
 def check_settings(given: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""The lists of settings in the operations guide, from the settings classes."""
+"""The lists of settings in the operations guide, of those that there are and of those that there were."""
 
 import re
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings
 
 from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.dropped_settings import DROPPED, Constant
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
 
@@ -87,6 +88,15 @@ def settings_table() -> str:
         lines = [_line(name, fields[name]) for name in sorted(fields) if topic(name) == title]
         text += f"## {title}\n\n" + "".join(lines) + "\n" if lines else ""
     return text
+
+
+def dropped_table() -> str:
+    """Markdown: a row for each setting that there was: variable, what holds in its place, why."""
+    rows = ["| Setting | Now | Why |", "|---|---|---|"]
+    for name, entry in DROPPED.items():
+        now = f"`{entry.now({})}`" if isinstance(entry, Constant) else "gone"
+        rows.append(f"| `{name}` | {now} | {entry.why} |")
+    return "\n".join(rows) + "\n\n"
 
 
 def _line(name: str, readers: dict[str, FieldInfo]) -> str:

@@ -88,11 +88,19 @@ def write_texts(path: Path, tokenizer: TextTokenizer, tokens: int, count: int) -
 
 @contextmanager
 def serving(
-    folder: Path, settings: Mapping[str, str] | None = None, prefix: Sequence[str] = ()
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
+    changed: str = "",
 ) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """A detection service over the key store in `folder`, ready: its port and its process."""
+    """A detection service over the key store in `folder`, ready: its port and its process.
+
+    Args:
+        changed: statements that run before, and change what is a constant in production.
+    """
     port = free_port()
-    command = [*prefix, sys.executable, "-m", "ttmark.services", "serve", "detect"]
+    program = f"from ttmark.services.cli.main import app\n{changed}\napp()"
+    command = [*prefix, sys.executable, "-c", program, "serve", "detect"]
     with running(command, port, service_environment(folder, port) | (settings or {})) as process:
         yield port, process
 

@@ -117,11 +117,13 @@ class Measured:
 
 
 @contextmanager
-def measured_service(folder: Path, priority: Sequence[str] = (), **settings: str) -> Iterator[Measured]:
+def measured_service(
+    folder: Path, priority: Sequence[str] = (), changed: str = "", **settings: str
+) -> Iterator[Measured]:
     """A service that is warm and cannot have more than `MEMORY`."""
     tokens = asyncio.run(provision(folder))
     limited = [*priority, "prlimit", f"--data={MEMORY}"]
-    with serving(folder, settings, limited) as (port, process):
+    with serving(folder, settings, limited, changed) as (port, process):
         service = Measured(port, tokens, psutil.Process(process.pid), priority)
         with service.probing("POST", "/v1/detect"):
             time.sleep(2)

@@ -7,9 +7,9 @@ import docx
 import pytest
 
 from tests.harness.hostile_files.pdf import text_page
-from ttmark.detect_service.extraction import ExtractionLimits
+from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
+from ttmark.services.cli import input_files
 from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
-from ttmark.services.settings.detection import ExtractionSettings
 
 
 def test_files_of_all_formats_are_read_in_order(tmp_path: Path) -> None:
@@ -52,11 +52,20 @@ def test_a_file_that_gives_no_text_is_named_and_costs_no_other_its_text(tmp_path
     assert reason in failed.reason
 
 
-def test_limits_are_settings_and_the_usual_ones_without(tmp_path, monkeypatch):
-    assert ExtractionSettings().extraction_limits() == ExtractionLimits()
-    monkeypatch.setenv("TTMARK_EXTRACT_TEXT_BYTES", "3")
+def test_the_service_s_limits_hold_and_as_many_processes_as_the_setting_says(tmp_path, monkeypatch):
+    limits = []
+
+    class Recorded(ExtractionWorkers):
+        def __init__(self, given: ExtractionLimits) -> None:
+            limits.append(given)
+            super().__init__(given)
+
+    monkeypatch.setattr(input_files, "ExtractionWorkers", Recorded)
+    monkeypatch.setitem(ExtractionLimits.__init__.__kwdefaults__, "text_bytes", 3)
+    monkeypatch.setenv("TTMARK_EXTRACT_WORKERS", "1")
     (tmp_path / "a.html").write_bytes(b"<p>four")
     (failed,) = read_texts([str(tmp_path / "a.html")])
+    assert limits == [ExtractionLimits(workers=1)]
     assert isinstance(failed, NotExamined)
     assert "limit of 3 bytes" in failed.reason
 

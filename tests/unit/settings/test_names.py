@@ -10,6 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from ttmark.services.cli.main import app
+from ttmark.services.settings.dropped_settings import DROPPED
 from ttmark.services.settings.unknown_variables import FORMER, check_names, known_names
 from ttmark.services.startup import StartupError
 
@@ -85,7 +86,7 @@ def test_every_variable_that_the_project_spells_is_known(root: Path) -> None:
             spelt |= set(
                 re.findall(r"\bTTMARK_[A-Z0-9_]*[A-Z0-9]\b(?![*<{])", path.read_text(errors="ignore"))
             )
-    assert spelt - known_names() - FORMER.keys() == set()
+    assert spelt - known_names() - FORMER.keys() - DROPPED.keys() == set()
 
 
 @pytest.fixture

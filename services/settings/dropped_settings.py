@@ -1,0 +1,102 @@
+"""Settings that there were: what took the place of each, and whether a start that still has one goes on.
+
+Yesterday's `.env` and config map go through a rolling update: values that hold anyway, and settings that only
+shaped a feature which is gone, are named together in one line. A gone feature that was switched on has a line
+of its own. Any other value is a wish that nothing would fulfil, so it ends the start. No value is repeated.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from ttmark.services.startup import StartupError
+
+_PAGE = "docs/operations/upgrade.md"
+_TRUE, _FALSE = ("1", "on", "t", "true", "y", "yes"), ("0", "off", "f", "false", "n", "no")
+
+Given = Mapping[str, str]
+"""Variables by name in capitals; an empty one is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that is the same everywhere now.
+
+    Attributes:
+        value: as a variable would have it; a function where it follows from another setting.
+        why: this one, or what to do who needs another; in a few words.
+    """
+
+    value: str | Callable[[Given], str]
+    why: str
+
+    def now(self, given: Given) -> str:
+        return self.value if isinstance(self.value, str) else self.value(given)
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A feature that there is no more.
+
+    Attributes:
+        why: what took its place, in a few words.
+        switches_on: whether another value than 0 was what people had the feature by.
+    """
+
+    why: str
+    switches_on: bool = False
+
+
+_FILES = "save larger files as text, or in parts"
+_QUEUE = "there is no team queue; a signed case goes with a ticket of any system"
+_CASES = "no cases are kept; a signed case is a file, for whoever asked to keep"
+
+DROPPED: Mapping[str, Constant | Gone] = {
+    "TTMARK_EXTRACT_QUEUE": Constant("16", "the last of them waits 40 s for two processes"),
+    "TTMARK_EXTRACT_CPU_SECONDS": Constant("5", _FILES),
+    "TTMARK_EXTRACT_SECONDS": Constant("30", _FILES),
+    "TTMARK_EXTRACT_MEMORY_BYTES": Constant("536870912", _FILES),
+    "TTMARK_EXTRACT_TEXT_BYTES": Constant("16777216", _FILES),
+    "TTMARK_CASES_KEEP_DAYS": Gone(_CASES, switches_on=True),
+    "TTMARK_CASE_BYTES": Gone(_CASES),
+    "TTMARK_CASES_BYTES": Gone(_CASES),
+    "TTMARK_CASES_TENANT_BYTES": Gone(_CASES),
+    "TTMARK_QUEUE_KEEP_DAYS": Gone(_QUEUE, switches_on=True),
+    "TTMARK_QUEUE_ITEMS": Gone(_QUEUE),
+}
+"""In the order of the page on upgrading."""
+
+
+def check_dropped(names: Iterable[str], given: Given, warn: Callable[[str], None]) -> None:
+    """Tells of dropped settings.
+
+    Args:
+        names: dropped settings that are given, in capitals.
+        given: all variables; constants may follow from some.
+        warn: hears each line about what stops nothing.
+
+    Raises:
+        StartupError: one has another value than what took its place.
+    """
+    given = {name: value.strip() for name, value in given.items() if value.strip()}
+    idle, wishes = [], []
+    for name in sorted(given.keys() & set(names)):
+        match DROPPED[name]:
+            case Constant() as constant if not _same(given[name], constant.now(given)):
+                wishes.append(f"{name} is a constant now, {constant.now(given)}: remove it ({constant.why})")
+            case Gone(why, switches_on) if switches_on and not _same(given[name], "0"):
+                warn(f"{name} is not read any more: {why}")
+            case _:
+                idle.append(name)
+    if idle:
+        warn(f"not read any more, which changes nothing ({_PAGE}): {', '.join(idle)}")
+    if wishes:
+        raise StartupError("; ".join(wishes))
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether a setting took the two for the same: a number, a truth value, or a word."""
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        pair = {one.lower(), other.lower()}
+        return len(pair) == 1 or any(pair <= {*words} for words in (_TRUE, _FALSE))
