@@ -9,7 +9,7 @@ import orjson
 from pydantic import ValidationError
 
 from ttmark.shared.keys.key_files import EXPORT_FORMAT as EXPORTED
-from ttmark.shared.keys.key_files import SECRET_BYTES, Dated, LibraryKeyFile, NotAKeyFile, RevealedKey
+from ttmark.shared.keys.key_files import SECRET_BYTES, LibraryKeyFile, NotAKeyFile
 from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer
@@ -85,29 +85,6 @@ class Key(Confidential):
         if isinstance(document, dict) and document.get("format") == EXPORTED:
             return cls(None, _exported(document))
         return cls(LibraryKeyFile.read(content))
-
-    @classmethod
-    def from_revealed(cls, path: str | Path, *, dated: Dated | None) -> "Key":
-        """A key version of a service that was made public (`ttmark keys reveal`), for texts from before.
-
-        It detects and does not mark. Its PRF keys are those that the service's audit trail committed to when
-        the version was made.
-
-        Args:
-            dated: since when the texts are documented, whatever they say themselves: a day, which counts to
-                its end, or a moment, in UTC where it says no time zone.
-
-        Raises:
-            OSError: the file cannot be read.
-            MarkRefused: it holds no such key, or was changed.
-            ProvesNothing: there is no date, or not one before the revelation: anybody can have written
-                such a text.
-        """
-        with Path(path).open("rb") as file:
-            revealed = RevealedKey.read(file.read(_MOST_BYTES))
-        prf_keys = revealed.prf_keys()
-        revealed.check_date(dated)
-        return cls(None, ((revealed.profile, prf_keys),))
 
     def save(self, path: str | Path) -> None:
         """Writes the key as a whole file that its owner alone reads, in place of what is there.

@@ -72,14 +72,6 @@ def detect(
     tenant: Annotated[
         str | None, typer.Option(help="Whose keys --bulk tries; default: the only one.")
     ] = None,
-    mark: Annotated[
-        Path | None,
-        typer.Option(help="Look for the mark of this file (`ttmark keys describe`), without a service."),
-    ] = None,
-    secret_file: Annotated[Path | None, typer.Option(help="With --mark: the key.")] = None,
-    tokenizer: Annotated[
-        Path | None, typer.Option(help="With --mark: the model's tokenizer.json, or its folder.")
-    ] = None,
     fail_on_found: Annotated[
         bool, typer.Option("--fail-on-found", help="Exit code 3 where a watermark is found.")
     ] = False,
@@ -93,7 +85,7 @@ def detect(
     below them, without what begins with a point.
 
     --bulk needs no service: it reads the key store itself (TTMARK_STORE_URL, TTMARK_KEK_FILE), and goes on
-    where it stopped. --mark needs neither service nor store.
+    where it stopped.
 
     Exit codes: 0: every file was examined, or a row of --bulk. 1: a file was not, or no row was. 2: bad
     usage. 3: with --fail-on-found, a watermark was found.
@@ -109,10 +101,6 @@ def detect(
         beta=beta,
         method=method,
     )
-    if (mark is None) != (secret_file is None):
-        raise typer.BadParameter("--mark and --secret-file go together")
-    if mark is not None and (bulk is not None or conversation or key or mode != "combined"):
-        raise typer.BadParameter("--mark takes none of --bulk, --conversation, --key and --mode")
     if conversation and (bulk is not None or mode != "combined"):
         raise typer.BadParameter("--conversation takes neither --bulk nor --mode")
     if bulk is None:
@@ -120,13 +108,7 @@ def detect(
             raise typer.BadParameter("name a file, or give --bulk")
         if files.count("-") > 1:
             raise typer.BadParameter("standard input (-) can be read once")
-    if mark is not None and secret_file is not None:
-        from ttmark.services.cli.portable_marks import detect_mark  # reads texts, which takes settings
-
-        with one_line_errors():
-            options.request([Document(text="")])  # names an option that is out of range
-        found, failed = detect_mark(files or [], mark, secret_file, tokenizer, fpr, as_json=as_json)
-    elif conversation:
+    if conversation:
         with one_line_errors(), Client(url, access_token(token)) as client:
             from ttmark.services.cli.detect_conversation import detect_conversation, show_conversation
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli.key_export import describe, export, reveal
+from ttmark.services.cli.key_export import export
 from ttmark.services.cli.key_import import import_key, profile_from
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_table, run
 from ttmark.services.cli.key_upkeep import backup, restore, rewrap, upkeep, verify
@@ -155,8 +155,6 @@ app.command()(backup)
 app.command()(restore)
 app.command()(verify)
 app.command()(export)
-app.command()(describe)
-app.command()(reveal)
 app.command("import")(import_key)
 
 

@@ -25,6 +25,7 @@ from ttmark.services.cli import (
     up,
     verify,
 )
+from ttmark.services.cli.dropped_commands import dropped
 from ttmark.services.extras import needs
 from ttmark.services.startup import StartupError, in_one_line, one_clear_line
 
@@ -62,7 +63,7 @@ class Commands(TyperGroup):
             code = super().main(typed, **options | {"standalone_mode": False})
         except typer.TyperException as error:
             if type(error).__name__ != "NoArgsIsHelpError":  # that one has printed the help
-                typer.echo(f"ttmark: {_usage(error)}", err=True)
+                typer.echo(f"ttmark: {_usage(error, typed)}", err=True)
             return error.exit_code
         except typer.Abort:
             raise StartupError("stopped") from None
@@ -72,8 +73,11 @@ class Commands(TyperGroup):
         return code if isinstance(code, int) else 0
 
 
-def _usage(error: typer.TyperException) -> str:
+def _usage(error: typer.TyperException, typed: Sequence[str]) -> str:
     context = getattr(error, "ctx", None)
+    told = dropped(context.command_path, typed) if context else None
+    if told is not None:
+        return told
     help_ = f" (see {context.command_path} --help)" if context else ""
     return in_one_line(" ".join(error.format_message().split())) + help_
 

@@ -1,6 +1,5 @@
 """`ttmark verify`: detection by whoever runs the model, through a running generation service."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -37,16 +36,6 @@ def verify(
         list[str] | None, typer.Option(help="Key id to try; may be repeated; default: all.")
     ] = None,
     fpr: Annotated[float, typer.Option(help="False positive rate.")] = DEFAULT_FPR,
-    revealed: Annotated[
-        Path | None,
-        typer.Option(help="A file of `ttmark keys reveal`: look for its mark here. Needs --dated."),
-    ] = None,
-    dated: Annotated[
-        str | None, typer.Option(help="With --revealed: since when the text is documented, in UTC.")
-    ] = None,
-    tokenizer: Annotated[
-        Path | None, typer.Option(help="With --revealed: the model's tokenizer.json, or its folder.")
-    ] = None,
     model: Annotated[str | None, typer.Option(help="Model id; default: the only one.")] = None,
     url: GenUrl = "http://127.0.0.1:8000",
     token: Token = None,
@@ -55,17 +44,7 @@ def verify(
     """Look for the watermark in a text of your own model, which finds more than `ttmark detect`.
 
     Each block counts by how likely the model found it.
-
-    With --revealed the text is tested for a key version that was made public, without a model. A text that is
-    not documented from before the revelation is refused: exit code 1.
     """
-    if revealed is not None:
-        if chat or key or any(one is not None for one in (prompt, temperature, top_p, top_k, model)):
-            raise typer.BadParameter("--revealed takes --dated, --tokenizer, --fpr and --json alone")
-        from ttmark.services.cli.portable_marks import verify_revealed  # reads texts, which takes settings
-
-        verify_revealed(file, revealed, dated, tokenizer, fpr, as_json=as_json)
-        return
     if chat and prompt is None:
         raise typer.BadParameter("--chat takes --prompt, the user's message")
     with one_line_errors(), Client(url, access_token(token)) as client:

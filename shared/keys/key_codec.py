@@ -8,7 +8,6 @@ import orjson
 from pydantic import ValidationError
 
 from ttmark.shared.keys.pool import derive_prf_keys
-from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
 from ttmark.shared.keys.records import (
     ForeignKey,
     ForeignVersion,
@@ -86,22 +85,6 @@ def unlock(envelope: Envelope) -> HeldKey:
     )
     limit = record.rotate_after_tokens
     return UnlockedKey(record.key_id, record.tenant, profile, envelope.epoch, versions, limit)
-
-
-def mark_of(envelope: Envelope, record: KeyRecord, version: VersionRecord) -> tuple[PortableMark, MarkSecret]:
-    """A version as a portable mark, and what opens its commitment; both are always the same.
-
-    The salt follows from the record's data key, so that records of before have one too.
-    """
-    profile, opened = record.profile, _opened(envelope, record, version)
-    secrets = (
-        orjson.loads(opened)
-        if isinstance(profile, ForeignProfile)
-        else {"prf_keys": [key.hex() for key in derive_prf_keys(opened, profile)]}
-    )
-    salt = envelope.data_key.derived(canonical_json(["ttmark salt", record.key_id, version.version]))
-    secret = MarkSecret(salt=salt.hex(), secrets=secrets)
-    return PortableMark.of(profile, secret), secret
 
 
 def _opened(envelope: Envelope, record: KeyRecord, version: VersionRecord) -> bytes:

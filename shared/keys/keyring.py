@@ -2,21 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
-from ttmark.shared.keys.key_codec import (
-    KIND,
-    describe,
-    dump_record,
-    load_record,
-    mark_of,
-    new_version,
-    unlock,
-)
-from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
-from ttmark.shared.keys.records import HeldKey, KeyInfo, KeyRecord, KeyState, UnlockedKey, VersionRecord
+from ttmark.shared.keys.key_codec import KIND, describe, dump_record, load_record, new_version, unlock
+from ttmark.shared.keys.records import HeldKey, KeyInfo, KeyRecord, KeyState, UnlockedKey
 from ttmark.shared.keys.replica_reports import replicas_behind
 from ttmark.shared.keys.rotation import (
-    check_foreign,
     check_own,
     check_primary,
     disabled,
@@ -26,7 +17,6 @@ from ttmark.shared.keys.rotation import (
     own_key,
     promoted,
     retired,
-    revealed,
 )
 from ttmark.shared.schemas.profile import ForeignProfile, Profile
 from ttmark.shared.vault.audit_events import Action, AuditEvent, AuditSink, no_audit
@@ -104,8 +94,7 @@ class KeyRing:
         except RevisionConflict as error:
             raise KeyExists(f"key {key_id} exists") from error
         action: Action = "key.import" if foreign or secret is not None else "key.create"
-        self._audited_version(action, envelope)
-        return describe(envelope)
+        return self._audited(action, describe(envelope), version=1)
 
     async def list(self, *, tenant: str | None = None) -> list[KeyInfo]:
         """All keys, or those of one tenant, ordered by id; no secrets."""
@@ -144,9 +133,8 @@ class KeyRing:
             )
             return record.model_copy(update={"versions": (*record.versions, version)})
 
-        envelope = await self._change(key_id, change)
-        self._audited_version("key.rotate", envelope)
-        return describe(envelope)
+        info = describe(await self._change(key_id, change))
+        return self._audited("key.rotate", info, version=info.versions[-1].version)
 
     async def promote(self, key_id: str, version: int, *, force: bool = False) -> KeyInfo:
         """The pending version becomes the primary one, which becomes active. Repeating it changes nothing.
@@ -179,9 +167,7 @@ class KeyRing:
             check_own(record)
             return record.model_copy(update={"rotate_after_tokens": tokens})
 
-        info = describe(await self._change(key_id, change))
-        self._audit(AuditEvent("key.limit", key_id=key_id, tenant=info.tenant, tokens=tokens))
-        return info
+        return self._audited("key.limit", describe(await self._change(key_id, change)), tokens=tokens)
 
     async def retire(self, key_id: str, version: int) -> KeyInfo:
         """A pending or active version is no longer looked for. Repeating it changes nothing."""
@@ -199,50 +185,15 @@ class KeyRing:
         Raises:
             InvalidTransition: no version is detected.
         """
-        envelope, key = await self._export(key_id, check_own)
-        return describe(envelope), own_key(key)
 
-    async def describe_mark(self, key_id: str, version: int | None = None) -> PortableMark:
-        """The mark of a version, by default of the one that marks, else of the newest; no secret."""
-        envelope = await self._read(key_id)
-        record = load_record(envelope)
-        return mark_of(envelope, record, _described_version(record, version))[0]
+        def change(record: KeyRecord, _: Envelope) -> KeyRecord:
+            check_own(record)
+            return exported(record, self._now())
 
-    async def export_foreign(self, key_id: str) -> MarkSecret:
-        """What opens the commitment of another system's key, once the record says that it left.
-
-        Raises:
-            InvalidTransition: the key is ours, or is not looked for any more.
-        """
-        envelope, _ = await self._export(key_id, check_foreign)
-        record = load_record(envelope)
-        return mark_of(envelope, record, _described_version(record, None))[1]
-
-    async def reveal(self, key_id: str, version: int) -> tuple[PortableMark, MarkSecret, datetime]:
-        """A version of ours that is over, its PRF keys, and when it was first made public.
-
-        Raises:
-            InvalidTransition: the version is in use, or the key another system's.
-            ReplicasBehind: a replica may go on with the version, as it has not heard that it is over.
-        """
-        before = await self._read(key_id)
-        revealed(load_record(before), version, self._now())
-        behind = await replicas_behind(self._store, key_id, before.epoch, self._now())
-        if behind:
-            raise ReplicasBehind(
-                f"version {version} of {key_id} may still be used by {', '.join(behind)}, which did not hear "
-                "yet that it is over: try again later"
-            )
-        envelope = await self._change(key_id, lambda record, _: revealed(record, version, self._now()))
-        record = load_record(envelope)
-        found = find_version(record, version)
-        mark, secret = mark_of(envelope, record, found)
-        self._audit(
-            AuditEvent(
-                "key.reveal", key_id=key_id, version=version, tenant=record.tenant, commitment=mark.commitment
-            )
-        )
-        return mark, secret, found.revealed_at or self._now()
+        envelope = await self._change(key_id, change)
+        key = own_key(unlock(envelope))
+        names = tuple(f"{key.key_id}/{version.version}" for version in key.detectable)
+        return self._audited("key.export", describe(envelope), keys=names), key
 
     async def open(self, key_id: str) -> UnlockedKey:
         """A key of this system with all versions unwrapped.
@@ -285,35 +236,11 @@ class KeyRing:
         def change(record: KeyRecord, _: Envelope) -> KeyRecord:
             return step(record, version, self._now())
 
-        info = describe(await self._change(key_id, change))
-        self._audit(AuditEvent(action, key_id=key_id, version=version, tenant=info.tenant))
+        return self._audited(action, describe(await self._change(key_id, change)), version=version)
+
+    def _audited(self, action: Action, info: KeyInfo, **said: Any) -> KeyInfo:
+        self._audit(AuditEvent(action, key_id=info.key_id, tenant=info.tenant, **said))
         return info
-
-    async def _export(self, key_id: str, check: Callable[[KeyRecord], None]) -> tuple[Envelope, HeldKey]:
-        def change(record: KeyRecord, _: Envelope) -> KeyRecord:
-            check(record)
-            return exported(record, self._now())
-
-        envelope = await self._change(key_id, change)
-        key = unlock(envelope)
-        names = tuple(f"{key.key_id}/{version.version}" for version in key.detectable)
-        self._audit(AuditEvent("key.export", key_id=key.key_id, tenant=key.tenant, keys=names))
-        return envelope, key
-
-    def _audited_version(self, action: Action, envelope: Envelope) -> None:
-        """A version that was made: of ours the record commits to its PRF keys, should they be public once."""
-        record = load_record(envelope)
-        version = record.versions[-1]
-        own = not isinstance(record.profile, ForeignProfile)
-        self._audit(
-            AuditEvent(
-                action,
-                key_id=record.key_id,
-                version=version.version,
-                tenant=record.tenant,
-                commitment=mark_of(envelope, record, version)[0].commitment if own else None,
-            )
-        )
 
     async def _change(self, key_id: str, change: Callable[[KeyRecord, Envelope], KeyRecord]) -> Envelope:
         def new_body(envelope: Envelope) -> Mapping[str, object] | None:
@@ -323,13 +250,6 @@ class KeyRing:
 
         envelope, _ = await self._vault.change(KIND, key_id, new_body)
         return _existing(key_id, envelope)
-
-
-def _described_version(record: KeyRecord, version: int | None) -> VersionRecord:
-    if version is not None:
-        return find_version(record, version)
-    marking = (one for one in record.versions if one.state is KeyState.PRIMARY)
-    return next(marking, record.versions[-1])
 
 
 def _existing(key_id: str, envelope: Envelope | None) -> Envelope:

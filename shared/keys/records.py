@@ -34,7 +34,7 @@ class VersionInfo(BaseModel):
 
     Attributes:
         exported_at: when its PRF keys last left the store for another program; None: they never did.
-        revealed_at: when they were made public; None: they were not.
+        revealed_at: when an earlier release made them public; None: none did.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -7,7 +7,6 @@ from ttmark.shared.schemas.profile import ForeignProfile
 from ttmark.shared.vault.key_store_errors import InvalidTransition, KeyNotFound
 
 _RETIRABLE = (KeyState.PENDING, KeyState.ACTIVE)
-_OVER = (KeyState.RETIRED, KeyState.DISABLED)
 
 
 def find_version(record: KeyRecord, version: int) -> VersionRecord:
@@ -22,15 +21,6 @@ def check_own(record: KeyRecord) -> None:
     """Raises InvalidTransition where the key is another system's: it marks no text here."""
     if isinstance(record.profile, ForeignProfile):
         raise _another_systems(record.key_id, record.profile)
-
-
-def check_foreign(record: KeyRecord) -> None:
-    """Raises InvalidTransition where the key is ours."""
-    if not isinstance(record.profile, ForeignProfile):
-        raise InvalidTransition(
-            f"key {record.key_id} is no other system's: `ttmark keys export` writes what finds its texts, "
-            "`ttmark keys reveal` makes a version public whose texts are no longer looked for"
-        )
 
 
 def own_key(key: HeldKey) -> UnlockedKey:
@@ -105,24 +95,6 @@ def exported(record: KeyRecord, now: datetime) -> KeyRecord:
     versions = tuple(
         version.model_copy(update={"exported_at": now}) if version.state.detectable else version
         for version in record.versions
-    )
-    return record.model_copy(update={"versions": versions})
-
-
-def revealed(record: KeyRecord, version: int, now: datetime) -> KeyRecord:
-    """The version bears the time at which its PRF keys were made public, the first time if it was before."""
-    check_own(record)
-    found = find_version(record, version)
-    if found.state not in _OVER:
-        uses = "it marks new texts" if found.state is KeyState.PRIMARY else "its texts are looked for"
-        raise InvalidTransition(
-            f"version {version} of {record.key_id} is {found.state}: {uses}, and who knows its PRF keys can "
-            "forge them; retire it first"
-        )
-    if found.revealed_at is not None:
-        return record
-    versions = tuple(
-        one.model_copy(update={"revealed_at": now}) if one is found else one for one in record.versions
     )
     return record.model_copy(update={"versions": versions})
 

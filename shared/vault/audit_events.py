@@ -15,7 +15,6 @@ Action = Literal[
     "key.retire",
     "key.disable",
     "key.export",
-    "key.reveal",
     "key.rewrap",
     "key.generate",
     "key.generated",
@@ -65,7 +64,6 @@ class AuditEvent:
         verdicts: how many documents got each.
         rule: of the marking policy, that decided.
         before: of `audit.prune` the time from which on records stay, whatever they are.
-        commitment: to the PRF keys of a version of ours that was made, or that is made public now.
         removed: of `audit.remove` the chain that lost records, their numbers, times and last hash.
     """
 
@@ -87,7 +85,6 @@ class AuditEvent:
     state: str | None = None
     rule: str | None = None
     before: str | None = None
-    commitment: str | None = None
     removed: Mapping[str, str | int] | None = None
 
 

@@ -64,10 +64,6 @@ class DataKey(Confidential):
         """Whether `mac` is the one of `message`, compared in constant time."""
         return hmac.compare_digest(self.authenticate(message).encode(), mac.encode())
 
-    def derived(self, name: bytes) -> bytes:
-        """32 bytes that are always the same under a name, and say nothing of the key or of other names."""
-        return hmac.digest(self._key, b"ttmark derived\0" + name, hashlib.sha256)
-
     def exposed(self) -> bytes:
         """The key itself, for wrapping."""
         return self._key

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ttmark.services.cli.main import app
+from ttmark.shared.audit.chain import Chain
 
 
 def invoke(*arguments: object) -> Result:
@@ -25,6 +26,18 @@ def test_a_trail_as_it_was_written_is_in_order(folder: Path) -> None:
     result = invoke("audit", "verify", "store")
     assert (result.exit_code, result.output) == (0, "6 records in 1 chain are in order\n")
     assert json.loads(invoke("audit", "verify", "store", "--json").stdout)["problems"] == []
+
+
+def test_records_of_what_is_gone_are_in_order_and_leave_as_they_were_written(folder: Path) -> None:
+    """An earlier release committed to PRF keys, and made versions public."""
+    chain = Chain(folder / "audit", "earlier")
+    for action in ("key.create", "key.reveal"):
+        chain.append({"action": action, "key_id": "k", "version": 1, "commitment": "ab" * 32})
+    chain.close()
+    assert invoke("audit", "verify", "store").exit_code == 0
+    assert invoke("audit", "export", "out.jsonl").exit_code == 0
+    assert (folder / "out.jsonl").read_text().count(f'"commitment":"{"ab" * 32}"') == 2
+    assert invoke("audit", "verify", "out.jsonl").exit_code == 0
 
 
 def test_the_first_bad_record_is_named(folder: Path) -> None:

@@ -17,10 +17,11 @@ from ttmark.shared.keys.key_codec import KIND
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.audit_events import AuditEvent
-from ttmark.shared.vault.envelope import open_envelope
+from ttmark.shared.vault.envelope import Envelope, open_envelope
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidTransition, KeyNotFound, StoreUnavailable
 from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.vault import Vault
 
 __all__ = ["place"]
 
@@ -174,3 +175,30 @@ async def test_what_the_store_does_not_let_write_exports_nothing(ring, store, ke
     with pytest.raises(StoreUnavailable):
         await KeyRing(store, kek, audit=heard.append).export("k")
     assert heard == []
+
+
+async def test_what_an_earlier_release_made_public_stays_known(key_k, folder, store, kek, monkeypatch):
+    public = "2026-03-01T12:00:00Z"
+
+    def reveal(envelope: Envelope) -> dict[str, object]:
+        retired, *others = envelope.body["versions"]
+        return {**envelope.body, "versions": [{**retired, "revealed_at": public}, *others]}
+
+    await Vault(store, kek, None).change(KIND, "k", reveal)
+    await key_k.rotate("k")
+    await key_k.export("k")
+    stored = await store.get(KIND, "k")
+    assert stored is not None
+    versions = (await open_envelope(kek, KIND, "k", stored.payload, stored.revision)).body["versions"]
+    assert [one.get("revealed_at") for one in versions] == [public, None, None, None]
+    assert ["revealed_at" in one for one in versions] == [True, False, False, False]
+    with pytest.raises(InvalidTransition, match="is retired"):
+        await key_k.promote("k", 1, force=True)
+    header, *rows = (await asyncio.to_thread(invoke, "list")).stdout.splitlines()
+    assert header.rstrip().endswith("REVEALED (UTC)")
+    assert [row.rstrip().endswith("2026-03-01 12:00") for row in rows] == [True, False, False, False]
+    assert (await asyncio.to_thread(invoke, "backup all.backup")).exit_code == 0
+    monkeypatch.setenv("TTMARK_STORE_URL", "sqlite:///other.db")
+    assert (await asyncio.to_thread(invoke, "restore all.backup")).exit_code == 0
+    listed = json.loads((await asyncio.to_thread(invoke, "list --json")).stdout)[0]["versions"]
+    assert [one["revealed_at"] for one in listed] == [public, None, None, None]

@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.harness import vllm_reader
+from ttmark.shared.watermark.detectors.block_scores import check_tokens
 from ttmark.shared.watermark.foreign import ForeignMark, SglangGumbel, VllmGumbel
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 from ttmark.shared.watermark.foreign.sglang_gumbel import log_weighted_gamma_tail
+from ttmark.shared.watermark.foreign.vllm_gumbel import philox
 from ttmark.shared.watermark.nulls import LN10, log_gamma_tail
 
 
@@ -33,6 +36,39 @@ def test_scores_are_those_of_vllm_s_detector(text: dict[str, Any]) -> None:
     assert found.score == pytest.approx(text["score"], rel=1e-12)
     if text["alpha"] in (None, 0.0, 0.5, 1.0):  # for others the original's p-value is an approximation
         assert found.log10_p == pytest.approx(np.log10(text["p_value"]), rel=1e-5)
+
+
+# Counters, keys and outputs of Philox4x32-10 in Random123's `kat_vectors`.
+PHILOX = [
+    ("00000000 00000000 00000000 00000000", "00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+    ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+    ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
+]
+
+
+@pytest.mark.parametrize("published", PHILOX)
+def test_philox_gives_its_authors_published_vectors(published: tuple[str, str, str]) -> None:
+    counter, key, output = ([int(word, 16) for word in words.split()] for words in published)
+    a, b, c, d, low, high = (np.array([word], dtype=np.uint64) for word in (*counter, *key))
+    assert [int(word[0]) for word in philox((a, b, c, d), (low, high))] == output
+    assert list(vllm_reader.philox(counter, key)) == output
+
+
+@pytest.mark.parametrize("width", [1, 4, 6])
+def test_a_second_program_finds_the_same_draws_scores_and_p_values(width: int) -> None:
+    source = np.random.default_rng(width)
+    beyond_16_bits = [4_294_967_294, 200_000, 0, 151_643, 1, 65_536] * 2
+    texts = [source.integers(0, 50_000, 60).tolist(), [7, 8, 9] * 6, beyond_16_bits, [5], []]
+    for key in (0, 42, 1311768467463790320, 2**64 - 1):
+        mark = VllmGumbel(key, width)
+        for tokens in texts:
+            other = vllm_reader.detect(key, width, tokens)
+            text = mark.read(check_tokens(tokens))
+            scores = text.keys[0].scores
+            assert text.positions.tolist() == other.places
+            assert np.rint(-np.expm1(-scores) * (2**24 + 1) - 1).astype(int).tolist() == other.draws
+            assert scores.tolist() == pytest.approx(other.scores, abs=1e-9)
+            assert mark.detect(tokens).log10_p == pytest.approx(other.log10_p, abs=1e-9)
 
 
 @pytest.mark.parametrize("text", golden("sglang"))

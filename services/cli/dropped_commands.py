@@ -1,0 +1,26 @@
+"""Commands and options that are gone, and what is said to who types them."""
+
+from collections.abc import Sequence
+
+_PORTABLE = "portable marks are gone: hand on the key that you imported, and `ttmark keys import` takes it"
+_MARK = "portable marks are gone: `ttmark keys import` the key, then ask the service"
+_REVEAL = "no version is made public any more: `ttmark keys export` writes its PRF keys while it is detected"
+_REVEALED = (
+    "revealed keys are no longer read: `ttmark keys export` and the library's Key.load took their place"
+)
+
+DROPPED = {
+    "ttmark keys describe": _PORTABLE,
+    "ttmark keys reveal": _REVEAL,
+    "ttmark detect --mark": _MARK,
+    "ttmark detect --secret-file": _MARK,
+    "ttmark verify --revealed": _REVEALED,
+    "ttmark verify --dated": _REVEALED,
+}
+"""By what was typed, without its values."""
+
+
+def dropped(command: str, typed: Sequence[str]) -> str | None:
+    """What took the place of a word that the command, such as `ttmark keys`, does not know; None: nothing."""
+    names = (f"{command} {word.partition('=')[0]}" for word in typed)
+    return next((DROPPED[name] for name in names if name in DROPPED), None)
