@@ -12,9 +12,29 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Fault = Literal["not_numbers", "length", "gap", "overlap", "another_text", "positive", "not_finite"]
 
+Content = str | tuple[int, ...]
+"""What a language model reads: a text, or the token ids of one."""
+
 LEAST_LOGPROB = -9999.0
 """Nats; what is less likely counts as this, and JSON, which has no infinity, says this for it."""
 _ROUNDING = 1e-6
+
+
+_ID_BYTES = 4
+
+
+def content_bytes(content: Content) -> bytes:
+    """The bytes that a reading has parts of: UTF-8 of a text, four of each token id, little-endian.
+
+    Raises:
+        OverflowError: an id has no place in them.
+    """
+    return content.encode() if isinstance(content, str) else np.array(content, dtype="<u4").tobytes()
+
+
+def id_ends(count: int) -> Ints:
+    """Where each of so many token ids ends in their bytes [tokens]."""
+    return np.arange(1, count + 1, dtype=np.int64) * _ID_BYTES
 
 
 class InvalidReading(Exception):

@@ -43,15 +43,11 @@ from ttmark.shared.schemas.models import (
     TokenizeRequest,
     TokenizeResponse,
 )
+from ttmark.shared.schemas.readings import ReadingsRequest, ReadingsResponse
 from ttmark.shared.schemas.responses import RESPONSE_EVENTS, ResponseObject
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.unknown_fields import UnknownField, unknown_fields
-from ttmark.shared.schemas.verification import (
-    ReadingsRequest,
-    ReadingsResponse,
-    VerificationRequest,
-    VerificationResponse,
-)
+from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 
 Handle = Callable[[Request], Coroutine[Any, Any, Response]]
 _MOST_NAMED = 20
@@ -319,7 +315,7 @@ def generation_router(books: Accounting) -> APIRouter:
 
     @router.post("/readings", responses=ERRORS)
     async def readings(body: ReadingsRequest, caller: Reads, request: Request) -> ReadingsResponse:
-        """Says how likely the model finds each part of texts that it did not write."""
+        """Says how likely the model finds each part of texts."""
         return await answer_with_readings(books, body, caller, request)
 
     @router.get("/models", responses=_errors(401, 403, 429, 503))

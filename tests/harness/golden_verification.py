@@ -151,6 +151,12 @@ async def posted(app: Any, route: str, body: Mapping[str, Any]) -> dict[str, Any
     return found
 
 
+def origin_of(question: Mapping[str, Any]) -> dict[str, Any]:
+    """What a question says of the text's making; nothing stands before a text where it begins one."""
+    names = ("prompt", "messages", *_SAMPLING)
+    return {name: question[name] for name in names if question.get(name, _BEGIN) != _BEGIN}
+
+
 async def verified(app: Any, question: Mapping[str, Any]) -> dict[str, Any]:
     """What is kept of the answer to a question."""
     answer = await posted(app, "/v1/watermark/verify", {"model": MODEL, **question})

@@ -5,11 +5,21 @@ import json
 import numpy as np
 import pytest
 
-from tests.harness.golden_verification import PATH, Replayed, verified, verifying_app
+from tests.harness.golden_verification import (
+    MODEL,
+    PATH,
+    Replayed,
+    origin_of,
+    posted,
+    verified,
+    verifying_app,
+)
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.gen_service.engine import Engine, EngineSettings, ReadingRequest
 from ttmark.services.model_folder import read_chat_template
+from ttmark.shared.byte_reading import ByteReading, content_bytes, id_ends
+from ttmark.shared.tokenization import TextTokenizer, byte_ends
 
 CASES = json.loads(PATH.read_text())["cases"]
 
@@ -21,6 +31,25 @@ async def test_the_route_gives_the_golden_answer(case):
     for name in ("log10_e", "log10_p"):
         assert answer.pop(name) == pytest.approx(case["answer"][name], rel=0, abs=1e-9)
     assert answer == {name: case["answer"][name] for name in answer}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+async def test_a_reading_with_the_same_prompt_and_sampling_says_the_same_of_each_token(case):
+    app = verifying_app(Replayed(CASES), read_chat_template(DEMO_MODEL_PATH))
+    origin, content = origin_of(case["question"]), case["question"].get("text")
+    ids = case["question"].get("token_ids")
+    answer = await posted(app, "/v1/readings", {"model": MODEL, "texts": [content or ids], **origin})
+    (said,) = answer["readings"]
+    asked, tokenizer = case["asked"], TextTokenizer.load(DEMO_MODEL_PATH)
+    ends = id_ends(len(ids)) if ids else byte_ends(content, tokenizer.encode_with_offsets(content).offsets)
+    size = len(content_bytes(content or tuple(ids)))
+    assert (size, len(ends)) == (ends[-1], len(asked["text_ids"]))
+    found = ByteReading.checked(said["starts"], said["ends"], said["logprobs"], size)
+    spans = np.column_stack([[0, *ends[:-1]], ends])
+    expected = [-9999.0 if one is None else one for one in case["logprobs"]]
+    np.testing.assert_allclose(found.log_probs(spans), expected, rtol=0, atol=1e-9)
+    before = len(asked["prompt_ids"]) if "prompt" in origin or "messages" in origin else 0
+    assert answer["tokens"] == len(asked["text_ids"]) + before
 
 
 async def test_the_model_says_what_the_golden_set_says_that_it_said():

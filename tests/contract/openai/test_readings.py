@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -45,6 +46,47 @@ def test_a_reading_is_what_the_engine_says_of_the_tokens_after_the_one_that_begi
     expected = asyncio.run(generator.read(request))
     (reading,) = post(real, texts=[text]).json()["readings"]
     np.testing.assert_allclose(reading["logprobs"], expected, rtol=1e-6)
+
+
+def test_a_text_is_read_after_what_it_continues_at_the_sampling_that_is_named(real: Any) -> None:
+    generator, (text, *_) = real.generator, TEXTS
+    ids, before = tuple(generator.tokenizer.encode(text)), tuple(generator.tokenizer.encode("Once"))
+    sampling = {"temperature": 0.7, "top_k": 40, "top_p": 0.9, "min_p": 0.01}
+    request = ReadingRequest("id", before, ids, FilterParams(**sampling), "acme", 1.2)
+    expected = np.maximum(asyncio.run(generator.read(request)), -9999)
+    asked = {**sampling, "prompt": "Once", "repetition_penalty": 1.2}
+    of_text, of_ids = post(real, texts=[text, list(ids)], **asked).json()["readings"]
+    assert -9999 in expected
+    np.testing.assert_allclose(of_text["logprobs"], expected, rtol=1e-6)
+    np.testing.assert_allclose(of_ids["logprobs"], expected, rtol=1e-6)
+    assert of_ids["ends"] == [4 * number for number in range(1, len(ids) + 1)]
+    content = b"".join(number.to_bytes(4, "little") for number in ids)
+    assert of_ids["sha256"] == hashlib.sha256(content).hexdigest()
+
+
+def test_what_is_not_named_of_the_sampling_is_the_model_s_own_once_anything_is(fake: Any) -> None:
+    tempered = FilterParams(temperature=0.6, top_p=0.8, top_k=20, min_p=0.1)
+    talk = [{"role": "user", "content": "Go on"}]
+    for asked in ({}, {"messages": talk}, {"prompt": "a"}, {"top_k": -1}):
+        post(fake, texts=["abc"], model="tempered", **asked)
+    plain, chat, prompt, named = fake.generator.readings
+    assert (plain.filters, plain.repetition_penalty) == (FilterParams(), 1.0)
+    assert {(one.filters, one.repetition_penalty) for one in (chat, prompt)} == {(tempered, 1.2)}
+    assert (named.filters, named.repetition_penalty) == (replace(tempered, top_k=0), 1.2)
+    start, a = (fake.generator.start_token_id,), tuple(fake.generator.tokenizer.encode("a"))
+    assert [one.prompt_ids for one in (plain, prompt, named)] == [start, a, start]
+    assert fake.generator.tokenizer.decode(chat.prompt_ids) == "<user>Go on\n<assistant>"
+
+
+def test_with_a_prompt_a_text_is_read_in_one_or_not_at_all(fake: Any) -> None:
+    """And what it continues counts with each text."""
+    prompt, most = "p" * 56, fake.generator.context_length - 56
+    answer = post(fake, texts=["a" * most, "b"], prompt=prompt)
+    assert answer.json()["tokens"] == most + 1 + 2 * 56
+    assert [len(one.text_ids) for one in fake.generator.readings] == [most, 1]
+    refused = post(fake, texts=["b", "a" * (most + 1)], prompt=prompt).json()["error"]
+    assert (refused["code"], refused["param"]) == ("context_length_exceeded", "texts[1]")
+    assert "what it continues 56, together 1 token over" in refused["message"]
 
 
 def test_a_text_reads_the_same_alone_and_beside_others(real: Any) -> None:
@@ -106,8 +148,13 @@ def test_the_scope_opens_nothing_else(fake: Any) -> None:
     [
         ({"texts": [""]}, 400, "texts[0]"),
         ({"texts": "a"}, 400, "texts"),
-        ({"texts": ["a", 1]}, 400, "texts[1]"),
-        ({"prompt": "a"}, 400, "prompt"),
+        ({"texts": ["a", []]}, 400, "texts[1]"),
+        ({"texts": ["a", [1, 9999]]}, 400, "texts[1]"),
+        ({"promt": "a"}, 400, "promt"),
+        ({"prompt": [9999]}, 400, "prompt"),
+        ({"prompt": "a", "messages": [{"role": "user", "content": "b"}]}, 400, None),
+        ({"temperature": 0}, 400, "temperature"),
+        ({"model": "untold", "messages": [{"role": "user", "content": "b"}]}, 400, "messages"),
         ({"model": "none"}, 404, "model"),
     ],
 )

@@ -89,7 +89,7 @@ FILTER: Edits = {
         ),
         ("    stop: Stop =", "    logit_range: float | None = Field(default=None, ge=0)\n    stop: Stop ="),
     ],
-    "shared/schemas/verification.py": [
+    "shared/schemas/readings.py": [
         (
             "    repetition_penalty: float",
             "    logit_range: float | None = Field(default=None, ge=0)\n    repetition_penalty: float",
@@ -123,18 +123,18 @@ FILTER: Edits = {
 FILTER_IS_THERE = """
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
-from ttmark.shared.schemas.verification import VerificationRequest
+from ttmark.shared.schemas.readings import ReadingsRequest
 
 asked = {"model": "m", "prompt": "p", "logit_range": 2.5}
 body = CompletionRequest.model_validate(asked)
 params = sampling_params(body, SamplingDefaults().under(body), max_tokens=5, logprobs=None, vocab_size=8)
 sequence = Sequence(GenerationRequest("1", (1,), params, None), None, ())
-verified = SamplingDefaults().under(VerificationRequest.model_validate(asked | {"text": "t"}))
-verified.pop("repetition_penalty")
-assert FilterParams(**verified) == sequence.filters
+read_at = SamplingDefaults().under(ReadingsRequest.model_validate(asked | {"texts": ["t"]}))
+read_at.pop("repetition_penalty")
+assert FilterParams(**read_at) == sequence.filters
 row = -torch.arange(2000.0)[None]
 for more in ({}, {"top_k": 50}, {"top_p": 0.999}):
-    (support,) = filter_rows(row, [FilterParams(**verified | more)])
+    (support,) = filter_rows(row, [FilterParams(**read_at | more)])
     assert support.ids.tolist() == [0, 1, 2], support
 """
 
