@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner, Result
 
+from tests.harness.command_line import invoke
 from tests.harness.random_model import save_random_model, small_llama
-from ttmark.services.cli.main import app
 
 WORDS = "the quick brown fox jumps over a lazy dog and naïve café owners sigh. "
 
@@ -32,11 +31,6 @@ def human(tmp_path: Path) -> Path:
     path = tmp_path / "human.jsonl"
     path.write_text(f'{{"text": "{WORDS * 60}"}}\n')
     return path
-
-
-def invoke(*arguments: str) -> Result:
-    """`ttmark` with these arguments, in this process."""
-    return CliRunner().invoke(app, list(arguments))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import uvicorn
 from typer.testing import Result
 
 import ttmark
-from tests.integration.evaluation.conftest import invoke
+from tests.harness.command_line import invoke
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionWorkers

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from tests.integration.evaluation.conftest import invoke
+from tests.harness.command_line import invoke
 from ttmark.evaluation.conformance.plan import CHAT, PLAIN, Plan, Size
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services import conformance_run

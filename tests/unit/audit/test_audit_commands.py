@@ -4,14 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from ttmark.services.cli.main import app
+from tests.harness.command_line import invoke
 from ttmark.shared.audit.chain import Chain
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

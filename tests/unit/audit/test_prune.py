@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from tests.harness.command_line import invoke
 from tests.unit.audit.conftest import KEK, events
-from ttmark.services.cli.main import app
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.record import Head
 from ttmark.shared.audit.segments import segments
@@ -23,10 +22,6 @@ from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
 
 DAYS, A_DAY = 20, 6
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["audit", *map(str, arguments)])
 
 
 async def put(head: Head) -> None:
@@ -63,7 +58,7 @@ def files(place: Path) -> set[str]:
 
 
 def in_order() -> str:
-    result = invoke("verify", "store")
+    result = invoke("audit", "verify", "store")
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -71,12 +66,12 @@ def in_order() -> str:
 def test_what_is_left_verifies(place: Path, chains: tuple[str, str]) -> None:
     gone, here = chains
     before = (datetime.now(UTC) - timedelta(days=9)).date()
-    result = invoke("prune", "--before", before, "--yes", "--json")
+    result = invoke("audit", "prune", "--before", before, "--yes", "--json")
     assert result.exit_code == 0
     of_gone, of_here = json.loads(result.stdout)["removed"]
     assert (of_gone["chain"], of_gone["first"], of_gone["through"]) == (gone, 1, 120)
     assert (of_here["chain"], of_here["records"], of_here["segments"]) == (here, 60, 10)
-    assert of_here["until"] < f"{before}" <= invoke("export", "-").stdout.split('"time":"')[1][:10]
+    assert of_here["until"] < f"{before}" <= invoke("audit", "export", "-").stdout.split('"time":"')[1][:10]
     said = in_order()
     assert "64 records in 2 chains are in order\n" in said  # four are of the command
     assert f"{here} is whole from record 61 on" in said
@@ -89,19 +84,19 @@ def test_what_is_left_verifies(place: Path, chains: tuple[str, str]) -> None:
 
 def test_nothing_is_removed_where_nobody_agrees(place: Path, chains: tuple[str, str]) -> None:
     there = files(place)
-    asked = invoke("prune", "--keep", "9d")
+    asked = invoke("audit", "prune", "--keep", "9d")
     assert (asked.exit_code, "Say --yes" in asked.output) == (2, True)
-    dry = invoke("prune", "--keep", "9d", "--dry-run")
+    dry = invoke("audit", "prune", "--keep", "9d", "--dry-run")
     assert (dry.exit_code, "would remove 186 records of 2 chains" in dry.stdout) == (0, True)
     assert files(place) - {"removal.lock"} == there
 
 
 def test_the_setting_says_how_long_where_nothing_is_asked(place, chains, monkeypatch):
-    assert "no whole segment is from before" in invoke("prune", "--yes").stdout
+    assert "no whole segment is from before" in invoke("audit", "prune", "--yes").stdout
     monkeypatch.setenv("TTMARK_AUDIT_KEEP_DAYS", "30")
-    assert "removed 60 records of 1 chain\n" in invoke("prune", "--yes").stdout
+    assert "removed 60 records of 1 chain\n" in invoke("audit", "prune", "--yes").stdout
     monkeypatch.setenv("TTMARK_AUDIT_KEEP_DAYS", "0")
-    refused = invoke("prune", "--yes")
+    refused = invoke("audit", "prune", "--yes")
     assert (refused.exit_code, "say --keep or --before" in refused.stderr) == (1, True)
 
 
@@ -112,10 +107,10 @@ def cut(place: Path, chain: str) -> None:
 
 def test_a_beginning_that_is_cut_off_is_found_before_and_after(place: Path, chains: tuple[str, str]) -> None:
     gone, here = chains
-    assert invoke("prune", "--keep", "30d", "--yes").exit_code == 0
+    assert invoke("audit", "prune", "--keep", "30d", "--yes").exit_code == 0
     cut(place, gone)
     cut(place, here)
-    result = invoke("verify", "store")
+    result = invoke("audit", "verify", "store")
     assert result.exit_code == 1
     assert f"{gone}, record 1: is missing, with all before number 67" in result.stderr
     assert f"{here}, record 1: is missing, with all before number 7" in result.stderr
@@ -130,7 +125,7 @@ def test_a_chain_with_a_problem_stays_as_evidence_and_the_others_are_pruned(plac
     else:
         first.unlink()
     there = files(place)
-    result = invoke("prune", "--keep", "10d", "--yes")
+    result = invoke("audit", "prune", "--keep", "10d", "--yes")
     assert result.exit_code == 1
     assert f"{gone}, record {4 if harm == 'changed' else 1}: " in result.stderr
     assert {name for name in there if name.startswith(gone)} <= files(place)
@@ -154,9 +149,9 @@ def test_what_a_kill_leaves_verifies_and_the_next_run_finishes_it(place, chains,
     with monkeypatch.context() as fault:
         fault.setattr(Path, "unlink", killed)
         with pytest.raises(Killed):
-            invoke("prune", "--keep", "25d", "--yes")
+            invoke("audit", "prune", "--keep", "25d", "--yes")
     in_order()
-    assert "of 1 chain\n" in invoke("prune", "--keep", "25d", "--yes").stdout
+    assert "of 1 chain\n" in invoke("audit", "prune", "--keep", "25d", "--yes").stdout
     in_order()
     assert len(segments(place / "audit")[chains[0]]) == 5
 
@@ -168,7 +163,7 @@ def test_a_kill_before_the_store_knows_removes_nothing(place, chains, monkeypatc
     with monkeypatch.context() as fault:
         fault.setattr(Heads, "put_removed", killed)
         with pytest.raises(Killed):
-            invoke("prune", "--keep", "25d", "--yes")
+            invoke("audit", "prune", "--keep", "25d", "--yes")
     assert len(segments(place / "audit")[chains[0]]) == DAYS
     in_order()
 
@@ -197,7 +192,7 @@ def test_a_service_that_writes_meanwhile_loses_nothing(place: Path, chains: tupl
     try:
         assert begun.wait(60)
         for keep in (50, 40, 30, 20, 10, 5, 1):
-            result = invoke("prune", "--keep", f"{keep}d", "--yes")
+            result = invoke("audit", "prune", "--keep", f"{keep}d", "--yes")
             assert result.exit_code == 0, result.output
     finally:
         enough.set()
@@ -217,7 +212,7 @@ def test_two_runs_at_once_do_not_get_into_each_others_way(place: Path, chains: t
 def test_the_newest_segment_of_a_running_writer_stays(place: Path, chains: tuple[str, str]) -> None:
     gone, _ = chains
     chain = Chain(place / "audit", "gen@gone")
-    result = invoke("prune", "--keep", "10d", "--yes")
+    result = invoke("audit", "prune", "--keep", "10d", "--yes")
     assert f"{gone}: its newest segment stays, because its writer may be running" in result.stdout
     assert len(segments(place / "audit")[gone]) == 1
     head = chain.append({"action": "goes on"})
@@ -229,7 +224,7 @@ def test_the_newest_segment_of_a_running_writer_stays(place: Path, chains: tuple
 
 def test_a_writer_whose_chain_was_removed_begins_another(place: Path, chains: tuple[str, str]) -> None:
     gone, _ = chains
-    invoke("prune", "--keep", "10d", "--yes")
+    invoke("audit", "prune", "--keep", "10d", "--yes")
     assert write(place, "gen@gone", days_ago=0, days=1).chain != gone
     in_order()
 
@@ -237,20 +232,20 @@ def test_a_writer_whose_chain_was_removed_begins_another(place: Path, chains: tu
 def test_exports_and_what_is_left_verify_together(place: Path, chains: tuple[str, str]) -> None:
     _, here = chains
     day = (datetime.now(UTC) - timedelta(days=9)).date()
-    assert invoke("export", "all.jsonl").exit_code == 0
-    assert invoke("export", "old.jsonl", "--until", day).exit_code == 0
-    assert invoke("export", "short.jsonl", "--until", day - timedelta(days=2)).exit_code == 0
-    assert invoke("prune", "--before", day, "--yes").exit_code == 0
-    exported = invoke("export", "left.jsonl")
+    assert invoke("audit", "export", "all.jsonl").exit_code == 0
+    assert invoke("audit", "export", "old.jsonl", "--until", day).exit_code == 0
+    assert invoke("audit", "export", "short.jsonl", "--until", day - timedelta(days=2)).exit_code == 0
+    assert invoke("audit", "prune", "--before", day, "--yes").exit_code == 0
+    exported = invoke("audit", "export", "left.jsonl")
     assert f"{here} begins with record 61\n" in exported.stderr
     for parts in (("all", "store"), ("old", "store"), ("old", "left", "store"), ("short", "all", "store")):
         names = [f"{part}.jsonl" if part != "store" else part for part in parts]
-        result = invoke("verify", *names, "--key", "case.pem")
+        result = invoke("audit", "verify", *names, "--key", "case.pem")
         assert (result.exit_code, f"the {len(parts)} parts fit together" in result.stdout) == (0, True)
-    result = invoke("verify", "short.jsonl", "store")
+    result = invoke("audit", "verify", "short.jsonl", "store")
     assert result.exit_code == 1
     assert f"{here}, record 49: is in no part: numbers 49 to 60 are missing" in result.stderr
-    result = invoke("verify", "left.jsonl", "old.jsonl")
+    result = invoke("audit", "verify", "left.jsonl", "old.jsonl")
     assert (result.exit_code, "older than the one before" in result.stderr) == (1, True)
 
 
@@ -265,12 +260,12 @@ def test_an_export_of_another_past_does_not_fit(place: Path, chains: tuple[str, 
     for number in range(60):
         chain.append({"action": "forged", "tokens": number})
     chain.close()
-    invoke("prune", "--keep", "10d", "--yes")
+    invoke("audit", "prune", "--keep", "10d", "--yes")
     assert kept
-    forged = CliRunner(env={"TTMARK_AUDIT_FOLDER": str(place / "forged")})
-    assert forged.invoke(app, ["audit", "export", "forged.jsonl"]).exit_code == 0
-    assert invoke("verify", "forged.jsonl").exit_code == 0
-    result = invoke("verify", "forged.jsonl", "store")
+    forged = invoke("audit", "export", "forged.jsonl", env={"TTMARK_AUDIT_FOLDER": str(place / "forged")})
+    assert forged.exit_code == 0
+    assert invoke("audit", "verify", "forged.jsonl").exit_code == 0
+    result = invoke("audit", "verify", "forged.jsonl", "store")
     assert (result.exit_code, "does not fit the part before" in result.stderr) == (1, True)
 
 
@@ -287,11 +282,11 @@ def test_an_export_of_another_past_does_not_fit(place: Path, chains: tuple[str, 
     ],
 )
 def test_bad_usage_is_exit_code_2(place: Path, arguments: tuple[str, ...]) -> None:
-    assert invoke("prune", "--yes", *arguments).exit_code == 2
+    assert invoke("audit", "prune", "--yes", *arguments).exit_code == 2
 
 
 def test_without_a_trail_one_line_says_so(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "no whole segment" in invoke("prune", "--yes").stdout
+    assert "no whole segment" in invoke("audit", "prune", "--yes").stdout
     monkeypatch.delenv("TTMARK_AUDIT_FOLDER")
-    result = invoke("prune", "--yes")
+    result = invoke("audit", "prune", "--yes")
     assert (result.exit_code, "set TTMARK_AUDIT_FOLDER" in result.stderr) == (1, True)

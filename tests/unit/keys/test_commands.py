@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer, models
-from typer.testing import CliRunner, Result
 
+from tests.harness.command_line import invoke, typed
 from tests.unit.audit.conftest import events
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.services.cli import keys, tokens
 from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.schemas.profile import PRESETS, Purpose
 from ttmark.shared.vault.store import RecordStore, open_store
@@ -39,23 +38,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def invoke(arguments: str) -> Result:
-    group, *rest = arguments.split()
-    app = {"keys": keys.app, "tokens": tokens.app}[group]
-    return CliRunner().invoke(app, rest)
-
-
 def test_the_demo_models_tokenizer_is_known_by_name(folder: Path) -> None:
-    by_name = invoke("keys create k --tokenizer demo --json")
-    by_path = invoke(f"keys create l --tokenizer {DEMO_MODEL_PATH} --json")
+    by_name = typed("keys create k --tokenizer demo --json")
+    by_path = typed(f"keys create l --tokenizer {DEMO_MODEL_PATH} --json")
     assert json.loads(by_name.stdout)["profile_id"] == json.loads(by_path.stdout)["profile_id"]
     (folder / "model").rename(folder / "demo")
-    mine = invoke("keys create m --tokenizer demo --json")
+    mine = typed("keys create m --tokenizer demo --json")
     assert json.loads(mine.stdout)["profile_id"] != json.loads(by_name.stdout)["profile_id"]
 
 
 def test_the_life_of_a_key_from_the_command_line(folder: Path) -> None:
-    created = invoke("keys create k --tokenizer model --block-size 2 --context-width 4 --json")
+    created = typed("keys create k --tokenizer model --block-size 2 --context-width 4 --json")
     assert created.exit_code == 0, created.output
     document = json.loads(created.stdout)
     assert document["versions"][0]["state"] == "primary"
@@ -66,28 +59,28 @@ def test_the_life_of_a_key_from_the_command_line(folder: Path) -> None:
         ("retire k 1 --yes", ["retired", "primary"]),
         ("disable k 2 --yes", ["retired", "disabled"]),
     ):
-        result = invoke(f"keys {command} --json")
+        result = typed(f"keys {command} --json")
         assert [version["state"] for version in json.loads(result.stdout)["versions"]] == expected
-    listed = invoke("keys list --json")
+    listed = typed("keys list --json")
     assert [key["key_id"] for key in json.loads(listed.stdout)] == ["k"]
-    assert "retired" in invoke("keys list").stdout
+    assert "retired" in typed("keys list").stdout
 
 
 def test_a_key_with_a_pool_that_takes_payloads_from_the_command_line(folder: Path) -> None:
     profiles = [created("k --pool 16 --payloads"), created("l --pool 16"), created("one --pool 1")]
     assert [profile.get("payloads", False) for profile in profiles] == [True, False, False]
-    header, *rows = invoke("keys list").stdout.splitlines()
+    header, *rows = typed("keys list").stdout.splitlines()
     assert "POOL" in header
     assert [row.split()[7] for row in rows] == ["16", "16", "1"]
     assert ["16 payloads" in row for row in rows] == [True, False, False]
-    assert [key["profile"]["pool"] for key in json.loads(invoke("keys list --json").stdout)] == [16, 16, 1]
-    refused = invoke("keys create two --tokenizer model --pool 1 --payloads")
+    assert [key["profile"]["pool"] for key in json.loads(typed("keys list --json").stdout)] == [16, 16, 1]
+    refused = typed("keys create two --tokenizer model --pool 1 --payloads")
     assert refused.exit_code == 2
     assert "payloads need a pool of several keys" in refused.output
 
 
 def created(arguments: str) -> dict[str, object]:
-    result = invoke(f"keys create {arguments} --tokenizer model --json")
+    result = typed(f"keys create {arguments} --tokenizer model --json")
     assert result.exit_code == 0, result.output
     profile: dict[str, object] = json.loads(result.stdout)["profile"]
     return profile
@@ -115,23 +108,23 @@ def test_a_profile_of_ones_own_starts_from_the_defaults_of_the_scheme(folder: Pa
 
 
 def test_a_token_is_printed_once_and_listed_without_its_secret(folder: Path) -> None:
-    plain = invoke("tokens create --tenant t --scope detect --expires-in-days 1 --label [/b]").stdout.strip()
+    plain = typed("tokens create --tenant t --scope detect --expires-in-days 1 --label [/b]").stdout.strip()
     assert plain.startswith("ttm_")
-    listed = invoke("tokens list --json")
+    listed = typed("tokens list --json")
     (token,) = json.loads(listed.stdout)
     assert token["scopes"] == ["detect"]
     assert token["expires_at"] is not None
-    shown = invoke("tokens list").stdout
+    shown = typed("tokens list").stdout
     assert "[/b]" in shown  # brackets are shown as they are
     assert plain.split("_")[2] not in listed.stdout + shown
-    revoked = invoke(f"tokens revoke {token['token_id']} --yes --json")
+    revoked = typed(f"tokens revoke {token['token_id']} --yes --json")
     assert json.loads(revoked.stdout)["revoked_at"] is not None
 
 
 def test_empty_lists_say_what_to_do(folder: Path) -> None:
-    assert "ttmark keys create" in invoke("keys list").stdout
-    assert "ttmark tokens create" in invoke("tokens list").stdout
-    assert invoke("keys list --json").stdout.strip() == "[]"
+    assert "ttmark keys create" in typed("keys list").stdout
+    assert "ttmark tokens create" in typed("tokens list").stdout
+    assert typed("keys list --json").stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +136,7 @@ def test_empty_lists_say_what_to_do(folder: Path) -> None:
     ],
 )
 def test_what_fails_is_one_line_and_exit_code_1(folder: Path, arguments: str, message: str) -> None:
-    result = invoke(arguments)
+    result = typed(arguments)
     assert result.exit_code == 1
     assert result.stderr.strip() == f"ttmark: {message}"
 
@@ -171,7 +164,7 @@ def test_what_fails_is_one_line_and_exit_code_1(folder: Path, arguments: str, me
     ],
 )
 def test_bad_usage_is_exit_code_2(folder: Path, arguments: str) -> None:
-    result = invoke(arguments)
+    result = typed(arguments)
     assert result.exit_code == 2, result.output
     assert "Traceback" not in result.output
 
@@ -184,10 +177,10 @@ def test_bad_usage_is_exit_code_2(folder: Path, arguments: str) -> None:
     ],
 )
 def test_a_store_that_cannot_be_used_is_one_line_and_exit_code_1(folder, monkeypatch, variables, message):
-    assert invoke("keys create k --tokenizer model").exit_code == 0
+    assert typed("keys create k --tokenizer model").exit_code == 0
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    result = invoke("keys list")
+    result = typed("keys list")
     assert result.exit_code == 1
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
@@ -198,69 +191,69 @@ def test_the_store_url_and_the_key_come_from_files_too(folder: Path, monkeypatch
     (folder / "secret").write_text(KEK + "\n")
     monkeypatch.setenv("TTMARK_STORE_URL_FILE", str(folder / "url"))
     monkeypatch.setenv("TTMARK_KEK_FILE", str(folder / "secret"))
-    assert invoke("keys create k --tokenizer model").exit_code == 0
+    assert typed("keys create k --tokenizer model").exit_code == 0
     assert (folder / "elsewhere.db").exists()
 
 
 def test_keys_are_rewrapped_backed_up_verified_and_restored(folder, monkeypatch):
-    invoke("keys create k --tokenizer model")
-    invoke("tokens create")
+    typed("keys create k --tokenizer model")
+    typed("tokens create")
     monkeypatch.setenv("TTMARK_KEK", f"{'77' * 32}\n{KEK}")
-    assert json.loads(invoke("keys rewrap --json").stdout) == {"keys": 1, "tokens": 1}
-    assert invoke("keys verify").stdout == "1 key with 1 version and 1 token open\n"
-    assert invoke("keys rewrap").stdout == "rewrapped 0 keys and 0 tokens\n"
+    assert json.loads(typed("keys rewrap --json").stdout) == {"keys": 1, "tokens": 1}
+    assert typed("keys verify").stdout == "1 key with 1 version and 1 token open\n"
+    assert typed("keys rewrap").stdout == "rewrapped 0 keys and 0 tokens\n"
     monkeypatch.setenv("TTMARK_KEK", "77" * 32)
-    report = json.loads(invoke("keys verify --json").stdout)
+    report = json.loads(typed("keys verify --json").stdout)
     assert (report["keys"], report["versions"], report["tokens"], report["problems"]) == (1, 1, 1, {})
-    assert invoke("keys backup saved").exit_code == 0
+    assert typed("keys backup saved").exit_code == 0
     assert (folder / "saved").stat().st_mode & 0o777 == 0o600
-    assert invoke("keys backup saved").exit_code == 2
+    assert typed("keys backup saved").exit_code == 2
     monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{folder / 'new.db'}")
-    restored = json.loads(invoke("keys restore saved --json").stdout)
+    restored = json.loads(typed("keys restore saved --json").stdout)
     assert restored == {"restored": 2, "unchanged": 0, "newer": 0}
-    saved = CliRunner().invoke(keys.app, ["backup", "-"]).stdout_bytes
+    saved = invoke("keys", "backup", "-").stdout_bytes
     monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{folder / 'newer.db'}")
-    piped = CliRunner().invoke(keys.app, ["restore", "-"], input=saved)
+    piped = invoke("keys", "restore", "-", input=saved)
     assert piped.stdout == "2 restored, 0 unchanged, 0 newer\n"
-    assert invoke("keys restore nowhere").exit_code == 2
+    assert typed("keys restore nowhere").exit_code == 2
     (folder / "saved").write_text("{}")
-    assert invoke("keys restore saved").exit_code == 1
+    assert typed("keys restore saved").exit_code == 1
 
 
 def test_verify_exits_with_1_when_a_record_is_damaged(folder: Path) -> None:
-    invoke("keys create k --tokenizer model")
+    typed("keys create k --tokenizer model")
     connection = sqlite3.connect(folder / ".ttmark" / "keys.db")
     with connection:
         connection.execute("UPDATE records SET payload = 'garbage'")
     connection.close()
-    result = invoke("keys verify")
+    result = typed("keys verify")
     assert result.exit_code == 1
     assert "key k: the stored record is damaged" in result.stderr.replace("key k: key k:", "key k:")
 
 
 def test_a_promotion_waits_for_replicas_or_is_forced(folder: Path) -> None:
-    invoke("keys create k --tokenizer model")
-    invoke("keys rotate k")
+    typed("keys create k --tokenizer model")
+    typed("keys rotate k")
     report(folder, "gen-1")
-    refused = invoke("keys promote k 2 --wait 0.6")
+    refused = typed("keys promote k 2 --wait 0.6")
     assert refused.exit_code == 1
     assert "gen-1" in refused.stderr
-    assert invoke("keys promote k 2 --force").exit_code == 0
+    assert typed("keys promote k 2 --force").exit_code == 0
 
 
 def test_a_ledger_and_an_audit_trail_are_kept_when_asked_for(folder, monkeypatch):
     monkeypatch.setenv("TTMARK_LEDGER_FILE", str(folder / "ledger"))
     (folder / "audit").mkdir()
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(folder / "audit"))
-    invoke("keys create k --tokenizer model")
-    invoke("keys rotate k")
+    typed("keys create k --tokenizer model")
+    typed("keys rotate k")
     audit = events(folder / "audit")
     assert [event["action"] for event in audit] == ["audit.start", "key.create", "audit.start", "key.rotate"]
     assert audit[1]["actor"] == audit[3]["actor"] == getpass.getuser()
     (folder / ".ttmark" / "keys.db").unlink()
     for leftover in (folder / ".ttmark").glob("keys.db-*"):
         leftover.unlink()
-    result = invoke("keys list")
+    result = typed("keys list")
     assert result.exit_code == 1
     assert "is gone" in result.stderr
 
@@ -289,37 +282,37 @@ def states(output: str) -> list[str]:
 
 
 def test_a_key_is_rotated_when_it_has_marked_as_much_as_its_limit(folder: Path) -> None:
-    invoke("keys create k --tokenizer model")
-    assert states(invoke("keys rotate k --after-tokens 5000 --json").stdout) == ["primary"]
+    typed("keys create k --tokenizer model")
+    assert states(typed("keys rotate k --after-tokens 5000 --json").stdout) == ["primary"]
     mark(folder, "k/1", 4_999)
-    assert "no key has reached its limit" in invoke("keys upkeep").stdout
-    row = invoke("keys list").stdout.split("\n")[1].split()
+    assert "no key has reached its limit" in typed("keys upkeep").stdout
+    row = typed("keys list").stdout.split("\n")[1].split()
     assert row[3:7] == ["1", "primary", "4999", "5000"]
     mark(folder, "k/1", 1)
     assert (
-        "version 2 of k is in use from now on (marked tokens before it: 5000)" in invoke("keys upkeep").stdout
+        "version 2 of k is in use from now on (marked tokens before it: 5000)" in typed("keys upkeep").stdout
     )
-    (key,) = json.loads(invoke("keys list --json").stdout)
+    (key,) = json.loads(typed("keys list --json").stdout)
     assert key["rotate_after_tokens"] == 5_000
     assert [version["marked_tokens"] for version in key["versions"]] == [5_000, 0]
     assert [version["state"] for version in key["versions"]] == ["active", "primary"]
 
 
 def test_a_limit_that_is_exceeded_already_rotates_at_once_and_zero_ends_it(folder: Path) -> None:
-    invoke("keys create k --tokenizer model")
+    typed("keys create k --tokenizer model")
     mark(folder, "k/1", 10)
-    assert states(invoke("keys rotate k --after-tokens 10 --json").stdout) == ["active", "primary"]
+    assert states(typed("keys rotate k --after-tokens 10 --json").stdout) == ["active", "primary"]
     mark(folder, "k/2", 10)
-    assert json.loads(invoke("keys rotate k --after-tokens 0 --json").stdout)["rotate_after_tokens"] is None
-    assert json.loads(invoke("keys upkeep --json").stdout) == []
-    assert invoke("keys rotate k --after-tokens -1").exit_code == 2
+    assert json.loads(typed("keys rotate k --after-tokens 0 --json").stdout)["rotate_after_tokens"] is None
+    assert json.loads(typed("keys upkeep --json").stdout) == []
+    assert typed("keys rotate k --after-tokens -1").exit_code == 2
 
 
 def test_upkeep_names_the_replica_that_it_waits_for(folder: Path) -> None:
-    invoke("keys create k --tokenizer model")
+    typed("keys create k --tokenizer model")
     report(folder, "detect-1")
     mark(folder, "k/1", 10)
-    assert states(invoke("keys rotate k --after-tokens 10 --json").stdout) == ["primary", "pending"]
-    waiting = invoke("keys upkeep --wait 0.1")
+    assert states(typed("keys rotate k --after-tokens 10 --json").stdout) == ["primary", "pending"]
+    waiting = typed("keys upkeep --wait 0.1")
     assert waiting.exit_code == 0
     assert "not known yet to detect-1" in waiting.stdout

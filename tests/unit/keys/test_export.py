@@ -6,12 +6,11 @@ import logging
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from tests.harness.command_line import typed
 from tests.unit.audit.conftest import events, place
 from tests.unit.keys.conftest import Clock
 from tests.unit.keys.test_secrets_stay_inside import assert_absent
-from ttmark.services.cli import keys
 from ttmark.shared.keys.backup import verify_store
 from ttmark.shared.keys.key_codec import KIND
 from ttmark.shared.keys.keyring import KeyRing
@@ -26,10 +25,6 @@ from ttmark.shared.vault.vault import Vault
 __all__ = ["place"]
 
 CANARY = bytes.fromhex("c0ffee00c0ffee11c0ffee22c0ffee33c0ffee44c0ffee55c0ffee66c0ffee77")
-
-
-def invoke(arguments: str) -> Result:
-    return CliRunner().invoke(keys.app, arguments.split())
 
 
 @pytest.fixture
@@ -59,7 +54,7 @@ async def key_k(folder: Path, ring: KeyRing, profile: Profile) -> KeyRing:
 
 
 def test_the_command_writes_a_closed_file_and_says_so_on_record(key_k: KeyRing, folder: Path) -> None:
-    result = invoke("export k out.json --i-understand k")
+    result = typed("keys export k out.json --i-understand k")
     assert result.exit_code == 0, result.output
     assert (folder / "out.json").stat().st_mode & 0o777 == 0o600
     document = json.loads((folder / "out.json").read_text())
@@ -70,13 +65,13 @@ def test_the_command_writes_a_closed_file_and_says_so_on_record(key_k: KeyRing, 
     (line,) = audited(folder)
     assert (line["action"], line["key_id"], line["keys"]) == ("key.export", "k", ["k/3", "k/2"])
     assert line["actor"]
-    listed = json.loads(invoke("list --json").stdout)[0]["versions"]
+    listed = json.loads(typed("keys list --json").stdout)[0]["versions"]
     assert [one["exported_at"] is None for one in listed] == [True, False, False]
 
 
 def test_nothing_but_the_file_has_a_prf_key_and_the_file_has_no_secret(key_k, folder, caplog):
     with caplog.at_level(logging.DEBUG):
-        result = invoke("export k out.json --i-understand k")
+        result = typed("keys export k out.json --i-understand k")
     written = (folder / "out.json").read_text()
     exported = [key for one in json.loads(written)["versions"] for key in one.get("prf_keys", [])]
     elsewhere = result.output + caplog.text + trail(folder)
@@ -99,7 +94,7 @@ async def test_nothing_leaves_unless_it_is_confirmed_and_can_be_written(
     key_k: KeyRing, folder: Path, arguments: str, code: int, message: str
 ) -> None:
     (folder / "there.json").write_text("mine")
-    result = await asyncio.to_thread(invoke, arguments)
+    result = await asyncio.to_thread(typed, f"keys {arguments}")
     assert result.exit_code == code
     assert message in result.output
     assert audited(folder) == []
@@ -110,26 +105,26 @@ async def test_nothing_leaves_unless_it_is_confirmed_and_can_be_written(
 
 def test_without_an_audit_trail_nothing_leaves(key_k, folder, monkeypatch):
     monkeypatch.delenv("TTMARK_AUDIT_FOLDER")
-    result = invoke("export k out.json --i-understand k")
+    result = typed("keys export k out.json --i-understand k")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert "TTMARK_AUDIT_FOLDER" in result.stderr
     assert not (folder / "out.json").exists()
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(folder / "no folder"))
     (folder / "no folder").write_text("a file")
-    result = invoke("export k out.json --i-understand k")
+    result = typed("keys export k out.json --i-understand k")
     assert (result.exit_code, (folder / "out.json").exists()) == (1, False)
 
 
 def test_a_terminal_gets_keys_only_when_asked(key_k, folder, monkeypatch):
     monkeypatch.setattr("ttmark.services.cli.key_export.is_terminal", lambda: True)
-    refused = invoke("export k - --i-understand k")
+    refused = typed("keys export k - --i-understand k")
     assert refused.exit_code == 2
     assert "prf_keys" not in refused.output
     assert audited(folder) == []
-    shown = invoke("export k - --i-understand k --to-terminal")
+    shown = typed("keys export k - --i-understand k --to-terminal")
     assert json.loads(shown.stdout)["key_id"] == "k"
     monkeypatch.setattr("ttmark.services.cli.key_export.is_terminal", lambda: False)
-    assert json.loads(invoke("export k - --i-understand k").stdout)["key_id"] == "k"
+    assert json.loads(typed("keys export k - --i-understand k").stdout)["key_id"] == "k"
     assert len(audited(folder)) == 2
 
 
