@@ -16,10 +16,7 @@ from tests.integration.up.conftest import UpRunner
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.shared.client import Client
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(COMPILER is None, reason="needs a C compiler, cc"),
-]
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler, cc")
 OLD, NEW = "01" * 32, "02" * 32
 WORK: dict[str, tuple[str, ...]] = {
     "create a key": ("keys", "create", "k", "--tokenizer", str(DEMO_MODEL_PATH)),
@@ -82,6 +79,7 @@ def in_order(outcome: Outcome, *, kill: bool) -> bool:
     return (outcome.code == 0 or refused or (kill and outcome.code == -9)) and "Traceback" not in outcome.said
 
 
+@pytest.mark.long
 @both
 def test_after_a_first_start_that_failed_anywhere_the_next_one_works(disk, under, *, kill, step):
     folder = new_folder(under / "first")
@@ -151,6 +149,7 @@ def begun(disk: FullDisk, under: Path, work: str) -> tuple[Path, tuple[str, ...]
     return folder, command
 
 
+@pytest.mark.long
 def test_a_running_service_answers_on_a_full_disk_and_says_afterwards_what_it_could_not_write(
     run_up: UpRunner, tmp_path: Path
 ) -> None:

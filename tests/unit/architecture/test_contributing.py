@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long
-
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 TUTORIAL = (ROOT / "docs/tutorials/add-a-scheme.md").read_text()
@@ -237,6 +235,7 @@ def test_the_page_names_the_files_of_a_change_and_no_more_than_five(section: str
     assert len(edits) <= MOST_FILES
 
 
+@pytest.mark.long
 def test_changes_in_the_files_that_the_page_names_suffice(tmp_path: Path) -> None:
     left_out = shutil.ignore_patterns("*.safetensors", "*.gz", "*.jsonl")
     for folder in ("ttmark", "shared", "gen_service", "detect_service", "tests/harness"):
