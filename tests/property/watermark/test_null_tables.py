@@ -21,15 +21,8 @@ TOKENS = 137
 
 pytestmark = pytest.mark.parametrize(
     "watermark",
-    [
-        pytest.param(
-            Watermark(scheme, block_size),
-            id=f"{scheme}-r{block_size}",
-            marks=() if (scheme, block_size) == ("gumbel", 2) else pytest.mark.long,  # but for the default
-        )
-        for scheme in scheme_names()
-        for block_size in (1, 2, 3)
-    ],
+    [Watermark(scheme, block_size) for scheme in scheme_names() for block_size in (1, 2, 3)],
+    ids=lambda watermark: f"{watermark.scheme}-r{watermark.block_size}",
 )
 
 
