@@ -15,6 +15,8 @@ from rich.console import Console
 from tests.integration.up.conftest import NO_INDEX
 from ttmark.services.cli.up import have_model
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def prepared(run_up, smollm2_folder: Path):
