@@ -1,4 +1,4 @@
-"""What jobs, cases and the queue share: stores that may be away, entries that expire, audit events."""
+"""Records of jobs: stores that may be away, entries that expire, audit events."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -74,24 +74,8 @@ async def keep_expiring(expire: Callable[[], Awaitable[None]], logger: str, even
         await asyncio.sleep(_EXPIRE_SECONDS)
 
 
-def event_of(
-    caller: Principal,
-    request_id: str,
-    action: Action,
-    *,
-    job_id: str | None = None,
-    case_id: str | None = None,
-    item_id: str | None = None,
-    state: str | None = None,
-) -> AuditEvent:
-    """What a caller did, for the audit trail."""
+def event_of(caller: Principal, request_id: str, action: Action, job_id: str) -> AuditEvent:
+    """What a caller did to a job, for the audit trail."""
     return AuditEvent(
-        action,
-        token_id=caller.token_id,
-        tenant=caller.tenant,
-        request_id=request_id,
-        job_id=job_id,
-        case_id=case_id,
-        item_id=item_id,
-        state=state,
+        action, token_id=caller.token_id, tenant=caller.tenant, request_id=request_id, job_id=job_id
     )

@@ -17,7 +17,7 @@ from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
-from ttmark.services.detection_stores import open_jobs, open_kept_cases, open_queue
+from ttmark.services.detection_stores import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.startup import StartupError
@@ -106,8 +106,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     allowance = _allowance(settings, access, limit_metrics)
     public, guests = open_public_tier(settings, access, limit_metrics)
     workers = ExtractionWorkers(ExtractionLimits(workers=settings.extract_workers))
-    jobs, kept_cases = open_jobs(settings, access), open_kept_cases(settings, access)
-    queue = open_queue(settings, access)
+    jobs = open_jobs(settings, access)
     authenticate: Authenticate = access.tokens.authenticate
     rules, budget = settings.oidc_rules(), None
     provider, sign_in = None, None
@@ -128,10 +127,6 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             finally:
                 await reader.aclose()
                 await jobs.store.close()
-                if kept_cases is not None:
-                    await kept_cases.store.close()
-                if queue is not None:
-                    await queue.store.close()
 
     return create_detection_app(
         DetectionBackend(
@@ -160,8 +155,6 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         budget=budget,
         jobs=jobs,
         case_key=settings.load_case_key(),
-        kept_cases=kept_cases,
-        queue=queue,
         examiner=settings.manifest_examiner(workers),
         public=public,
         reader=reader,

@@ -1,22 +1,21 @@
 """The detection service as an ASGI application."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from typing import Any
 
 from fastapi import FastAPI
 
 from ttmark.detect_service.api.admission import Admission
 from ttmark.detect_service.api.body_route import body_scopes
-from ttmark.detect_service.api.cases import case_routers, public_key_router
+from ttmark.detect_service.api.cases import case_page_router, public_key_router
 from ttmark.detect_service.api.extract import ExtractionMetrics, extraction_router
 from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, JobMetrics, WorkMetrics
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.public import public_limits, public_routers
-from ttmark.detect_service.api.queue import queue_routers
 from ttmark.detect_service.api.routes import detection_router, keys_router
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.cases.case_service import CaseService, KeptCases
 from ttmark.detect_service.console import SignIn, console_router
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
@@ -27,7 +26,6 @@ from ttmark.detect_service.jobs.sealed_jobs import Jobs
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
-from ttmark.detect_service.queue.queue_service import KeptQueue, QueueService
 from ttmark.detect_service.spending import spending_of
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.app import AppOptions, beside, create_app
@@ -47,8 +45,6 @@ def create_detection_app(
     budget: WorkBudget | None = None,
     jobs: Jobs | None = None,
     case_key: CaseKey | None = None,
-    kept_cases: KeptCases | None = None,
-    queue: KeptQueue | None = None,
     examiner: ManifestExaminer | None = None,
     public: PublicTier | None = None,
     reader: ReadsAlong | None = None,
@@ -60,8 +56,7 @@ def create_detection_app(
     for its work; left out: no limit.
     `jobs` are kept in its store and worked on while the application serves; None: there are no such routes.
     `workers` read files; whoever makes them closes them. Left out: with the usual limits.
-    `case_key` signs cases; left out: there are none. `kept_cases` says where some are kept;
-    left out: nowhere. `queue` says the same of what a team looks at.
+    `case_key` signs cases; left out: there are none.
     `examiner` verifies manifests; left out: they are set apart and not examined.
     `reader` reads texts along; left out: none does.
     `public` is what everybody may ask; left out: nothing.
@@ -72,21 +67,13 @@ def create_detection_app(
     examiner = examiner or ManifestExaminer(None)
     reader = reader or ReadsAlong(None, options.registry)
     options = replace(options, run_long=admission.run_long)
-    case_service = CaseService(kept_cases, options.audit) if kept_cases else None
-    queue_service = QueueService(queue, options.audit) if queue else None
-    background = [service.expire for service in (case_service, queue_service) if service is not None]
+    background: list[Callable[[], Coroutine[Any, Any, None]]] = []
     of_path: dict[str, HttpLimits] = {}
     routes = [
         detection_router(backend, metrics, allowance, options.audit, admission, case_key, examiner, reader),
-        *case_routers(case_key, case_service, admission.run_long),
+        case_page_router(case_key, admission.run_long),
         public_key_router(case_key),
-        *queue_routers(queue_service, admission.run_long),
-        keys_router(
-            backend,
-            options.limits,
-            case_days=kept_cases.keep_days if kept_cases else None,
-            queue_days=queue.keep_days if queue else None,
-        ),
+        keys_router(backend, options.limits),
         extraction_router(
             workers or ExtractionWorkers(), ExtractionMetrics(options.registry), admission.run_long
         ),

@@ -18,8 +18,7 @@ _DESCRIPTIONS = {
     403: "The token lacks a scope",
     404: "Unknown key or job",
     408: "The body did not arrive in time",
-    409: "The first request with this idempotency key is being answered, or what it made is gone, "
-    "or somebody else changed the item",
+    409: "The first request with this idempotency key is being answered, or what it made is gone",
     413: "Body or document too large",
     415: "The body is not uncompressed JSON",
     422: "A field is at fault; `param` names it",

@@ -118,10 +118,8 @@ def detection_router(
     return router
 
 
-def keys_router(
-    backend: DetectionBackend, limits: HttpLimits, *, case_days: float | None, queue_days: float | None
-) -> APIRouter:
-    """The route that lists keys, without secrets, and says how long cases and the queue's items are kept."""
+def keys_router(backend: DetectionBackend, limits: HttpLimits) -> APIRouter:
+    """The route that lists keys, without secrets."""
     router = APIRouter(prefix="/v1", tags=["detection"])
     request_limits = DetectionLimits(
         documents=MAX_DOCUMENTS,
@@ -137,8 +135,6 @@ def keys_router(
             scopes=sorted(caller.scopes),
             rates=None if caller.sees_evidence else list(caller.rates),
             limits=request_limits,
-            case_days=case_days,
-            queue_days=queue_days,
         )
 
     return router

@@ -1,4 +1,4 @@
-"""Makes one job or case of all requests that a token sends with one `Idempotency-Key`.
+"""Makes one job of all requests that a token sends with one `Idempotency-Key`.
 
 A key's entry is begun, then charged, then done; the id of what is made stands in it from the start. Making
 under that id again changes nothing, so who finds an entry that nobody works on any more goes on with it.
@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict
@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict
 from ttmark.detect_service.idempotency.idempotency_store import RequestKeys
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import AlreadyGone, BadRequest, IdempotencyKeyReused, RequestInProgress
-from ttmark.shared.schemas.cases import StoredCase
 from ttmark.shared.schemas.jobs import JobStatus
 from ttmark.shared.vault.envelope import open_record, seal_record
 from ttmark.shared.vault.kek import KeyWrapper
@@ -63,13 +62,12 @@ KEEP_SECONDS = 86_400.0
 # Longer than nearly all requests take. One that takes longer is not done twice either: its last step fails.
 BUSY_SECONDS = 10.0
 
-A = TypeVar("A", JobStatus, StoredCase)
 Stage = Literal["begun", "charged", "done"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[A]):
-    """A request for something to be made.
+class Asked:
+    """A request for a job to be made.
 
     Attributes:
         fingerprint: of the body.
@@ -80,9 +78,9 @@ class Asked(Generic[A]):
     """
 
     fingerprint: str
-    fresh: A
+    fresh: JobStatus
     charge: Callable[[], Awaitable[None]]
-    make: Callable[[A], Awaitable[None]]
+    make: Callable[[JobStatus], Awaitable[None]]
     is_there: Callable[[str], Awaitable[bool]]
 
 
@@ -106,7 +104,7 @@ class Once:
     kek: KeyWrapper
     now: Callable[[], float] = time.time
 
-    async def answer(self, key: str, caller: Principal, asked: Asked[A]) -> A:
+    async def answer(self, key: str, caller: Principal, asked: Asked) -> JobStatus:
         """The answer to the first request of the token with this key; charges and makes for the first alone.
 
         Raises:
@@ -118,8 +116,7 @@ class Once:
         """
         name = hashlib.sha256(f"{caller.token_id} {key}".encode()).hexdigest()
         held = await self._held(caller.tenant, name, asked)
-        kind = type(asked.fresh)
-        answer = kind.model_validate_json(held.entry.answer)
+        answer = JobStatus.model_validate_json(held.entry.answer)
         if held.entry.stage == "done":
             if await asked.is_there(answer.id):
                 return answer
@@ -142,7 +139,7 @@ class Once:
         await self._advanced(held, "done")
         return answer
 
-    async def _held(self, tenant: str, name: str, asked: Asked[A]) -> "_Held":
+    async def _held(self, tenant: str, name: str, asked: Asked) -> "_Held":
         """The key's entry, this request's to work on unless it is done."""
         while True:
             sealed = await self.keys.get(tenant, name)

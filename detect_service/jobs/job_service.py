@@ -79,7 +79,7 @@ class JobService:
         async def make(status: JobStatus) -> None:
             await self._make(status, kept, caller, run)
             self.metrics.jobs.labels("created").inc()
-            self.audit(event_of(caller, request_id, "job.create", job_id=status.id))
+            self.audit(event_of(caller, request_id, "job.create", status.id))
 
         async def is_there(job_id: str) -> bool:
             return await self.jobs.store.get(caller.tenant, job_id) is not None
@@ -206,7 +206,7 @@ class JobService:
             deleted = await self.jobs.store.delete(caller.tenant, job_id)
         if deleted:
             self.metrics.jobs.labels("deleted").inc()
-            self.audit(event_of(caller, request_id, "job.delete", job_id=job_id))
+            self.audit(event_of(caller, request_id, "job.delete", job_id))
 
 
 def _fingerprint(body: JobRequest) -> str:

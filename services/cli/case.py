@@ -1,95 +1,18 @@
-"""`ttmark case`: cases that a detection service signed or keeps, and the keys for that."""
+"""`ttmark case`: cases that a detection service signed, and the keys for that."""
 
 import hashlib
-import re
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ttmark.services.cli.files import new_closed_file, pem_text, public_key, read_bytes
-from ttmark.services.cli.key_store import KeyStore, moment, print_json, run, tell
-from ttmark.services.cli.options import DetectUrl, JsonOutput, Token, access_token, one_line_errors
-from ttmark.services.cli.terminal import Yes, confirm
-from ttmark.services.settings.store import KeyStoreSettings
-from ttmark.services.startup import StartupError, no_start_after, one_clear_line
+from ttmark.services.cli.key_store import print_json
+from ttmark.services.cli.options import DetectUrl, JsonOutput
+from ttmark.services.startup import StartupError, one_clear_line
 from ttmark.shared.cases.signed_file import Case, CaseKey, CaseRefused, NotACaseKey, verified_case
-from ttmark.shared.client import Client
-from ttmark.shared.vault.audit_events import AuditEvent
-
-_ID = re.compile(r"(?:.*[/=])?([0-9a-f]{32})")
-Name = Annotated[str, typer.Argument(metavar="CASE", help="A stored case's id, or a link to it.")]
-
-
-def store(
-    file: Annotated[str, typer.Argument(help="The case, json, or -.")],
-    url: DetectUrl = "http://127.0.0.1:8001",
-    token: Token = None,
-    as_json: JsonOutput = False,
-) -> None:
-    """Have the service keep a case, and print a link to it.
-
-    The link opens with a token of the tenant with detect:evidence, or with the one that stored the case.
-    """
-    with one_line_errors(), no_start_after(UnicodeDecodeError), Client(url, access_token(token)) as client:
-        kept = client.store_case(read_bytes(file).decode())
-    link = f"{url.rstrip('/')}/#case={kept.id}"
-    text = f"{link}\nkept until {moment(datetime.fromtimestamp(kept.expires_at, UTC))} UTC"
-    tell({**kept.model_dump(), "link": link}, text, as_json=as_json)
-
-
-def show(name: Name, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None) -> None:
-    """Print a stored case as it is, for a file or for `ttmark case verify -`."""
-    case_id = _case_id(name)
-    with one_line_errors(), Client(url, access_token(token)) as client:
-        typer.echo(client.stored_case(case_id).case, nl=False)
-
-
-def delete(
-    name: Name,
-    tenant: Annotated[
-        str | None, typer.Option(help="As the operator, without a service: whose case it is.")
-    ] = None,
-    yes: Yes = False,
-    url: DetectUrl = "http://127.0.0.1:8001",
-    token: Token = None,
-) -> None:
-    """Forget a case that this token stored, or with --tenant one that anybody stored."""
-    case_id = _case_id(name)
-    confirm(f"Nobody will be able to read the case {case_id}.", yes=yes)
-    if tenant is None:
-        with one_line_errors(), Client(url, access_token(token)) as client:
-            client.delete_case(case_id)
-    elif not run(lambda keys: _forgotten(keys, tenant, case_id)):
-        with one_clear_line():
-            raise StartupError(f"tenant {tenant} has no such case")
-    typer.echo(f"deleted {case_id}")
-
-
-def _case_id(name: str) -> str:
-    found = _ID.fullmatch(name)
-    if found is None:
-        raise typer.BadParameter("a case has an id of 32 hexadecimal digits, or a link that ends in it")
-    return found[1]
-
-
-async def _forgotten(keys: KeyStore, tenant: str, case_id: str) -> bool:
-    from ttmark.services.detection_stores import open_case_store  # has the service, as few commands do
-
-    store = open_case_store(KeyStoreSettings().url())
-    try:
-        deleted = await store.delete(tenant, case_id)
-    finally:
-        await store.close()
-    if deleted:
-        keys.audit(AuditEvent("case.delete", tenant=tenant, case_id=case_id))
-    return deleted
-
 
 app = typer.Typer(help="Cases: answers in files that a service signed.", no_args_is_help=True)
-for command in (store, show, delete):
-    app.command()(command)
 
 
 @app.command()

@@ -15,8 +15,6 @@ from ttmark.services.startup import StartupError, listen
 HOST = "127.0.0.1"
 START_SECONDS = 300.0
 STOP_SECONDS = 40.0
-UNLESS_SET = {"TTMARK_QUEUE_KEEP_DAYS": "90"}
-"""What else they are given where the environment says nothing: the console offers the team's queue."""
 GIVEN = {
     "TTMARK_HOST": HOST,
     "TTMARK_MODEL": "{setup.model}",
@@ -111,7 +109,7 @@ class LocalServices:
             # A session of their own: Ctrl-C reaches this process alone, which stops them in order.
             return subprocess.Popen(
                 [sys.executable, "-m", "ttmark.services.local.child", "serve", name],
-                env=UNLESS_SET | os.environ | given,
+                env=os.environ | given,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,

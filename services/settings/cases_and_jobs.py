@@ -1,4 +1,4 @@
-"""Settings of what the detection service keeps: signed cases, the queue that a team shares, jobs."""
+"""Settings of signed cases and of jobs."""
 
 import re
 from typing import TYPE_CHECKING, Annotated
@@ -17,20 +17,12 @@ if TYPE_CHECKING:
 
 
 class CaseSettings(Settings):
-    """Whether and with what the detection service signs cases, and whether it keeps some."""
+    """Whether and with what the detection service signs cases."""
 
     case_key_file: ReadableFile | None = Field(
         default=None,
         description="Secret key from `ttmark case new-key`, which signs cases; left out: none are signed.",
     )
-    cases_keep_days: float = Field(
-        default=0.0, ge=0, le=3_650, description="Days for which stored cases are kept; 0: none are."
-    )
-    case_bytes: int = Field(default=256 * 2**10, ge=1, le=2**20, description="Largest case that is kept.")
-    cases_tenant_bytes: Amount = Field(
-        default=8 * 2**20, description="What a tenant's cases may take in the store; one takes some 3 kB."
-    )
-    cases_bytes: Amount = Field(default=32 * 2**20, description="What all cases may take in the store.")
 
     def load_case_key(self) -> CaseKey | None:
         """The key, if there is to be one.
@@ -44,18 +36,6 @@ class CaseSettings(Settings):
             return CaseKey.from_pem(self.text_of("case_key_file"))
         except NotACaseKey as error:
             raise StartupError(f"TTMARK_CASE_KEY_FILE: {error}") from error
-
-
-class QueueSettings(Settings):
-    """Whether the detection service keeps a queue of documents that were looked at."""
-
-    queue_keep_days: float = Field(
-        default=0.0,
-        ge=0,
-        le=3_650,
-        description="Days for which an unchanged item of the moderators' queue is kept; 0: no queue.",
-    )
-    queue_items: Amount = Field(default=10_000, description="Most items of a tenant; one takes some 1.5 kB.")
 
 
 def _is_secret(value: SecretStr) -> SecretStr:

@@ -10,7 +10,7 @@ from pydantic_settings import NoDecode
 from ttmark.services.model_folder import model_id
 from ttmark.services.settings.access import OidcSettings, PublicSettings
 from ttmark.services.settings.base import ServiceSettings, Settings
-from ttmark.services.settings.cases_and_jobs import CaseSettings, JobSettings, QueueSettings
+from ttmark.services.settings.cases_and_jobs import CaseSettings, JobSettings
 from ttmark.services.settings.provenance import LabelSettings, TrustSettings
 from ttmark.services.settings.values import (
     Amount,
@@ -145,7 +145,6 @@ def _split_folders(value: object) -> object:
 
 class DetectionSettings(
     CaseSettings,
-    QueueSettings,
     ExtractionSettings,
     JobSettings,
     LabelSettings,

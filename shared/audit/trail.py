@@ -107,7 +107,7 @@ def _anchor(chain: str, body: object) -> Anchor:
 
 
 _EVERY_SECONDS = 5.0
-_IDENTIFIERS = frozenset({"request_id", "job_id", "case_id", "item_id", "token_id"})
+_IDENTIFIERS = frozenset({"request_id", "job_id", "token_id"})
 _NAMES = tuple(field.name for field in fields(AuditEvent))
 
 

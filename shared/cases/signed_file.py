@@ -224,8 +224,6 @@ Case = Document
 CaseRefused = FileRefused
 
 CASE_FORMAT = "ttmark-case/1"
-CASE_START = "{"
-"""Of a json case; a page begins otherwise."""
 
 _CASES = SignedKind("case", (CASE_FORMAT,))
 case_file, case_page, verified_case = _CASES.file, _CASES.page, _CASES.verified

@@ -9,7 +9,6 @@ from urllib.parse import quote
 from pydantic import BaseModel
 
 from ttmark.shared.schemas import detection
-from ttmark.shared.schemas.cases import CaseText, StoredCase
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
 from ttmark.shared.schemas.detection import CombinedResponse, DetectionKeys
@@ -59,7 +58,6 @@ class Call(Generic[Answer]):
 
 _CHAT = "/v1/chat/completions"
 _JOBS = "/v1/detect/jobs"
-_CASES = "/v1/cases"
 
 
 def complete(request: CompletionRequest | Fields) -> Call[CompletionResponse]:
@@ -149,24 +147,6 @@ def job_results(job_id: str, *, offset: int = 0, limit: int = MOST_RESULTS) -> C
 def delete_job(job_id: str) -> Call[BaseModel]:
     """Its answer is empty."""
     return Call("DELETE", _below(_JOBS, job_id), BaseModel)
-
-
-def store_case(case: str, *, idempotency_key: str | None = None) -> Call[StoredCase]:
-    """`POST /v1/cases`: has the service keep a case, the string that a result had, for its days.
-
-    One call keeps it once; for the key see `submit_job`.
-    """
-    return Call("POST", _CASES, StoredCase).of({"case": case}).once(idempotency_key)
-
-
-def stored_case(case_id: str) -> Call[CaseText]:
-    """`GET /v1/cases/{id}`."""
-    return Call("GET", _below(_CASES, case_id), CaseText)
-
-
-def delete_case(case_id: str) -> Call[BaseModel]:
-    """Its answer is empty."""
-    return Call("DELETE", _below(_CASES, case_id), BaseModel)
 
 
 def _below(path: str, name: str) -> str:

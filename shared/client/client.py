@@ -107,8 +107,8 @@ class _Either(Generic[Http, Transport]):
 class Client(_Either[httpx.Client, httpx.BaseTransport]):
     """Calls one service; waits as long as Retry-After says, and tries again what did not arrive.
 
-    A POST that may have arrived is sent again only where the service does it once all the same: jobs and
-    stored cases. Any other one raises `Client.AnswerLost`.
+    A POST that may have arrived is sent again only where the service does it once all the same: a job.
+    Any other one raises `Client.AnswerLost`.
 
     A request is an object of the schema, which is checked here, or its fields as a mapping, which the service
     checks. Every call raises `Client.Error` alone: the service refused, did not answer, or answered something
@@ -142,8 +142,6 @@ class Client(_Either[httpx.Client, httpx.BaseTransport]):
     submit_job = _answered(calls.submit_job)
     job = _answered(calls.job)
     job_results = _answered(calls.job_results)
-    store_case = _answered(calls.store_case)
-    stored_case = _answered(calls.stored_case)
 
     @overload
     def detect(self, request: CombinedRequest | str) -> CombinedResponse: ...
@@ -191,10 +189,6 @@ class Client(_Either[httpx.Client, httpx.BaseTransport]):
     def delete_job(self, job_id: str) -> None:
         """`DELETE /v1/detect/jobs/{id}`: ends a job and forgets all of it."""
         self._send(calls.delete_job(job_id))
-
-    def delete_case(self, case_id: str) -> None:
-        """`DELETE /v1/cases/{id}`: for the token that stored it."""
-        self._send(calls.delete_case(case_id))
 
     def _answer(self, call: Call[Answer]) -> Answer:
         return parsed(call, self._send(call))
@@ -245,8 +239,6 @@ class AsyncClient(_Either[httpx.AsyncClient, httpx.AsyncBaseTransport]):
     submit_job = _answered_later(calls.submit_job)
     job = _answered_later(calls.job)
     job_results = _answered_later(calls.job_results)
-    store_case = _answered_later(calls.store_case)
-    stored_case = _answered_later(calls.stored_case)
 
     @overload
     async def detect(self, request: CombinedRequest | str) -> CombinedResponse: ...
@@ -295,10 +287,6 @@ class AsyncClient(_Either[httpx.AsyncClient, httpx.AsyncBaseTransport]):
     async def delete_job(self, job_id: str) -> None:
         """`DELETE /v1/detect/jobs/{id}`: ends a job and forgets all of it."""
         await self._send(calls.delete_job(job_id))
-
-    async def delete_case(self, case_id: str) -> None:
-        """`DELETE /v1/cases/{id}`: for the token that stored it."""
-        await self._send(calls.delete_case(case_id))
 
     async def _answer(self, call: Call[Answer]) -> Answer:
         return parsed(call, await self._send(call))

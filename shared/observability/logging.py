@@ -75,9 +75,7 @@ def redact_text(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
 
 
-_KEPT_AS_THEY_ARE = frozenset(
-    {"timestamp", "level", "logger", "request_id", "trace_id", "span_id", "job_id", "case_id", "item_id"}
-)
+_KEPT_AS_THEY_ARE = frozenset({"timestamp", "level", "logger", "request_id", "trace_id", "span_id", "job_id"})
 
 
 def configure_logging(level: str = "info", stream: TextIO | None = None) -> None:

@@ -402,7 +402,3 @@ class DetectionKeys(AnswerModel):
         default=None, description="The values of `fpr` that it may ask with; null: any."
     )
     limits: DetectionLimits
-    case_days: float | None = Field(default=None, description="How long a case is kept; null: none can be.")
-    queue_days: float | None = Field(
-        default=None, description="How long an unchanged item of the queue is kept; null: no queue."
-    )

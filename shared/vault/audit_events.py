@@ -23,12 +23,6 @@ Action = Literal[
     "text.read",
     "job.create",
     "job.delete",
-    "case.store",
-    "case.read",
-    "case.delete",
-    "queue.add",
-    "queue.change",
-    "queue.delete",
     "token.create",
     "token.revoke",
     "token.refuse",
@@ -53,8 +47,6 @@ class AuditEvent:
         actor: who did it, where that was not the bearer of a token.
         request_id: the request, or the job, that led to it.
         job_id: the detection job that it was done to.
-        case_id: the stored case that it was done to.
-        item_id: the item of the queue that it was done to; `state` is the one that it has since.
         reason: why it was refused, or why a text carries no watermark.
         route: the route that was asked.
         tokens: of `key.limit` tokens after which a version is due for rotation, of `key.generate` tokens of
@@ -80,9 +72,6 @@ class AuditEvent:
     keys: tuple[str, ...] | None = None
     verdicts: Mapping[str, int] | None = None
     job_id: str | None = None
-    case_id: str | None = None
-    item_id: str | None = None
-    state: str | None = None
     rule: str | None = None
     before: str | None = None
     removed: Mapping[str, str | int] | None = None

@@ -18,13 +18,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from tests.harness.certificates import Credential, credential
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.cases.case_service import KeptCases
-from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
-from ttmark.detect_service.queue.queue_service import KeptQueue
-from ttmark.detect_service.queue.queue_store import SqliteQueue
 from ttmark.gen_service.playground import playground_router
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
@@ -157,8 +153,7 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     cache = KeyCache(ring)
     await cache.start()
     guests = Guests(PUBLIC_PATH, tokens["public"], bytes(16), _admit)
-    workers, cases = ExtractionWorkers(), SqliteCases(folder / "cases.db")
-    queue = SqliteQueue(folder / "queue.db")
+    workers = ExtractionWorkers()
     authority = credential()
     app = create_detection_app(
         DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=30_000),
@@ -166,8 +161,6 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
         readiness=lambda: Readiness({"keys": cache.ready}),
         workers=workers,
         case_key=CaseKey.generate(),
-        kept_cases=KeptCases(cases, kek, 30, CaseRoom(2**20, 2**20), 2**18),
-        queue=KeptQueue(queue, kek, bytes(32), 30, 100),
         examiner=ManifestExaminer(workers, authority.root.decode()),
         public=PublicTier(1e-5, 20_000, "https://example.org/tokens", 100_000, 10_000, 4, None),
     )
@@ -183,8 +176,6 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     server.should_exit = True
     await serving
     await workers.close()
-    await cases.close()
-    await queue.close()
     await cache.stop()
     await store.close()
 

@@ -27,11 +27,11 @@ export function setUpAccess(onChange, goOn) {
     say(problem, () => "");
     form.setAttribute("aria-busy", "true");
     try {
-      const { keys, scopes, rates, limits, case_days: caseDays, queue_days: queueDays } = await fetchKeys(candidate);
+      const { keys, scopes, rates, limits } = await fetchKeys(candidate);
       token = candidate;
       sessionStorage.setItem(STORED, token);
       const goes = here();
-      show({ token, keys, rates, limits, caseDays, queueDays, evidence: scopes.includes(EVIDENCE) });
+      show({ token, keys, rates, limits, evidence: scopes.includes(EVIDENCE) });
       if (goes) goOn();
     } catch (error) {
       // A service that is away for a moment ends nothing.

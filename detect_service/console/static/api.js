@@ -21,22 +21,6 @@ export async function casePage(token, signedCase, text) {
   return page;
 }
 
-/** Has the service keep a signed case; its id. */
-export const storeCase = async (token, signedCase) => (await answer("/v1/cases", token, { case: signedCase })).id;
-
-/** A case that the service keeps. */
-export const storedCase = async (token, id) => (await answer(`/v1/cases/${id}`, token)).case;
-
-/** Adds a document to the team's queue; the item. */
-export const addToQueue = (token, entry) => answer("/v1/queue", token, entry);
-
-/** Items of the queue in a state (an empty one: in any), and where the next ones begin. */
-export const queuePage = (token, state, offset, limit) =>
-  answer(`/v1/queue?offset=${offset}&limit=${limit}${state ? `&state=${state}` : ""}`, token);
-
-/** The item after a change. Throws a `ServiceProblem` with its `present` state where somebody else changed it. */
-export const changeInQueue = (token, change) => answer("/v1/queue/changes", token, change);
-
 /** The text of a document, read by the service, or the `parts` of one that holds several. */
 export async function extract(token, file, signal) {
   const bytes = new Uint8Array(await file.arrayBuffer());

@@ -38,11 +38,6 @@ export class Batch {
     return this.entries.filter(({ file }) => file).length;
   }
 
-  /** The checks that the table shows. */
-  get answered() {
-    return this.table.visible.map(({ check }) => check).filter((check) => check);
-  }
-
   /**
    * Takes the place of the files before; no files: no list.
    *

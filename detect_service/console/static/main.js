@@ -6,9 +6,7 @@ import { Batch } from "/console/batch.js";
 import { Composer } from "/console/composer.js";
 import { announce, byId } from "/console/dom.js";
 import { History } from "/console/history.js";
-import { offerKeeping, openLinked, setUpKeeping } from "/console/kept_case.js";
 import { onLanguage, say, t } from "/console/language.js";
-import { setUpQueue } from "/console/queue.js";
 import { readTexts } from "/console/read_file.js";
 import { setUpReport } from "/console/report.js";
 import { ResultView } from "/console/result.js";
@@ -34,17 +32,10 @@ const composer = new Composer(
     byId("failure").hidden = true;
   },
 );
-const queue = setUpQueue(
-  () => shown,
-  () => allowed,
-  () => batch.answered,
-);
 const connected = (now, forgotten) => {
   allowed = now;
-  if (now !== null) openLinked(now.token);
   composer.showKeys(now?.keys ?? []);
   composer.showRates(now?.rates);
-  queue.connected();
   if (now !== null) {
     history.restore();
     batch.restore();
@@ -65,7 +56,6 @@ function show(check) {
   shown = check;
   byId("failure").hidden = true;
   view.show(check);
-  offerKeeping(check, allowed);
   reveal("result", "headline");
   announce(verdictWords(check).headline);
 }
@@ -174,16 +164,11 @@ setUpReport(
   () => shown,
   () => allowed?.token,
 );
-setUpKeeping(
-  () => shown,
-  () => allowed,
-);
 onLanguage(setUpTheme((theme) => t(`theme.${theme}`)));
 onLanguage(() => view.sayAgain());
 
 // Another page can hand over a text behind the `#`, which no server sees. It is shown, and not checked by itself.
-const handed = new URLSearchParams(location.hash.slice(1)).get("text");
-if (handed) {
-  composer.setText(handed);
-  globalThis.history.replaceState(null, "", location.pathname);
-}
+const handed = new URLSearchParams(location.hash.slice(1));
+if (handed.get("text")) composer.setText(handed.get("text"));
+else if (handed.get("case")) say(byId("text-problem"), () => t("composer.kept_case")); // a link of releases that kept cases
+if (handed.get("text") || handed.get("case")) globalThis.history.replaceState(null, "", location.pathname);

@@ -32,7 +32,7 @@ export function setUpReport(current, token) {
   });
 }
 
-export async function write(text) {
+async function write(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -41,7 +41,7 @@ export async function write(text) {
   }
 }
 
-export function flash(button, text) {
+function flash(button, text) {
   button.textContent = text;
   announce(text);
   setTimeout(() => {

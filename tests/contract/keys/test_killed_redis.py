@@ -14,10 +14,8 @@ from tests.contract.keys.secured_redis import SecuredRedis
 from tests.harness.job_tenants import JobAsker, provision
 from tests.harness.waiting import eventually
 from tests.integration.detect.service_figures import serving
-from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
-from ttmark.services.detection_stores import open_case_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
@@ -31,20 +29,16 @@ AWAY_SECONDS = 2.0
 async def test_what_the_roles_wrote_outlasts_a_kill_of_the_server(secured: SecuredRedis) -> None:
     kept = []
     for _ in range(2):  # the second time a transaction is the first thing that the server writes
-        key_id, case = f"k{secrets.token_hex(4)}", KeptCase(secrets.token_hex(4), "t", b"sealed", 9.0)
-        store, cases = open_store(secured.url("operator")), open_case_store(secured.url("detect"))
+        key_id, store = f"k{secrets.token_hex(4)}", open_store(secured.url("operator"))
         await KeyRing(store, KEK).create(key_id, tenant="t", profile=PROFILE)
         token, _ = await TokenRegistry(store, KEK).create(tenant="t", scopes=[Scope.DETECT])
-        await cases.keep(case, CaseRoom(10_000, 10_000))
-        kept.append((key_id, token, case))
+        kept.append((key_id, token))
         secured.server.kill()
         secured.server.start()
-        for known_key, known_token, known_case in kept:
+        for known_key, known_token in kept:
             assert known_key in [key.key_id for key in await KeyRing(store, KEK).list()]
             await TokenRegistry(store, KEK).authenticate(known_token)
-            assert await cases.get("t", known_case.case_id) == known_case
         await store.close()
-        await cases.close()
 
 
 @pytest.fixture(scope="module")

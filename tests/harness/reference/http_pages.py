@@ -11,12 +11,8 @@ from fastapi import FastAPI
 
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.cases.case_service import KeptCases
-from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
 from ttmark.detect_service.jobs.sealed_jobs import Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
-from ttmark.detect_service.queue.queue_service import KeptQueue
-from ttmark.detect_service.queue.queue_store import SqliteQueue
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.shared.cases.signed_file import CaseKey
@@ -330,6 +326,4 @@ def _detection() -> FastAPI:
         readiness=lambda: Readiness({}),
         jobs=Jobs(SqliteJobs(unopened, lease_seconds=1), kek, nothing),
         case_key=CaseKey.generate(),
-        kept_cases=KeptCases(SqliteCases(unopened), kek, 1, CaseRoom(1, 1), 1),
-        queue=KeptQueue(SqliteQueue(unopened), kek, bytes(32), 1, 1),
     )

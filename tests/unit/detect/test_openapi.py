@@ -7,8 +7,6 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from ttmark.detect_service.extraction.extraction import FORMAT_OF_ENDING, FORMATS, format_of
-from ttmark.shared.cases.signed_file import CASE_START
-from ttmark.shared.schemas.cases import CaseStoreRequest
 from ttmark.shared.schemas.extraction import ENDINGS
 from ttmark.shared.schemas.jobs import JobRequest
 
@@ -27,8 +25,7 @@ async def test_the_description_is_valid_for_the_version_that_it_declares(descrip
 
 
 async def test_routes_are_told_under_the_names_of_their_resources(description) -> None:
-    of_resource = {"jobs": "jobs", "queue": "queue"}
-    of_resource |= dict.fromkeys(("healthz", "readyz", "metrics"), "operations")
+    of_resource = {"jobs": "jobs"} | dict.fromkeys(("healthz", "readyz", "metrics"), "operations")
     for path, operations in description["paths"].items():
         names = {tag for operation in operations.values() for tag in operation["tags"]}
         resource = next((part for part in path.split("/") if part in of_resource), "")
@@ -61,8 +58,6 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
         for content in ("?", "YQ", "YQ=", "YQ==YQ==", "YWE==", "Y Q==")
     ),
     ("/v1/cases/page", "CasePageRequest", {"case": ""}),
-    ("/v1/cases", "CaseStoreRequest", {"case": ""}),
-    ("/v1/cases", "CaseStoreRequest", {"case": "<html>"}),
     ("/v1/detect", "CombinedRequest", {"inputs": []}),
     ("/v1/detect", "CombinedRequest", {"inputs": [{}]}),
     ("/v1/detect", "CombinedRequest", {"inputs": [{"text": "a", "token_ids": [1]}]}),
@@ -106,10 +101,9 @@ async def test_options_of_another_mode_are_described_as_refused(options: dict[st
     assert not validator.is_valid(body)
 
 
-async def test_endings_that_are_read_are_described_as_such_and_so_is_the_beginning_of_a_case(description):
+async def test_endings_that_are_read_are_described_as_such(description):
     validator = validator_of(description, "ExtractionRequest")
     for name in ("a.txt", "a.b.PDF", "..md", "a/b.Html", "C:\\a.docx", "\n.htm"):
         assert validator.is_valid(extraction(name)), name
         assert format_of(name) in FORMATS
-    assert Draft202012Validator(CaseStoreRequest.model_json_schema()).is_valid({"case": CASE_START})
     assert {f".{ending}" for ending in ENDINGS} == set(FORMAT_OF_ENDING)

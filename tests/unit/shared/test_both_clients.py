@@ -39,7 +39,6 @@ COMPLETION = {"id": "c", "created": 1, "model": "m", "choices": []}
 DETECTION = {"results": [], "request_id": "r"}
 JOB = {"id": "a" * 32, "status": "queued", "mode": "direct", "documents": 3, "answered": 0, "failed": 0}
 JOB |= {"created_at": 1.0, "expires_at": 2.0}
-STORED = {"id": "b" * 32, "stored_at": 1.0, "expires_at": 2.0}
 WORDS = {"headline": "h", "explanation": "e", "caution": "c"}
 REQUEST = DirectRequest(inputs=[Document(text="abc")])
 # Calls that are no more when they arrive twice, and calls that are; each with its answer.
@@ -47,7 +46,6 @@ REPEATABLE: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "job": (lambda client: client.job("a"), JOB),
     "delete_job": (lambda client: client.delete_job("a"), None),
     "submit_job": (lambda client: client.submit_job({"inputs": [{"text": "a"}]}), JOB),
-    "store_case": (lambda client: client.store_case("{}"), STORED),
 }
 ONCE: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "detect": (lambda client: client.detect(REQUEST), DETECTION),
@@ -197,9 +195,8 @@ def test_without_a_time_only_what_is_done_once_is_sent_again(ask, pauses, retry_
         assert (len(service.seen), error.value.retry_after) == (1, None)
 
 
-@pytest.mark.parametrize("name", ["submit_job", "store_case"])
-def test_all_attempts_of_a_call_have_one_key_and_each_call_its_own(ask, pauses, name):
-    call, answer = ALL[name]
+def test_all_attempts_of_a_call_have_one_key_and_each_call_its_own(ask, pauses):
+    call, answer = ALL["submit_job"]
     in_progress = refused(409, "1", "request_in_progress")
     service = Service(httpx.ReadError, in_progress, refused(429, "1"), good(answer))
     client = ask(service)

@@ -25,7 +25,6 @@ from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.volume import VolumeCounter
@@ -236,17 +235,3 @@ def cluster(own_redis: Any, tiny_model: Path, fingerprint: str) -> Iterator[Clus
         logging.getLogger().handlers = handlers
         logging.getLogger().setLevel(level)
         structlog.reset_defaults()
-
-
-@pytest.fixture(scope="module")
-def start_kept(cluster, tmp_path_factory) -> Iterator[Callable[..., Replica]]:
-    """Starts a detection service that signs with a key and keeps cases."""
-
-    def start(key: CaseKey, **settings: str) -> Replica:
-        file = tmp_path_factory.mktemp("key") / "case.pem"
-        file.write_text(key.pem())
-        kept = {"TTMARK_CASE_KEY_FILE": str(file), "TTMARK_CASES_KEEP_DAYS": "30"}
-        return cluster.start("detect-kept", kept | settings)
-
-    yield start
-    cluster.stop("detect-kept")
