@@ -1,15 +1,17 @@
 """A synchronous and an asynchronous client of the generation and the detection service.
 
-Calls with one answer are described in `calls.py` alone, arguments and docstrings included; `_answered` and
-`_answered_later` make methods of them.
+Calls with one answer are described in `calls.py` alone, arguments and docstrings included; `_answered` makes
+methods of them. What a method does stands in `AsyncClient` alone: `Client` runs the same methods over calls
+that block, so that they never wait for a loop and are done at their first step.
 """
 
 import asyncio
 import inspect
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_args, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, get_args, overload
 
 import httpx
 
@@ -33,47 +35,74 @@ from ttmark.shared.schemas.detection import (
 from ttmark.shared.schemas.jobs import JobResult, JobStatus
 
 P = ParamSpec("P")
-Method = TypeVar("Method", bound=Callable[..., Any])
+T = TypeVar("T")
 Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
 Transport = TypeVar("Transport", httpx.BaseTransport, httpx.AsyncBaseTransport)
 
 
-def _answered(call: Callable[P, Call[Answer]]) -> Callable[Concatenate["Client", P], Answer]:
-    @_described_as(call)
-    def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Answer:
-        return self._answer(call(*args, **kwargs))
-
-    return method
-
-
-def _answered_later(
+def _answered(
     call: Callable[P, Call[Answer]],
 ) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, Answer]]:
-    @_described_as(call)
+    """A method with the name, the docstring and, for `inspect`, the arguments of a call."""
+
     async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Answer:
         return await self._answer(call(*args, **kwargs))
 
+    own, signature = inspect.signature(method).parameters["self"], inspect.signature(call)
+    (answer,) = get_args(signature.return_annotation)
+    described: Any = wraps(call)(method)
+    described.__signature__ = signature.replace(
+        parameters=[own.replace(annotation=own.empty), *signature.parameters.values()],
+        return_annotation=answer,
+    )
     return method
 
 
-def _described_as(call: Callable[..., Call[Any]]) -> Callable[[Method], Method]:
-    """Gives a method the name, the docstring and, for `inspect`, the arguments of a call."""
+def _now(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["Client", P], T]:
+    """A method of `AsyncClient` as one that blocks."""
 
-    def described(method: Method) -> Method:
-        own = inspect.signature(method).parameters["self"]
-        signature = inspect.signature(call)
-        (answer,) = get_args(signature.return_annotation)
-        like_the_call: Any = wraps(call)(method)
-        like_the_call.__signature__ = signature.replace(
-            parameters=[own, *signature.parameters.values()], return_annotation=answer
-        )
-        return method
+    @wraps(method)
+    def blocking(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return _finished(method(self, *args, **kwargs))
 
-    return described
+    return blocking
 
 
-class _Either(Generic[Http, Transport]):
-    """What both clients are made with."""
+def _each(
+    method: Callable[Concatenate[Any, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate["Client", P], Generator[T, None, None]]:
+    """The same of one that gives several answers."""
+
+    @wraps(method)
+    def blocking(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:
+        given = method(self, *args, **kwargs)
+        try:
+            while True:
+                yield _finished(anext(given))
+        except StopAsyncIteration:
+            return
+        finally:
+            _finished(given.aclose())
+
+    signature, described = inspect.signature(method), cast(Any, blocking)
+    one, _ = get_args(signature.return_annotation)
+    described.__signature__ = signature.replace(return_annotation=cast(Any, Generator)[one, None, None])
+    return blocking
+
+
+def _finished(steps: Coroutine[Any, Any, T]) -> T:
+    try:
+        steps.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise RuntimeError("a client that blocks has waited for a loop")
+
+
+class _Either(ABC, Generic[Http, Transport]):
+    """What both clients are made with, and how they send a call."""
 
     Error = outcomes.ClientError
     Refused = outcomes.ServiceRefused
@@ -102,6 +131,131 @@ class _Either(Generic[Http, Transport]):
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._http = self._kind(base_url=url, headers=headers, timeout=timeout, transport=transport)
         self._patience = retries, patience, on_wait
+
+    async def _answer(self, call: Call[Answer]) -> Answer:
+        return parsed(call, await self._send(call))
+
+    async def _send(self, call: Call[Answer], *, stream: bool = False) -> httpx.Response:
+        tries = attempts(call, self._http.base_url, *self._patience)
+        next(tries)
+        try:
+            while True:
+                if pause := tries.send(await self._attempt(call, stream=stream)):
+                    await self._sleep(pause)
+        except StopIteration as answered:
+            response: httpx.Response = answered.value
+            return response
+
+    async def _attempt(self, call: Call[Answer], *, stream: bool) -> Attempt:
+        try:
+            request = self._http.build_request(call.method, call.path, json=call.body, headers=call.headers)
+            response = await self._sent(request, stream=stream)
+            if not response.is_success:
+                await response.aread()
+        except httpx.HTTPError as error:
+            return error
+        return response
+
+    @abstractmethod
+    async def _sent(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
+        """The answer, whose stream is asynchronous."""
+
+    @abstractmethod
+    async def _sleep(self, seconds: float) -> None: ...
+
+
+class AsyncClient(_Either[httpx.AsyncClient, httpx.AsyncBaseTransport]):
+    """`Client` for asyncio: the same arguments, calls and errors.
+
+    Many requests may run at the same time over one client.
+    """
+
+    _kind = httpx.AsyncClient
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    complete = _answered(calls.complete)
+    chat = _answered(calls.chat)
+    models = _answered(calls.models)
+    verify = _answered(calls.verify)
+    keys = _answered(calls.keys)
+    detect_public = _answered(calls.detect_public)
+    text_provenance = _answered(calls.text_provenance)
+    submit_job = _answered(calls.submit_job)
+    job = _answered(calls.job)
+    job_results = _answered(calls.job_results)
+
+    @overload
+    async def detect(self, request: CombinedRequest | str) -> CombinedResponse: ...
+    @overload
+    async def detect(self, request: DetectionRequest) -> DetectionResponse: ...
+    async def detect(self, request: DetectionRequest | str) -> DetectionResponse:
+        """`POST /v1/detect`, or its `/direct`, `/aligned`, `/localized` by the type; the first for a text."""
+        call: Call[Any] = calls.detect(request)
+        response: DetectionResponse = await self._answer(call)
+        return response
+
+    async def stream_chat(self, request: ChatRequest | Fields) -> AsyncGenerator[ChatChunk, None]:
+        """`POST /v1/chat/completions`, event by event; leaving the loop early ends the generation."""
+        call = calls.chat_events(request)
+        response = await self._send(call, stream=True)
+        try:
+            async for line in response.aiter_lines():
+                if (event := parsed_event(call, response, line)) is not None:
+                    yield event
+        except httpx.HTTPError as error:
+            raise broken_off(call, self._http.base_url, error) from error
+        finally:
+            await response.aclose()
+
+    async def iter_job_results(self, job_id: str, *, offset: int = 0) -> AsyncGenerator[JobResult, None]:
+        """All of `job_results` from document `offset` on, asked for page by page as they are read."""
+        following: int | None = offset
+        while following is not None:
+            page = await self._answer(calls.job_results(job_id, offset=following))
+            for result in page.results:
+                yield result
+            following = page.next_offset if page.results else None
+
+    async def wait_for_job(
+        self, job_id: str, progress: Callable[[JobStatus], None] | None = None, *, poll_seconds: float = 1.0
+    ) -> JobStatus:
+        """Asks for the job until it is finished; tells `progress` each time what it was answered."""
+        while True:
+            status = await self._answer(calls.job(job_id))
+            if progress is not None:
+                progress(status)
+            if status.status == "finished":
+                return status
+            await self._sleep(poll_seconds)
+
+    async def delete_job(self, job_id: str) -> None:
+        """`DELETE /v1/detect/jobs/{id}`: ends a job and forgets all of it."""
+        await self._send(calls.delete_job(job_id))
+
+    async def _sent(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
+        return await self._http.send(request, stream=stream)
+
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class _Stream(httpx.AsyncByteStream):
+    """A stream that blocks, in the form of one that does not."""
+
+    def __init__(self, stream: httpx.SyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self._stream:
+            yield chunk
+
+    async def aclose(self) -> None:
+        self._stream.close()
 
 
 class Client(_Either[httpx.Client, httpx.BaseTransport]):
@@ -132,182 +286,27 @@ class Client(_Either[httpx.Client, httpx.BaseTransport]):
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    complete = _answered(calls.complete)
-    chat = _answered(calls.chat)
-    models = _answered(calls.models)
-    verify = _answered(calls.verify)
-    keys = _answered(calls.keys)
-    detect_public = _answered(calls.detect_public)
-    text_provenance = _answered(calls.text_provenance)
-    submit_job = _answered(calls.submit_job)
-    job = _answered(calls.job)
-    job_results = _answered(calls.job_results)
+    complete = _now(AsyncClient.complete)
+    chat = _now(AsyncClient.chat)
+    stream_chat = _each(AsyncClient.stream_chat)
+    models = _now(AsyncClient.models)
+    verify = _now(AsyncClient.verify)
+    keys = _now(AsyncClient.keys)
+    detect = _now(AsyncClient.detect)
+    detect_public = _now(AsyncClient.detect_public)
+    text_provenance = _now(AsyncClient.text_provenance)
+    submit_job = _now(AsyncClient.submit_job)
+    job = _now(AsyncClient.job)
+    wait_for_job = _now(AsyncClient.wait_for_job)
+    job_results = _now(AsyncClient.job_results)
+    iter_job_results = _each(AsyncClient.iter_job_results)
+    delete_job = _now(AsyncClient.delete_job)
 
-    @overload
-    def detect(self, request: CombinedRequest | str) -> CombinedResponse: ...
-    @overload
-    def detect(self, request: DetectionRequest) -> DetectionResponse: ...
-    def detect(self, request: DetectionRequest | str) -> DetectionResponse:
-        """`POST /v1/detect`, or its `/direct`, `/aligned`, `/localized` by the type; the first for a text."""
-        call: Call[Any] = calls.detect(request)
-        response: DetectionResponse = self._answer(call)
+    async def _sent(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
+        response = self._http.send(request, stream=stream)
+        if isinstance(response.stream, httpx.SyncByteStream):
+            response.stream = _Stream(response.stream)
         return response
 
-    def stream_chat(self, request: ChatRequest | Fields) -> Generator[ChatChunk, None, None]:
-        """`POST /v1/chat/completions`, event by event; leaving the loop early ends the generation."""
-        call = calls.chat_events(request)
-        response = self._send(call, stream=True)
-        try:
-            for line in response.iter_lines():
-                if (event := parsed_event(call, response, line)) is not None:
-                    yield event
-        except httpx.HTTPError as error:
-            raise broken_off(call, self._http.base_url, error) from error
-        finally:
-            response.close()
-
-    def iter_job_results(self, job_id: str, *, offset: int = 0) -> Generator[JobResult, None, None]:
-        """All of `job_results` from document `offset` on, asked for page by page as they are read."""
-        following: int | None = offset
-        while following is not None:
-            page = self.job_results(job_id, offset=following)
-            yield from page.results
-            following = page.next_offset if page.results else None
-
-    def wait_for_job(
-        self, job_id: str, progress: Callable[[JobStatus], None] | None = None, *, poll_seconds: float = 1.0
-    ) -> JobStatus:
-        """Asks for the job until it is finished; tells `progress` each time what it was answered."""
-        while True:
-            status = self.job(job_id)
-            if progress is not None:
-                progress(status)
-            if status.status == "finished":
-                return status
-            time.sleep(poll_seconds)
-
-    def delete_job(self, job_id: str) -> None:
-        """`DELETE /v1/detect/jobs/{id}`: ends a job and forgets all of it."""
-        self._send(calls.delete_job(job_id))
-
-    def _answer(self, call: Call[Answer]) -> Answer:
-        return parsed(call, self._send(call))
-
-    def _send(self, call: Call[Answer], *, stream: bool = False) -> httpx.Response:
-        tries = attempts(call, self._http.base_url, *self._patience)
-        next(tries)
-        try:
-            while True:
-                if pause := tries.send(self._attempt(call, stream=stream)):
-                    time.sleep(pause)
-        except StopIteration as answered:
-            response: httpx.Response = answered.value
-            return response
-
-    def _attempt(self, call: Call[Answer], *, stream: bool) -> Attempt:
-        try:
-            request = self._http.build_request(call.method, call.path, json=call.body, headers=call.headers)
-            response = self._http.send(request, stream=stream)
-            if not response.is_success:
-                response.read()
-        except httpx.HTTPError as error:
-            return error
-        return response
-
-
-class AsyncClient(_Either[httpx.AsyncClient, httpx.AsyncBaseTransport]):
-    """`Client` for asyncio: the same arguments, calls and errors.
-
-    Many requests may run at the same time over one client.
-    """
-
-    _kind = httpx.AsyncClient
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._http.aclose()
-
-    complete = _answered_later(calls.complete)
-    chat = _answered_later(calls.chat)
-    models = _answered_later(calls.models)
-    verify = _answered_later(calls.verify)
-    keys = _answered_later(calls.keys)
-    detect_public = _answered_later(calls.detect_public)
-    text_provenance = _answered_later(calls.text_provenance)
-    submit_job = _answered_later(calls.submit_job)
-    job = _answered_later(calls.job)
-    job_results = _answered_later(calls.job_results)
-
-    @overload
-    async def detect(self, request: CombinedRequest | str) -> CombinedResponse: ...
-    @overload
-    async def detect(self, request: DetectionRequest) -> DetectionResponse: ...
-    async def detect(self, request: DetectionRequest | str) -> DetectionResponse:
-        """`POST /v1/detect`, or its `/direct`, `/aligned`, `/localized` by the type; the first for a text."""
-        call: Call[Any] = calls.detect(request)
-        response: DetectionResponse = await self._answer(call)
-        return response
-
-    async def stream_chat(self, request: ChatRequest | Fields) -> AsyncGenerator[ChatChunk, None]:
-        """`POST /v1/chat/completions`, event by event; leaving the loop early ends the generation."""
-        call = calls.chat_events(request)
-        response = await self._send(call, stream=True)
-        try:
-            async for line in response.aiter_lines():
-                if (event := parsed_event(call, response, line)) is not None:
-                    yield event
-        except httpx.HTTPError as error:
-            raise broken_off(call, self._http.base_url, error) from error
-        finally:
-            await response.aclose()
-
-    async def iter_job_results(self, job_id: str, *, offset: int = 0) -> AsyncGenerator[JobResult, None]:
-        """All of `job_results` from document `offset` on, asked for page by page as they are read."""
-        following: int | None = offset
-        while following is not None:
-            page = await self.job_results(job_id, offset=following)
-            for result in page.results:
-                yield result
-            following = page.next_offset if page.results else None
-
-    async def wait_for_job(
-        self, job_id: str, progress: Callable[[JobStatus], None] | None = None, *, poll_seconds: float = 1.0
-    ) -> JobStatus:
-        """Asks for the job until it is finished; tells `progress` each time what it was answered."""
-        while True:
-            status = await self.job(job_id)
-            if progress is not None:
-                progress(status)
-            if status.status == "finished":
-                return status
-            await asyncio.sleep(poll_seconds)
-
-    async def delete_job(self, job_id: str) -> None:
-        """`DELETE /v1/detect/jobs/{id}`: ends a job and forgets all of it."""
-        await self._send(calls.delete_job(job_id))
-
-    async def _answer(self, call: Call[Answer]) -> Answer:
-        return parsed(call, await self._send(call))
-
-    async def _send(self, call: Call[Answer], *, stream: bool = False) -> httpx.Response:
-        tries = attempts(call, self._http.base_url, *self._patience)
-        next(tries)
-        try:
-            while True:
-                if pause := tries.send(await self._attempt(call, stream=stream)):
-                    await asyncio.sleep(pause)
-        except StopIteration as answered:
-            response: httpx.Response = answered.value
-            return response
-
-    async def _attempt(self, call: Call[Answer], *, stream: bool) -> Attempt:
-        try:
-            request = self._http.build_request(call.method, call.path, json=call.body, headers=call.headers)
-            response = await self._http.send(request, stream=stream)
-            if not response.is_success:
-                await response.aread()
-        except httpx.HTTPError as error:
-            return error
-        return response
+    async def _sleep(self, seconds: float) -> None:
+        time.sleep(seconds)  # noqa: ASYNC251

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from types import SimpleNamespace
@@ -23,6 +23,7 @@ from ttmark.shared.client import (
     ServiceUnreachable,
     UnexpectedAnswer,
 )
+from ttmark.shared.schemas.chat import ChatChunk
 from ttmark.shared.schemas.completions import CompletionRequest
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
@@ -127,6 +128,8 @@ def public(kind: type) -> dict[str, list[tuple[str, Any, Any]]]:
 
 def test_both_clients_have_the_same_calls_arguments_and_errors() -> None:
     assert public(Client) == public(AsyncClient)
+    answers = [inspect.signature(kind.stream_chat).return_annotation for kind in (Client, AsyncClient)]
+    assert answers == [Generator[ChatChunk, None, None], AsyncGenerator[ChatChunk, None]]
     for error in ("Error", "Refused", "Unreachable", "AnswerLost", "UnexpectedAnswer"):
         assert getattr(Client, error) is getattr(AsyncClient, error)
 
@@ -440,3 +443,51 @@ def test_a_stream_that_the_service_refuses_or_ends_is_a_refusal(ask: Ask) -> Non
         with pytest.raises(ServiceRefused, match=r"^out of memory$") as error:
             ask(Service(httpx.Response(status, content=body))).stream_chat({"messages": []})
         assert (error.value.status, error.value.code) == (status, "internal_error")
+
+
+class Endless(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """A chat that goes on until it is left."""
+
+    def __init__(self) -> None:
+        self.given, self.left = 0, False
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            self.given += 1
+            yield chunk(f"{self.given}")
+
+    async def __aiter__(self) -> Any:
+        for one in self:
+            yield one
+
+    def close(self) -> None:
+        self.left = True
+
+    async def aclose(self) -> None:
+        self.left = True
+
+
+async def test_a_stream_comes_as_it_is_written_and_who_leaves_it_ends_it() -> None:
+    written = Endless()
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=written))
+    with Client("http://service", "t", transport=transport) as client:
+        for event in client.stream_chat({"messages": []}):
+            assert event.choices[0].delta.content == "1"
+            break
+    assert (written.given, written.left) == (1, True)
+    written = Endless()
+    async with AsyncClient("http://service", "t", transport=transport) as later:
+        events = later.stream_chat({"messages": []})
+        assert (await anext(events)).choices[0].delta.content == "1"
+        await events.aclose()
+    assert (written.given, written.left) == (1, True)
+
+
+def test_a_client_that_blocks_never_waits_for_a_loop() -> None:
+    class Waiting(Client):
+        async def _sleep(self, seconds: float) -> None:
+            await asyncio.sleep(0)
+
+    transport = httpx.MockTransport(Service(refused(503, "1")))
+    with Waiting("http://service", "t", transport=transport) as client, pytest.raises(RuntimeError):
+        client.keys()
