@@ -189,11 +189,11 @@ async def test_what_an_earlier_release_made_public_stays_known(key_k, folder, st
     assert ["revealed_at" in one for one in versions] == [True, False, False, False]
     with pytest.raises(InvalidTransition, match="is retired"):
         await key_k.promote("k", 1, force=True)
-    header, *rows = (await asyncio.to_thread(invoke, "list")).stdout.splitlines()
+    header, *rows = (await asyncio.to_thread(typed, "keys list")).stdout.splitlines()
     assert header.rstrip().endswith("REVEALED (UTC)")
     assert [row.rstrip().endswith("2026-03-01 12:00") for row in rows] == [True, False, False, False]
-    assert (await asyncio.to_thread(invoke, "backup all.backup")).exit_code == 0
+    assert (await asyncio.to_thread(typed, "keys backup all.backup")).exit_code == 0
     monkeypatch.setenv("TTMARK_STORE_URL", "sqlite:///other.db")
-    assert (await asyncio.to_thread(invoke, "restore all.backup")).exit_code == 0
-    listed = json.loads((await asyncio.to_thread(invoke, "list --json")).stdout)[0]["versions"]
+    assert (await asyncio.to_thread(typed, "keys restore all.backup")).exit_code == 0
+    listed = json.loads((await asyncio.to_thread(typed, "keys list --json")).stdout)[0]["versions"]
     assert [one["revealed_at"] for one in listed] == [public, None, None, None]
