@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.block_scores import check_tokens, position_scores
+from ttmark.shared.watermark.detectors.block_scores import POSITION_SCORES, BlockRows, check_tokens
 from ttmark.shared.watermark.interruption import STEPS, pause, paused_ranges
 from ttmark.shared.watermark.watermark import Watermark
 
@@ -147,16 +147,27 @@ def detect_aligned(
     """
     check_beta(beta)
     tokens = check_tokens(tokens)
-    scores = position_scores(watermark, prf_key, tokens)
-    score = aligned_score(scores, watermark.block_size, beta) if scores.size else 0.0
-    null = aligned_null(watermark, prf_key, tokens, scores.size, beta)
-    return aligned_evidence(watermark, tokens, scores.size, score, null(score))
+    rows = BlockRows.at_every_position(watermark, tokens)
+    (score,) = aligned_totals(watermark, [prf_key], rows, beta).tolist()
+    null = aligned_null(watermark, prf_key, tokens, rows.count, beta)
+    return aligned_evidence(watermark, tokens, rows.count, score, null(score))
 
 
 def check_beta(beta: float) -> None:
     """Raises ValueError unless `beta` is a price."""
     if not 0.0 <= beta < math.inf:
         raise ValueError(f"beta must be a number of at least 0, not {beta}")
+
+
+def aligned_totals(
+    watermark: Watermark, prf_keys: Sequence[bytes], rows: BlockRows, beta: float
+) -> NDArray[np.float64]:
+    """`aligned_score` of a text's every position under each key [keys]; 0 of a text without one."""
+    totals = np.zeros(len(prf_keys))
+    if rows.count:
+        for keys, scores in rows.scores_under_each(watermark, prf_keys, POSITION_SCORES):
+            totals[keys] = aligned_score_of_each(watermark.standardize(scores), watermark.block_size, beta)
+    return totals
 
 
 def aligned_evidence(

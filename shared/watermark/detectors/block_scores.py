@@ -19,6 +19,9 @@ from ttmark.shared.watermark.nulls import corrected
 from ttmark.shared.watermark.prf import TOKEN_MASK, key_lanes, occurrence_numbers, scored_positions, windows
 from ttmark.shared.watermark.watermark import Watermark
 
+# Scores of all positions of a text that are made at once under the keys of a pool.
+POSITION_SCORES = 65536
+
 
 def scores_under_each(
     watermark: Watermark,
@@ -77,61 +80,73 @@ def context_and_block(
     return rows[:, :width], rows[:, width:]
 
 
-def position_scores(
-    watermark: Watermark, prf_key: bytes, tokens: NDArray[np.int64], redrawn: Redrawn | None = None
-) -> NDArray[np.float64]:
+def position_scores(watermark: Watermark, prf_key: bytes, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
     """Standardised score z of the block that starts at token H + i, for every i: [L - H - r + 1].
 
     Without watermark the scores are independent and identically distributed whatever the text is:
     a (context, block) that occurs again is scored with fresh words (`Watermark.score`). The null of
-    any statistic of them therefore depends on their number alone. Rows that are `redrawn` keep it.
+    any statistic of them therefore depends on their number alone.
     """
-    rows = PositionRows.of(watermark, tokens, redrawn)
-    (of_keys,) = (scores for _, scores in rows.scores_under_each(watermark, [prf_key]))
-    scores: NDArray[np.float64] = of_keys[0]
-    return scores
+    return watermark.standardize(BlockRows.at_every_position(watermark, tokens).scores(watermark, prf_key))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PositionRows:
-    """Every position of a text, to be scored under many keys.
+class BlockRows:
+    """Blocks of a text, to be scored under many keys.
 
     Attributes:
+        starts: [N] first token of each.
         contexts, blocks: [N, H] and [N, r].
-        occurrences: [N] how many earlier rows are equal.
+        occurrences: [N] how many earlier ones are equal; None: none is scored twice.
         row_keys: of the rows that are redrawn.
     """
 
+    starts: NDArray[np.int64]
     contexts: NDArray[np.int64]
     blocks: NDArray[np.int64]
-    occurrences: NDArray[np.int64]
-    row_keys: RowKeys | None = None
+    occurrences: NDArray[np.int64] | None
+    row_keys: RowKeys | None
 
     @classmethod
-    def of(
+    def at_every_position(
         cls, watermark: Watermark, tokens: NDArray[np.int64], redrawn: Redrawn | None = None
-    ) -> "PositionRows":
+    ) -> Self:
         """The rows that `position_scores` scores."""
         starts = np.arange(watermark.context_width, tokens.size - watermark.block_size + 1)
         pause()
         contexts, blocks = context_and_block(watermark, tokens, starts)
-        occurrences = occurrence_numbers(np.concatenate([contexts, blocks], axis=1))
-        return cls(contexts, blocks, occurrences, RowKeys.of([(redrawn, np.arange(starts.size))]))
+        again = occurrence_numbers(np.concatenate([contexts, blocks], axis=1))
+        return cls(starts, contexts, blocks, again, _row_keys(watermark, starts, redrawn))
+
+    @classmethod
+    def at_phase(
+        cls, watermark: Watermark, tokens: NDArray[np.int64], phase: int, redrawn: Redrawn | None = None
+    ) -> Self:
+        """The rows that direct detection sums with block boundaries at `phase`."""
+        starts = scored_positions(tokens, watermark.block_size, watermark.context_width, phase)
+        parts = context_and_block(watermark, tokens, starts)
+        return cls(starts, *parts, None, _row_keys(watermark, starts, redrawn))
 
     @property
-    def positions(self) -> int:
-        return len(self.contexts)
+    def count(self) -> int:
+        return self.starts.size
 
     def scores_under_each(
         self, watermark: Watermark, prf_keys: Sequence[bytes], rows: int = STEPS
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """The `position_scores` of the text under some keys at a time.
-
-        Which keys, and scores [keys, N]: about `rows` in all, but those of one key at least.
-        """
+        """`scores_under_each` of these blocks."""
         parts = self.contexts, self.blocks, self.occurrences
-        for keys, scores in scores_under_each(watermark, prf_keys, *parts, rows=rows, row_keys=self.row_keys):
-            yield keys, watermark.standardize(scores)
+        return scores_under_each(watermark, prf_keys, *parts, rows=rows, row_keys=self.row_keys)
+
+    def scores(self, watermark: Watermark, prf_key: bytes) -> NDArray[np.float64]:
+        """`Watermark.score` of the blocks under one key [N]."""
+        ((_, of_keys),) = self.scores_under_each(watermark, [prf_key])
+        scores: NDArray[np.float64] = of_keys[0]
+        return scores
+
+
+def _row_keys(watermark: Watermark, starts: NDArray[np.int64], redrawn: Redrawn | None) -> RowKeys | None:
+    return RowKeys.of([(redrawn, starts - watermark.context_width)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,30 +165,6 @@ class DirectEvidence:
     """First token of each scored block."""
     scores: NDArray[np.float64]
     """Standardised score of each scored block."""
-
-    @classmethod
-    def of_scores(
-        cls,
-        watermark: Watermark,
-        tokens: NDArray[np.int64],
-        starts: NDArray[np.int64],
-        scores: NDArray[np.float64],
-        *,
-        phase: int,
-        phases: int,
-    ) -> Self:
-        """What the scores [blocks] of the blocks at `starts` say, as one of `phases` that were tried."""
-        total = float(np.sum(scores))
-        return cls(
-            log10_p=corrected(watermark.log10_p_value(total, starts.size), phases),
-            z=watermark.z_score(total, starts.size),
-            tokens=tokens.size,
-            scored_blocks=starts.size,
-            hypotheses=phases,
-            phase=phase,
-            starts=starts,
-            scores=watermark.standardize(scores),
-        )
 
 
 def detect_direct(
@@ -194,14 +185,41 @@ def detect_direct(
         phases = range(phase, phase + 1)
     else:
         raise ValueError(f"phase must be 0 to {watermark.block_size - 1} or 'any', not {phase!r}")
-    lanes = key_lanes(prf_key)
-    found = [_detect_at(watermark, lanes, tokens, offset, len(phases)) for offset in phases]
+    found = []
+    for offset in phases:
+        rows = BlockRows.at_phase(watermark, tokens, offset)
+        found.append(direct_evidence(watermark, prf_key, tokens, rows, phase=offset, phases=len(phases)))
     return min(found, key=lambda evidence: evidence.log10_p)
 
 
-def _detect_at(
-    watermark: Watermark, lanes: NDArray[np.int64], tokens: NDArray[np.int64], phase: int, phases: int
+def direct_totals(watermark: Watermark, prf_keys: Sequence[bytes], rows: BlockRows) -> NDArray[np.float64]:
+    """The sum of the blocks' scores under each key [keys]."""
+    totals = np.zeros(len(prf_keys))
+    for keys, scores in rows.scores_under_each(watermark, prf_keys):
+        pause()
+        totals[keys] = scores.sum(axis=1)
+    return totals
+
+
+def direct_evidence(
+    watermark: Watermark,
+    prf_key: bytes,
+    tokens: NDArray[np.int64],
+    rows: BlockRows,
+    *,
+    phase: int,
+    phases: int,
 ) -> DirectEvidence:
-    starts = scored_positions(tokens, watermark.block_size, watermark.context_width, phase)
-    scores = watermark.score(lanes, *context_and_block(watermark, tokens, starts))
-    return DirectEvidence.of_scores(watermark, tokens, starts, scores, phase=phase, phases=phases)
+    """What a text's blocks at `phase`, one of `phases` that were tried, say under one key."""
+    scores = rows.scores(watermark, prf_key)
+    total = float(np.sum(scores))
+    return DirectEvidence(
+        log10_p=corrected(watermark.log10_p_value(total, rows.count), phases),
+        z=watermark.z_score(total, rows.count),
+        tokens=tokens.size,
+        scored_blocks=rows.count,
+        hypotheses=phases,
+        phase=phase,
+        starts=rows.starts,
+        scores=watermark.standardize(scores),
+    )

@@ -1,7 +1,7 @@
 """Localized detection: which spans of a document carry the watermark."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.alignment import DECOYS, decoy_log10_p, decoy_scores
-from ttmark.shared.watermark.detectors.block_scores import check_tokens, position_scores
+from ttmark.shared.watermark.detectors.block_scores import POSITION_SCORES, BlockRows, check_tokens
 from ttmark.shared.watermark.detectors.scan import best_scores, scan_parameters, scan_peaks
 from ttmark.shared.watermark.detectors.segments import Peak, Segment, disjoint, log10_expected, log10_family
 from ttmark.shared.watermark.detectors.waterseeker import (
@@ -17,6 +17,7 @@ from ttmark.shared.watermark.detectors.waterseeker import (
     waterseeker_parameters,
     waterseeker_peaks,
 )
+from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.watermark import Watermark
 
 Method = Literal["scan", "waterseeker"]
@@ -55,9 +56,26 @@ def detect_localized(
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     tokens = check_tokens(tokens)
-    scores = position_scores(watermark, prf_key, tokens)
-    expected = segment_null(watermark, method, prf_key, tokens, scores.size)
-    return localized_evidence(watermark, tokens, scores, method, log10_e_limit, expected)
+    rows = BlockRows.at_every_position(watermark, tokens)
+    expected = segment_null(watermark, method, prf_key, tokens, rows.count)
+    (found,) = localized_under_each(watermark, [prf_key], tokens, rows, method, log10_e_limit, expected)
+    return found
+
+
+def localized_under_each(
+    watermark: Watermark,
+    prf_keys: Sequence[bytes],
+    tokens: NDArray[np.int64],
+    rows: BlockRows,
+    method: Method,
+    log10_e_limit: float,
+    expected: ExpectedSegments,
+) -> Iterator[LocalizedEvidence]:
+    """What every position of a text says under each key; `expected` is its `segment_null`."""
+    for _, scores in rows.scores_under_each(watermark, prf_keys, POSITION_SCORES):
+        for own in watermark.standardize(scores):
+            pause()
+            yield _evidence(watermark, tokens, own, method, log10_e_limit, expected)
 
 
 def segment_null(
@@ -73,7 +91,7 @@ def segment_null(
     return expected or _from_decoys(watermark, method, prf_key, tokens, positions)
 
 
-def localized_evidence(
+def _evidence(
     watermark: Watermark,
     tokens: NDArray[np.int64],
     scores: NDArray[np.float64],

@@ -80,7 +80,7 @@ def test_aligned_detection_under_a_pool_equals_its_keys_one_by_one(block_size, b
 @pytest.mark.parametrize("method", ["scan", "waterseeker"])
 @pytest.mark.parametrize("rows", [700, 65536])
 def test_localized_detection_under_a_pool_equals_its_keys_one_by_one(monkeypatch, method, block_size, rows):
-    monkeypatch.setattr("ttmark.detect_service.paper_detectors._ROWS", rows)
+    monkeypatch.setattr("ttmark.shared.watermark.detectors.localized.POSITION_SCORES", rows)
     watermark, limit = Watermark("synthid", block_size), -0.3
     seen = 0
     for tokens in documents():
