@@ -146,7 +146,7 @@ class BlockRows:
 
 
 def _row_keys(watermark: Watermark, starts: NDArray[np.int64], redrawn: Redrawn | None) -> RowKeys | None:
-    return RowKeys.of([(redrawn, starts - watermark.context_width)])
+    return None if redrawn is None else RowKeys.of([(redrawn, starts - watermark.context_width)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,13 +211,13 @@ def direct_evidence(
     phases: int,
 ) -> DirectEvidence:
     """What a text's blocks at `phase`, one of `phases` that were tried, say under one key."""
-    scores = rows.scores(watermark, prf_key)
+    scores, blocks = rows.scores(watermark, prf_key), rows.count
     total = float(np.sum(scores))
     return DirectEvidence(
-        log10_p=corrected(watermark.log10_p_value(total, rows.count), phases),
-        z=watermark.z_score(total, rows.count),
+        log10_p=corrected(watermark.log10_p_value(total, blocks), phases),
+        z=watermark.z_score(total, blocks),
         tokens=tokens.size,
-        scored_blocks=rows.count,
+        scored_blocks=blocks,
         hypotheses=phases,
         phase=phase,
         starts=rows.starts,
