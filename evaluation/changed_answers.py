@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from ttmark.evaluation.experiment_cells import sampling_seed
 from ttmark.evaluation.json_files import read_lines
-from ttmark.evaluation.planted_spans import plant
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import EDITS, WORD_EDITS, Material
 from ttmark.shared.tokenization import TextTokenizer
@@ -88,9 +88,24 @@ def documents_of(
         if synonyms is not None:
             edited = synonyms.put_into(text, SHARES[0], generator)
             yield Document(f"{SHARES[0]:.0%} of the words by synonyms", longest, edited, key)
-        planted = plant(around, [np.array(ids)], PEOPLE + longest, generator).tokens
-        inside = tokenizer.decode(planted.tolist())
+        people = _tokens_by_people(around, PEOPLE, generator).tolist()
+        cut = int(generator.integers(PEOPLE + 1))
+        inside = tokenizer.decode([*people[:cut], *ids, *people[cut:]])
         yield Document(f"among {PEOPLE} tokens by people", longest, inside, key)
+
+
+def _tokens_by_people(
+    human: Sequence[NDArray[np.int64]], length: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """So many tokens from a random place; documents follow each other, counted round."""
+    pieces: list[NDArray[np.int64]] = []
+    have, document = 0, int(generator.integers(len(human)))
+    offset = int(generator.integers(max(1, human[document].size)))
+    while have < length:
+        pieces.append(human[document % len(human)][offset : offset + length - have])
+        have += pieces[-1].size
+        document, offset = document + 1, 0
+    return np.concatenate(pieces)
 
 
 def as_they_are(answers: Path, tokenizer: TextTokenizer, name: str, count: int) -> Iterator[Document]:

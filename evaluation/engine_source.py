@@ -1,7 +1,6 @@
 """Texts by the project's engine, batched, each with its own key and seed."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +9,7 @@ from pathlib import Path
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.language_model import CausalModel
 from ttmark.evaluation.run_folder import Completion, OnText
-from ttmark.evaluation.text_files import MAX_TOKENS, read_human_texts, read_prompts
-from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
+from ttmark.evaluation.text_files import MAX_TOKENS, read_prompts
 from ttmark.gen_service.engine import (
     Delta,
     Engine,
@@ -60,10 +58,6 @@ class EngineSource:
         """Those that end a text."""
         return frozenset(self.engine.eos_token_ids)
 
-    def human_texts(self) -> list[str]:
-        """Documents by people that go with the model."""
-        return read_human_texts(HUMAN_TEXTS_PATH)
-
     def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
         """See `TextSource`."""
         asyncio.run(self._generate(cell, indices, seed, on_text))
@@ -86,7 +80,7 @@ class EngineSource:
             return completion_request(cell, index, prompt_ids, text_seed, marking, ignore_eos=True)
 
         slots = asyncio.Semaphore(self.settings.max_sequences)
-        await complete(engine.generate, request, indices, slots, on_text, lambda: engine.stats.rows)
+        await complete(engine.generate, request, indices, slots, on_text)
 
 
 def completion_request(
@@ -121,21 +115,14 @@ async def complete(
     indices: Sequence[int],
     slots: asyncio.Semaphore,
     on_text: OnText,
-    rows: Callable[[], int],
 ) -> None:
-    """Has an engine write texts beside each other; `rows` counts those of its forward passes so far."""
-    last, last_rows = time.perf_counter(), rows()
+    """Has an engine write texts beside each other."""
 
     async def one(index: int) -> None:
-        nonlocal last, last_rows
         tokens: list[int] = []
-        watermarked = 0
         async with slots:
             async for delta in generate(await request(index)):
                 tokens += delta.token_ids
-                watermarked = delta.report.watermarked_blocks if delta.report else watermarked
-        now, rows_now = time.perf_counter(), rows()
-        on_text(Completion(index, tuple(tokens), watermarked, now - last, rows_now - last_rows))
-        last, last_rows = now, rows_now
+        on_text(Completion(index, tuple(tokens)))
 
     await asyncio.gather(*map(one, indices))

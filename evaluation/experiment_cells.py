@@ -32,7 +32,6 @@ class Setting(StrEnum):
     STRICT = "strict"
     QWEN3 = "qwen3"
     LLAMA3 = "llama3"
-    ISO = "iso"
 
 
 SETTINGS = {
@@ -42,9 +41,7 @@ SETTINGS = {
     Setting.QWEN3: SamplingSetting(20, 0.95, 0.6),
     Setting.LLAMA3: SamplingSetting(0, 0.9, 0.6),
 }
-"""The paper's main setting; that of chat services; the stricter ones of the paper's Table 2 and appendix.
-
-The temperature of `iso` is calibrated."""
+"""The paper's main setting; that of chat services; the stricter ones of the paper's Table 2 and appendix."""
 
 PRF_KEY_BYTES = 16
 

@@ -92,18 +92,3 @@ def ratio_of_medians(numerator: Sample, denominator: Sample) -> Interval:
 def difference_of_means(first: Sample, second: Sample) -> Interval:
     """Mean of one sample minus the mean of another."""
     return bootstrap(lambda a, b: a.mean(axis=-1) - b.mean(axis=-1), first, second)
-
-
-def auroc(positives: Sample, negatives: Sample) -> Interval:
-    """Probability that a positive scores above a negative, ties half."""
-    return bootstrap(_auroc, positives, negatives, resamples=400)
-
-
-def _auroc(positives: Sample, negatives: Sample) -> Sample:
-    count = positives.shape[-1]
-    from scipy.stats import rankdata  # optional: `--help` works without it
-
-    ranks = rankdata(np.concatenate([positives, negatives], axis=-1), axis=-1)[..., :count]
-    above = ranks.sum(axis=-1) - count * (count + 1) / 2
-    rate: Sample = above / (count * negatives.shape[-1])
-    return rate

@@ -1,7 +1,6 @@
 """Language models outside the engine: next-token distributions, and texts written the slow, obvious way."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -103,32 +102,19 @@ def block_levels(
         yield level
 
 
-@dataclass(frozen=True, slots=True)
-class Writing:
-    """A text, how many of its blocks are watermarked, and the distributions that were read for it."""
-
-    tokens: tuple[int, ...]
-    watermarked: int
-    rows: int
-
-
 def write_text(
     model: BranchModel, cell: Cell, key: bytes, prompt: Sequence[int], draws: np.random.Generator
-) -> Writing:
+) -> tuple[int, ...]:
     """One text of a cell, block by block from the (watermarked) joint distribution (Algorithm 1)."""
     watermark = cell.watermark() if cell.scheme else None
     tracker = watermark.tracker() if watermark else None
     lanes = key_lanes(key)[None]
     tokens: list[int] = []
-    watermarked = rows = 0
     while len(tokens) < cell.tokens:
-        levels = list(block_levels(model, cell.setting, prompt, tokens, cell.block_size))
-        rows += 1 + sum(len(level.paths) for level in levels[:-1])
-        paths, probs = levels[-1]
+        *_, (paths, probs) = block_levels(model, cell.setting, prompt, tokens, cell.block_size)
         context = tracker.next_context(tokens) if tracker else None
         if watermark and context is not None:
             blocks, offsets = np.array(paths), np.array([0, len(paths)])
             probs = watermark.reweight(lanes, np.array([context]), blocks, probs, offsets)
-            watermarked += 1
         tokens += paths[draws.choice(len(paths), p=probs / probs.sum())]
-    return Writing(tuple(tokens[: cell.tokens]), watermarked, rows)
+    return tuple(tokens[: cell.tokens])

@@ -16,8 +16,7 @@ SMOLLM2_FOLDER = Path(".ttmark/models") / SMOLLM2
 RUNS = Path(".ttmark/evaluation")
 CHAT_PROMPTS_PATH = Path(__file__).with_name("prompts.jsonl")
 """In SmolLM2's chat template three questions, then a text by people to go on with, and so on."""
-PAPER_SCHEMES = ("dipmark", "synthid", "mcmark")
-SCHEMES = (*PAPER_SCHEMES, "gumbel")
+SCHEMES = ("dipmark", "synthid", "mcmark", "gumbel")
 
 Model = Annotated[
     str | None,
@@ -55,21 +54,13 @@ Dtype = Annotated[
 Batch = Annotated[int, typer.Option(min=1, help="Texts that are generated at the same time.")]
 
 Texts = Annotated[int, typer.Option(min=2, help="Texts per cell.")]
-TextsInTurn = Annotated[
-    tuple[int, ...],
-    typer.Option(
-        "--texts", min=2, help="Texts per cell; repeated: of the first setting or block size, the second, ..."
-    ),
-]
 Schemes = Annotated[tuple[str, ...], typer.Option("--scheme", help="May be repeated.")]
 BlockSizes = Annotated[
     tuple[int, ...], typer.Option("--block-size", help="Tokens per block; may be repeated.")
 ]
 Settings = Annotated[tuple[Setting, ...], typer.Option("--setting", help="Sampling; may be repeated.")]
 OneSetting = Annotated[Setting, typer.Option(help="Sampling.")]
-Temperature = Annotated[
-    float | None, typer.Option(min=0.01, help="As given, in place of the setting's; nothing is calibrated.")
-]
+Temperature = Annotated[float | None, typer.Option(min=0.01, help="In place of the setting's.")]
 TopK = Annotated[int | None, typer.Option(min=0, help="In place of the setting's; 0 is off.")]
 NucleusP = Annotated[
     float | None,
@@ -84,11 +75,6 @@ Human = Annotated[
     ),
 ]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
-
-
-def in_turn(values: tuple[int, ...], number: int) -> int:
-    """The value of the setting or block size with this number; the last is of all that follow."""
-    return values[min(number, len(values) - 1)]
 
 
 def chosen_model(model: str | None) -> str:

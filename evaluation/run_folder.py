@@ -21,16 +21,10 @@ class Completion:
     Attributes:
         index: its number in the cell: prompt, key and seed follow from it.
         token_ids: tokens of the completion, without the prompt.
-        watermarked_blocks: blocks that carry the watermark.
-        seconds: wall time since the text before it was finished; their sum is the time that the texts took.
-        rows: rows of forward passes since then, prompts included; likewise.
     """
 
     index: int
     token_ids: tuple[int, ...]
-    watermarked_blocks: int
-    seconds: float
-    rows: int
 
     def tokens(self, length: int | None = None) -> NDArray[np.int64]:
         """The first `length` tokens."""
@@ -57,10 +51,6 @@ class Run:
     seed: int
     progress: Progress
 
-    def stored(self, cell: Cell) -> list[Completion]:
-        """All texts of a cell that are there; time and rows of a batch belong to all its texts together."""
-        return list(self._read(cell).values())
-
     def texts(self, cell: Cell, count: int) -> list[Completion]:
         """The first `count` texts of a cell, in order."""
         found = self._read(cell)
@@ -79,8 +69,8 @@ class Run:
 
     def _read(self, cell: Cell) -> dict[int, Completion]:
         """Texts by index; a line that was cut off by a crash is left out."""
-        records = (line | {"token_ids": tuple(line["token_ids"])} for line in read_lines(self._path(cell)))
-        return {record["index"]: Completion(**record) for record in records}
+        lines = read_lines(self._path(cell))
+        return {line["index"]: Completion(line["index"], tuple(line["token_ids"])) for line in lines}
 
     def _generate(self, cell: Cell, missing: list[int]) -> None:
         if not missing:
@@ -93,18 +83,3 @@ class Run:
 
         self.source.generate(cell, missing, self.seed, on_text)
         self.progress.remove_task(task)
-
-
-PromptRows = Callable[[int], int]
-"""Tokens of the prompt of a text, by the text's number."""
-
-
-def seconds_per_thousand(texts: Sequence[Completion]) -> float:
-    """Wall time per 1,000 tokens."""
-    return 1000 * sum(text.seconds for text in texts) / sum(len(text.token_ids) for text in texts)
-
-
-def rows_per_token(texts: Sequence[Completion], prompt_rows: PromptRows) -> float:
-    """Rows of forward passes per generated token, without the prompts'."""
-    prompts = sum(prompt_rows(text.index) for text in texts)
-    return (sum(text.rows for text in texts) - prompts) / sum(len(text.token_ids) for text in texts)

@@ -4,18 +4,15 @@ Steps are either confident (nearly one candidate) or open (a Zipf-like tail). Wh
 the candidates are, is a hash of the tokens before; how many are confident varies by document.
 """
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tokenizers import Tokenizer, models, pre_tokenizers
 
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.language_model import write_text
 from ttmark.evaluation.run_folder import Completion, OnText
-from ttmark.shared.tokenization import TextTokenizer
 
 SIMULATED = "simulated"
 VOCABULARY = 509
@@ -28,7 +25,6 @@ CONCENTRATION = 12.0
 """Beta distribution of a document's confident share: this many prior steps."""
 MEMORY = 8
 """Tokens that a next-token distribution depends on, besides the document's number."""
-HUMAN_DOCUMENTS, HUMAN_WORDS = 100, 600
 
 
 class SimulatedModel:
@@ -73,33 +69,17 @@ class SimulatedSource:
         self.prompts = [(document,) for document in range(VOCABULARY)]
         self.end_tokens: frozenset[int] = frozenset()
 
-    @property
-    def tokenizer(self) -> TextTokenizer:
-        """A word for each token."""
-        words = {f"w{token}": token for token in range(VOCABULARY)}
-        tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))  # noqa: S106
-        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        return TextTokenizer(tokenizer)
-
-    def human_texts(self) -> list[str]:
-        """Documents that no model wrote: words at random."""
-        words = np.random.default_rng(0).integers(VOCABULARY, size=(HUMAN_DOCUMENTS, HUMAN_WORDS))
-        return [" ".join(f"w{word}" for word in document) for document in words.tolist()]
-
     def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
         """See `TextSource`."""
         for index in indices:
-            started = time.perf_counter()
-            text = write_text(
+            tokens = write_text(
                 self.language_model,
                 cell,
                 cell.key(seed, index),
                 self.prompts[index % len(self.prompts)],
                 np.random.default_rng(sampling_seed(seed, cell.name, index)),
             )
-            seconds = time.perf_counter() - started
-            # The engine counts the rows of the prompt too.
-            on_text(Completion(index, text.tokens, text.watermarked, seconds, text.rows + 1))
+            on_text(Completion(index, tokens))
 
     def close(self) -> None:
         """Nothing is open."""

@@ -148,26 +148,16 @@ PROMPTS = {
 """Prompts by edit; the answer to one is the text of the next."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointEdit:
-    """An edit of all texts of a cell, as `measure_edit` takes it."""
-
-    name: str
-    share: float
-    seed: int
-    client: EndpointClient
-
-    def __call__(self, cell: str, texts: list[str]) -> list[str]:
-        """The texts with `share` of their sentences through the endpoint."""
-        generator = np.random.default_rng(sampling_seed(self.seed, "edit", self.name, cell))
-        sentences = [sentences_of(text) for text in texts]
-        chosen = [chosen_positions(len(parts), self.share, generator) for parts in sentences]
-        asked = [(row, place) for row, places in enumerate(chosen) for place in places]
-        passages = [sentences[row][place] for row, place in asked]
-        for template in PROMPTS[self.name]:
-            passages = self.client.ask_all([template.format(text=text.strip()) for text in passages])
-        for (row, place), answer in zip(asked, passages, strict=True):
-            old = sentences[row][place]
-            space = old[: len(old) - len(old.lstrip())]
-            sentences[row][place] = space + answer.strip()
-        return ["".join(parts) for parts in sentences]
+def through_endpoint(name: str, text: str, share: float, seed: int, client: EndpointClient) -> str:
+    """A text with `share` of its sentences through the endpoint, by the prompts of that name."""
+    # The name of an edit's seed has a part that is empty, so that runs find the answers that they kept.
+    generator = np.random.default_rng(sampling_seed(seed, "edit", name, ""))
+    sentences = sentences_of(text)
+    chosen = chosen_positions(len(sentences), share, generator)
+    passages = [sentences[place] for place in chosen]
+    for template in PROMPTS[name]:
+        passages = client.ask_all([template.format(text=passage.strip()) for passage in passages])
+    for place, answer in zip(chosen, passages, strict=True):
+        old = sentences[place]
+        sentences[place] = old[: len(old) - len(old.lstrip())] + answer.strip()
+    return "".join(sentences)

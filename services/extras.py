@@ -28,7 +28,7 @@ MODULES = {
     "ray": ("ray",),
     "vllm": ("yaml",),
     "provenance": ("c2pa",),
-    "eval": ("matplotlib", "rouge_score", "sacrebleu", "scipy"),
+    "eval": ("scipy",),
 }
 CONTAINS = {
     "gen": (),

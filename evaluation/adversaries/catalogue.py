@@ -20,7 +20,15 @@ from ttmark.evaluation.adversaries.copying import (
 from ttmark.evaluation.adversaries.removal_and_forgery import Verdict, removed_by_questions, stitched
 from ttmark.evaluation.endpoint import EndpointClient
 from ttmark.evaluation.synonyms import Synonyms
-from ttmark.evaluation.text_edits import EDITS, PROMPTS, Edit, EndpointEdit, Material, sentences_of, words_of
+from ttmark.evaluation.text_edits import (
+    EDITS,
+    PROMPTS,
+    Edit,
+    Material,
+    sentences_of,
+    through_endpoint,
+    words_of,
+)
 
 WORDS, CHARACTERS, PASSAGES = "words", "letters and signs", "sentences and passages"
 COPIES, MODELS = "copies through other programs", "rewriting by a model"
@@ -172,7 +180,7 @@ def _exchanged(synonyms: Synonyms) -> Edit:
 def _rewritten(name: str, client: EndpointClient) -> Edit:
     def edit(text: str, share: float, _: Material, generator: np.random.Generator) -> str:
         seed = int(generator.integers(2**31))
-        return EndpointEdit(name, share, seed, client)("", [text])[0] if text.strip() else text
+        return through_endpoint(name, text, share, seed, client) if text.strip() else text
 
     return edit
 

@@ -1,4 +1,4 @@
-"""`ttmark eval`: the paper's experiments on any causal language model."""
+"""`ttmark eval`: experiments on any causal language model, and the tools beside them."""
 
 import re
 import sys
@@ -11,13 +11,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app, one_clear_line
-from ttmark.evaluation.cli.commands_without_model import NullTables, Pairs, Report
 from ttmark.evaluation.cli.found_commands import Changes, Found, ReadingsBy
-from ttmark.evaluation.endpoint import EndpointError
+from ttmark.evaluation.cli.null_tables_command import NullTables
 from ttmark.evaluation.engine_source import EngineSource
 from ttmark.evaluation.experiment import Experiment, Lab, ModelSource
-from ttmark.evaluation.experiment_cells import Setting
-from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
+from ttmark.evaluation.experiments.direct import Direct
+from ttmark.evaluation.experiments.quality import Quality
 from ttmark.evaluation.options import (
     EXACT,
     Batch,
@@ -25,7 +24,6 @@ from ttmark.evaluation.options import (
     Label,
     Model,
     NucleusP,
-    OneSetting,
     Out,
     Prompts,
     Seed,
@@ -45,15 +43,8 @@ from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFaile
 from ttmark.shared.tokenization import TokenizerMissing
 
 PLAIN_WIDTH = 160
-EXPECTED = (
-    ValueError,
-    OSError,
-    ManifestMismatch,
-    EngineError,
-    SequenceFailed,
-    EndpointError,
-    TokenizerMissing,
-)
+EXPECTED = (ValueError, OSError, ManifestMismatch, EngineError, SequenceFailed, TokenizerMissing)
+EXPERIMENTS: tuple[type[Experiment], ...] = (Direct, Quality)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,26 +89,13 @@ class LabOptions:
             try:
                 with Progress(*columns, console=console, transient=True) as progress:
                     run = Run(folder, source, self.seed, progress)
-                    yield Lab(run, source, console, self.label, self, sampling=self._sampling())
+                    yield Lab(run, source, console, self, self.label, sampling=self._sampling())
             finally:
                 source.close()
 
     def _sampling(self) -> dict[str, float]:
         given = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.nucleus}
         return {name: value for name, value in given.items() if value is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class Calibrate:
-    """The temperature at which single-token SynthID-Text has the paper's median p-value."""
-
-    setting: OneSetting = Setting.ISO
-
-
-def calibrate(options: Calibrate, lab_options: LabOptions) -> None:
-    """Prints the setting that is found."""
-    with lab_options.open() as lab:
-        lab.console.print(f"{options.setting}: {lab.setting(options.setting)}")
 
 
 def eval_app() -> typer.Typer:
@@ -127,11 +105,9 @@ def eval_app() -> typer.Typer:
         with options.open() as lab:
             lab.measure(experiment)
 
-    app = new_app("The paper's experiments on any causal language model.")
+    app = new_app("What the mark does to texts of any causal language model, and what is found of them.")
     for kind in EXPERIMENTS:
         app.command(kind.name)(command_of(measure, kind, LabOptions))
-    app.command("calibrate")(command_of(calibrate, Calibrate, LabOptions))
-    app.command("all")(command_of(measure, Everything, LabOptions))
-    for tool in (Changes, ReadingsBy, Found, Pairs, Report, NullTables):
+    for tool in (Changes, ReadingsBy, Found, NullTables):
         app.command(tool.name)(command_of(tool.run, tool))
     return app

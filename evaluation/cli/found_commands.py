@@ -123,5 +123,5 @@ class Found:
         for table in made:
             typer.echo(table.markdown())
         data = (*(row.plain() for row in rows), *map(asdict, nulls))
-        result = Result(self.name, command_words(self.name, self), made, (), data)
+        result = Result(self.name, command_words(self.name, self), made, data)
         result.labelled(self.label).made_here().save(run_folder(self.out))

@@ -42,7 +42,7 @@ class DeployedSource:
             return completion_request(cell, index, prompt_ids, text_seed, marking, ignore_eos=False)
 
         slots = asyncio.Semaphore(AT_ONCE)
-        await complete(self.model.generator.generate, request, indices, slots, on_text, lambda: 0)
+        await complete(self.model.generator.generate, request, indices, slots, on_text)
 
     async def _prompt(self, message: str) -> tuple[int, ...]:
         if self.model.conversations is None:

@@ -12,8 +12,7 @@ from ttmark.evaluation.experiment_cells import Cell, SamplingSetting, Setting
 from ttmark.evaluation.intervals import Interval, Sample, clopper_pearson, difference_of_means, mean
 from ttmark.evaluation.language_model import log_likelihood
 from ttmark.evaluation.options import SCHEMES, BlockSizes, Length, OneSetting, Schemes, Texts
-from ttmark.evaluation.paper import row_name
-from ttmark.evaluation.report.result import Table, table_by
+from ttmark.evaluation.report.result import Table, row_name, table_by
 from ttmark.evaluation.text_quality import count_matrix, distinct_n, has_loop, permutation_p, until_end
 
 COMMON_TOKENS = 300
@@ -24,9 +23,8 @@ class Quality:
     """Perplexity, repetition and token distribution, watermarked against not (the paper's Table 6)."""
 
     name: ClassVar[str] = "quality"
-    title: ClassVar[str] = "Quality"
 
-    setting: OneSetting = Setting.ISO
+    setting: OneSetting = Setting.CHAT
     schemes: Schemes = SCHEMES
     block_sizes: BlockSizes = (1, 2)
     length: Length = 400

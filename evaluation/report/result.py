@@ -1,4 +1,4 @@
-"""The outcome of one experiment: tables and figures as JSON, from which Markdown and plots are made."""
+"""The outcome of one experiment: tables and figures as JSON and Markdown."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,9 +11,9 @@ from pydantic import TypeAdapter
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from ttmark.evaluation.report.plot_data import Figure
 from ttmark.evaluation.run_manifest import in_words, machine, versions
 from ttmark.shared.languages.words import counted
+from ttmark.shared.watermark.schemes.registry import scheme_title
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 
@@ -53,6 +53,15 @@ class Table:
         for row in self.rows:
             table.add_row(*map(escape, row))
         return table
+
+
+def row_name(scheme: str | None, block_size: int) -> str:
+    """A row's name as the paper's tables have it."""
+    if scheme is None:
+        return "no watermark"
+    if block_size == 1:
+        return scheme_title(scheme)
+    return f"+ TTMark {block_size}-token"
 
 
 def rate_name(fpr: float) -> str:
@@ -97,7 +106,7 @@ def power_of_ten(log10: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Tables and figures, and the figures of every cell behind them.
+    """Tables, and the figures of every cell behind them.
 
     Attributes:
         command: what makes this result again.
@@ -109,7 +118,6 @@ class Result:
     experiment: str
     command: str
     tables: tuple[Table, ...]
-    figures: tuple[Figure, ...]
     data: tuple[dict[str, Any], ...]
     machine: dict[str, Any] | None = None
     versions: dict[str, str] | None = None
@@ -119,21 +127,14 @@ class Result:
         return replace(self, machine=machine(), versions=versions())
 
     def labelled(self, label: str | None) -> "Result":
-        """The same under `<experiment>-<label>`, plots included; as it is without a label."""
-        if not label:
-            return self
-        figures = tuple(replace(figure, name=f"{figure.name}-{label}") for figure in self.figures)
-        return replace(self, experiment=f"{self.experiment}-{label}", figures=figures)
+        """The same under `<experiment>-<label>`; as it is without a label."""
+        return replace(self, experiment=f"{self.experiment}-{label}") if label else self
 
     def save(self, folder: Path) -> None:
-        """Writes `<experiment>.json`, `.md` and the plots."""
-        from ttmark.evaluation.report.plots import draw  # matplotlib is optional: `--help` works without it
-
+        """Writes `<experiment>.json` and `.md`."""
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / f"{self.experiment}.json", self.json(), mode=AS_UMASK_SAYS)
         (folder / f"{self.experiment}.md").write_text(self.markdown())
-        for figure in self.figures:
-            draw(figure, folder)
 
     def json(self) -> bytes:
         """What `load` reads."""
@@ -141,16 +142,19 @@ class Result:
         return orjson.dumps(asdict(self), option=options)
 
     def markdown(self) -> str:
-        """Tables, plots, the command and the machine; versions stand in the JSON file alone."""
+        """Tables, the command and the machine; versions stand in the JSON file alone."""
+        return "\n".join(self.parts())
+
+    def parts(self) -> list[str]:
+        """What `markdown` joins: tables, then the command and the machine."""
         parts = [table.markdown() for table in self.tables if not table.aside]
         if aside := sum(table.aside for table in self.tables):
             where = f"[{self.experiment}.json]({self.experiment}.json)"
             parts.append(f"In {where} alone: {counted(aside, 'table')}.\n")
-        parts += [f"![{figure.title}]({figure.name}.png)\n" for figure in self.figures]
         made = f"Made by `{self.command}`"
         if self.machine is not None:
             made += f"\non {in_words(self.machine)}"
-        return "\n".join([*parts, f"{made}.\n"])
+        return [*parts, f"{made}.\n"]
 
     @classmethod
     def load(cls, path: Path) -> "Result":

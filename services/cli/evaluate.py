@@ -10,7 +10,7 @@ HANDED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opt
 
 
 def evaluate(context: typer.Context) -> None:
-    """The paper's experiments on any causal language model."""
+    """What the mark does to texts of any causal language model, and what is found of them."""
     _require_extras(context.args)
     # Imported here: the rest of the command line must start without torch.
     from ttmark.evaluation.cli.app import eval_app
@@ -39,6 +39,6 @@ def _hand_on(app: typer.Typer, context: typer.Context) -> None:
 
 
 def _require_extras(arguments: Sequence[str]) -> None:
-    """Before an experiment runs, not at the plot that it ends with; help needs what the services need."""
+    """Before an experiment runs, not when it computes intervals; help needs what the services need."""
     asks_for_help = not arguments or "--help" in arguments
     require(*(("gen", "detect") if asks_for_help else ("eval",)))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from rich.progress import Progress
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from ttmark.evaluation.conformance.kept_answers import Detect, Questions
 from ttmark.evaluation.conformance.measure import Conformance
@@ -13,7 +14,7 @@ from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.language_model import write_text
 from ttmark.evaluation.run_folder import Completion, OnText, Run
-from ttmark.evaluation.simulated import VOCABULARY, SimulatedModel, SimulatedSource
+from ttmark.evaluation.simulated import VOCABULARY, SimulatedModel
 from ttmark.services.conformance_run import detection
 from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
@@ -21,8 +22,17 @@ from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer
 
 PLAN = Plan({CHAT: 18, PLAIN: 9}, 9, 80, (40, 80), 0, 0, 3)
-TOKENIZER: TextTokenizer = SimulatedSource().tokenizer
 SECRET = bytes(range(32))
+
+
+def _word_for_each_token() -> TextTokenizer:
+    words = {f"w{token}": token for token in range(VOCABULARY)}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return TextTokenizer(tokenizer)
+
+
+TOKENIZER = _word_for_each_token()
 
 
 def simulated_key(secret: bytes = SECRET) -> UnlockedKey:
@@ -47,8 +57,8 @@ class SimulatedAnswers:
             number = sampling_seed(seed, cell.name, index)
             prf_key = version.prf_keys[number % len(version.prf_keys)]
             generator = np.random.default_rng(number)
-            text = write_text(SimulatedModel(), cell, prf_key, (number % VOCABULARY,), generator)
-            on_text(Completion(index, text.tokens, text.watermarked, 0.0, 0))
+            tokens = write_text(SimulatedModel(), cell, prf_key, (number % VOCABULARY,), generator)
+            on_text(Completion(index, tokens))
 
 
 def simulated_run(
@@ -61,9 +71,9 @@ def simulated_run(
         detect: in place of the service's detection.
     """
     key, progress = simulated_key(), Progress(disable=True)
-    documents = SimulatedSource().human_texts()
+    documents = np.random.default_rng(0).integers(VOCABULARY, size=(100, 600))
     chosen = np.random.default_rng(seed).permutation(len(documents))[:20]
-    people = tuple(" ".join(documents[one].split()[:100]) for one in chosen.tolist())
+    people = tuple(TOKENIZER.decode(documents[one, :100].tolist()) for one in chosen)
     return Conformance(
         run=Run(folder, SimulatedAnswers(marks or key), seed, progress),
         questions=Questions(folder, detect or detection(TOKENIZER), progress),

@@ -1,9 +1,10 @@
-"""The detection service's figures in one command: start, direct, aligned and localized over HTTP.
+"""The detection service's figures in one command: start, and questions over HTTP.
 
     python tests/integration/detect/service_figures.py [--with "chrt --rr 5"]
 
-Starts two replicas with a key of their own in a temporary folder, times them until `/readyz` says 200, and
-lets a process of its own send the shipped human texts: 400 tokens each, for `localized` 10,000. Prints one
+Starts two replicas with a key as `ttmark keys create` makes it in a temporary folder, times them until
+`/readyz` says 200, and lets a process of its own send the shipped human texts: 400 tokens each as words, for
+`localized` 10,000. What is asked is `/v1/detect` without options, then the paper's own three ways. Prints one
 JSON object a line. `--with` goes before the commands of replicas and driver: a scheduling priority, where
 other work shares the cores.
 
@@ -33,6 +34,7 @@ from tests.harness.job_tenants import provision
 from tests.harness.observe.services import answers, free_port
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
+from ttmark.shared.schemas.profile import profile_fields
 from ttmark.shared.tokenization import TextTokenizer
 
 # A service of one route that answers with a constant.
@@ -45,8 +47,8 @@ from fastapi import FastAPI
 
 app = FastAPI()
 
-@app.post("/v1/detect/direct")
-async def direct(body: dict[str, Any]) -> dict[str, Any]:
+@app.post("/v1/detect")
+async def detect(body: dict[str, Any]) -> dict[str, Any]:
     return {"results": [{"id": "0", "verdict": "not_detected"}]}
 
 @app.get("/readyz")
@@ -59,21 +61,26 @@ uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_config=None, acces
 
 @dataclass(frozen=True)
 class Load:
-    """Requests over kept-alive connections, `rate` in a second; 0: as fast as the connections allow."""
+    """Requests over kept-alive connections, `rate` in a second; 0: as fast as the connections allow.
 
-    mode: str = "direct"
+    Attributes:
+        route: in `/v1`.
+    """
+
+    route: str = "detect"
     requests: int = 4_000
     connections: int = 16
     rate: int = 0
 
 
 LOADS = {
-    "direct, as fast as 4 connections allow": Load(connections=4),
-    "direct, 500 requests/s offered": Load(rate=500),
-    "direct, 400 requests/s offered": Load(rate=400),
-    "direct, 300 requests/s offered": Load(rate=300),
-    "aligned, 2 connections": Load("aligned", 2_000, 2),
-    "localized, 10,000 tokens": Load("localized", 100, 1),
+    "as fast as 4 connections allow": Load(connections=4),
+    "400 requests/s offered": Load(rate=400),
+    "300 requests/s offered": Load(rate=300),
+    "200 requests/s offered": Load(rate=200),
+    "direct, as fast as 4 connections allow": Load("detect/direct", connections=4),
+    "aligned, 2 connections": Load("detect/aligned", 2_000, 2),
+    "localized, 10,000 tokens": Load("detect/localized", 100, 1),
 }
 
 
@@ -177,11 +184,11 @@ async def sent(load: Load, addresses: list[list[str]], bodies: list[bytes]) -> t
     return np.array(latencies), failures, time.perf_counter() - started
 
 
-def request_bytes(mode: str, token: str, text: str) -> bytes:
+def request_bytes(route: str, token: str, text: str) -> bytes:
     """A whole HTTP request."""
-    content = json.dumps({"inputs": [{"text": text}], "fpr": 1e-5, "keys": ["small"]}).encode()
+    content = json.dumps({"inputs": [{"text": text}]}).encode()
     head = (
-        f"POST /v1/detect/{mode} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+        f"POST /v1/{route} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
     )
     return head.encode() + content
@@ -194,12 +201,12 @@ def report(load: Load, urls: list[str], token: str, texts: str, pids: list[int])
         return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
 
     lines = Path(texts).read_text(encoding="utf-8").splitlines()
-    bodies = [request_bytes(load.mode, token, json.loads(line)["text"]) for line in lines]
+    bodies = [request_bytes(load.route, token, json.loads(line)["text"]) for line in lines]
     before, addresses = spent(), [url.removeprefix("http://").split(":") for url in urls]
     latencies, failures, seconds = asyncio.run(sent(load, addresses, bodies))
     p50, p90, p99 = np.quantile(latencies, [0.5, 0.9, 0.99]) * 1000
     return {
-        "mode": load.mode,
+        "route": load.route,
         "requests": len(latencies),
         "failures": failures,
         "requests_per_second": round(len(latencies) / seconds, 1),
@@ -222,7 +229,7 @@ def floor(folder: Path, priority: list[str], tokenizer: TextTokenizer) -> dict[s
     port = free_port()
     command = [*priority, sys.executable, "-c", BARE, str(port)]
     with running(command, port) as process:
-        texts, load = folder / "400.jsonl", Load("direct", 2_000, 2)
+        texts, load = folder / "400.jsonl", Load(requests=2_000, connections=2)
         found = put(priority, load, [f"http://127.0.0.1:{port}"], "none", str(texts), [process.pid])
     parts = [json.loads(line)["text"] for line in texts.read_text(encoding="utf-8").splitlines()]
     for _ in range(2):  # its own cache is warm the second time
@@ -248,7 +255,8 @@ def main() -> None:
     tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        token = asyncio.run(provision(folder))["small"]
+        fields = profile_fields(tokenizer_fingerprint=tokenizer.fingerprint)
+        token = asyncio.run(provision(folder, **fields))["small"]
         write_texts(folder / "400.jsonl", tokenizer, 400, 500)
         write_texts(folder / "10000.jsonl", tokenizer, 10_000, 20)
         print(json.dumps({"floor": floor(folder, priority, tokenizer)}), flush=True)
@@ -259,7 +267,7 @@ def main() -> None:
         pids = [process.pid for _, process in replicas]
         for name, load in LOADS.items():
             if options.only in name:
-                texts = folder / ("10000.jsonl" if load.mode == "localized" else "400.jsonl")
+                texts = folder / ("10000.jsonl" if load.route == "detect/localized" else "400.jsonl")
                 found = put(priority, load, urls, token, str(texts), pids)
                 print(json.dumps({"load": name, **found}), flush=True)
 

@@ -1,6 +1,5 @@
 """The comparison of the documents' numbers with the results files."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,7 @@ from tests.harness.figures.__main__ import check
 from tests.harness.figures.result_pages import stale_pictures
 from tests.harness.figures.values import BadFigure, Measured, value_at
 from tests.harness.reference.result_plots import pictures
-from ttmark.evaluation.report.pages import write_pages
 from ttmark.evaluation.report.result import Result, Table
-from ttmark.evaluation.run_manifest import describe
 
 FOUND = {"estimate": 0.9512, "low": 0.9101, "high": 0.9732}
 ROWS = (
@@ -64,7 +61,7 @@ def checkout(tmp_path: Path) -> Path:
     """A page, a result with its own page, and their book."""
     results = tmp_path / "docs/results"
     table = Table("Direct", ("", "found"), (("pairs", "95.1 % [91.0, 97.3]"),))
-    Result("direct", "ttmark eval direct", (table,), (), ROWS).save(results)
+    Result("direct", "ttmark eval direct", (table,), ROWS).save(results)
     (tmp_path / "README.md").write_text(PAGE)
     (tmp_path / "docs/figures.yml").write_text(yaml.safe_dump(BOOK))
     return tmp_path
@@ -184,18 +181,6 @@ def test_a_table_without_a_page_fails_unless_the_book_says_why(checkout: Path) -
     assert with_book(checkout, unprinted={"direct*.json": "told", "none.json": "gone"}) == [
         "no results file is named none.json"
     ]
-
-
-def test_pages_of_a_run_are_those_that_its_results_give(checkout: Path, tmp_path: Path) -> None:
-    run, target = tmp_path / "run", checkout / "docs/results/measured"
-    describe("owner/name", "owner/name", checkout / "README.md", 64, 0, {}).save(run)
-    shutil.copy(checkout / "docs/results/direct.json", run)
-    write_pages(run, target)
-    assert check(checkout) == []
-    page = target / "blocks.md"
-    page.write_text(page.read_text().replace("95.1", "95.2"))
-    (target / "extra.md").write_text("# By hand\n")
-    assert [line.partition(":")[0] for line in check(checkout)] == ["measured/blocks.md", "measured/extra.md"]
 
 
 def test_a_drawing_that_is_not_what_the_results_give_fails(tmp_path: Path) -> None:

@@ -30,12 +30,11 @@ class ZipfSource:
             self.made.append((cell.name, index))
             draws = np.random.default_rng(sampling_seed(seed, cell.name, index))
             key = cell.key(seed, index)
-            tokens, marked = self._text(cell, key, draws)
-            on_text(Completion(index, tuple(tokens), marked, 0.5, 3 * cell.tokens))
+            on_text(Completion(index, tuple(self._text(cell, key, draws))))
 
-    def _text(self, cell: Cell, key: bytes, draws: np.random.Generator) -> tuple[list[int], int]:
+    def _text(self, cell: Cell, key: bytes, draws: np.random.Generator) -> list[int]:
         if cell.scheme is None:
-            return draws.choice(VOCABULARY, size=cell.tokens, p=self._probs).tolist(), 0
+            return draws.choice(VOCABULARY, size=cell.tokens, p=self._probs).tolist()
         watermark = cell.watermark()
         tracker = watermark.tracker()
         blocks = np.array(list(product(range(VOCABULARY), repeat=cell.block_size)))
@@ -43,15 +42,13 @@ class ZipfSource:
         offsets = np.array([0, len(blocks)])
         lanes = key_lanes(key)[None]
         tokens: list[int] = []
-        marked = 0
         while len(tokens) < cell.tokens:
             context = tracker.next_context(tokens)
             probs = joint
             if context is not None:
                 probs = watermark.reweight(lanes, np.array([context]), blocks, joint, offsets)
-                marked += 1
             tokens += blocks[draws.choice(len(blocks), p=probs / probs.sum())].tolist()
-        return tokens[: cell.tokens], marked
+        return tokens[: cell.tokens]
 
 
 @pytest.fixture

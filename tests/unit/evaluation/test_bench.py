@@ -62,7 +62,8 @@ def test_the_peer_scores_half_of_a_text_without_its_watermark(tokenizer: TextTok
 
 def test_our_modes_examine_every_text(tokenizer: TextTokenizer) -> None:
     systems = bulk_systems(tokenizer, "mcmark", 2)
-    assert list(systems) == ["ours, direct", "ours, aligned", "ours, localized"]
+    names = ["ours, as /v1/detect asks", "ours, direct", "ours, aligned", "ours, localized"]
+    assert list(systems) == names
     for detect in systems.values():
         (rows,) = detect([TEXT, TEXT])  # type: ignore[misc, attr-defined]
         verdicts = [orjson.loads(row)["verdict"] for row in rows.splitlines()]

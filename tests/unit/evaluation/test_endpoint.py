@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError, Usage
-from ttmark.evaluation.text_edits import EndpointEdit
+from ttmark.evaluation.text_edits import through_endpoint
 
 ENDPOINT = Endpoint("http://endpoint/v1", "m", "secret", prompt_price=2.0, completion_price=10.0)
-TEXTS = [" One two.  Three four. Five six. Seven eight."]
+TEXT = " One two.  Three four. Five six. Seven eight."
 
 
 def answer(request: httpx.Request) -> httpx.Response:
@@ -22,23 +22,23 @@ def answer(request: httpx.Request) -> httpx.Response:
     return httpx.Response(200, json={"choices": [{"message": message}], "usage": usage})
 
 
-def edit_texts(name: str, cache: Path, handler: Any) -> tuple[list[str], Usage]:
+def edit(name: str, cache: Path, handler: Any) -> tuple[str, Usage]:
     usage = Usage()
     client = EndpointClient(ENDPOINT, cache, usage, httpx.MockTransport(handler))
-    return EndpointEdit(name, 0.5, 0, client)("cell", TEXTS), usage
+    return through_endpoint(name, TEXT, 0.5, 0, client), usage
 
 
 def test_the_share_of_the_sentences_is_rewritten_and_the_spaces_stay(tmp_path: Path) -> None:
-    edited, _ = edit_texts("paraphrase", tmp_path, answer)
-    assert edited[0].lower() == TEXTS[0].lower()
-    assert sum(sentence.isupper() for sentence in edited[0].split(".")) == 2
+    edited, _ = edit("paraphrase", tmp_path, answer)
+    assert edited.lower() == TEXT.lower()
+    assert sum(sentence.isupper() for sentence in edited.split(".")) == 2
 
 
 def test_answers_are_asked_once_and_priced(tmp_path: Path) -> None:
-    first, usage = edit_texts("back-translation", tmp_path, answer)
+    first, usage = edit("back-translation", tmp_path, answer)
     assert (usage.requests, usage.cached) == (4, 0)
     assert usage.cost(ENDPOINT) == pytest.approx(4 * (100 * 2.0 + 50 * 10.0) / 1e6)
-    again, cached = edit_texts("back-translation", tmp_path, answer)
+    again, cached = edit("back-translation", tmp_path, answer)
     assert again == first
     assert (cached.requests, cached.cached, cached.cost(ENDPOINT)) == (0, 4, 0.0)
 
@@ -52,7 +52,7 @@ def test_a_busy_endpoint_is_asked_again(tmp_path: Path) -> None:
             return httpx.Response(429, headers={"retry-after": "0"})
         return answer(request)
 
-    _, usage = edit_texts("paraphrase", tmp_path, busy_once)
+    _, usage = edit("paraphrase", tmp_path, busy_once)
     assert usage.requests == 2
 
 
@@ -62,4 +62,4 @@ def test_a_busy_endpoint_is_asked_again(tmp_path: Path) -> None:
 )
 def test_what_is_no_answer_is_an_error(tmp_path: Path, response: httpx.Response, message: str) -> None:
     with pytest.raises(EndpointError, match=message):
-        edit_texts("paraphrase", tmp_path, lambda _: response)
+        edit("paraphrase", tmp_path, lambda _: response)

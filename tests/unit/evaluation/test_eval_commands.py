@@ -7,9 +7,7 @@ import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
-from ttmark.evaluation.cli.app import eval_app
-from ttmark.evaluation.experiment_cells import Setting
-from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
+from ttmark.evaluation.cli.app import EXPERIMENTS, eval_app
 from ttmark.evaluation.report.result import Result as Outcome
 
 OWN_OPTIONS = {"schemes": "--scheme", "texts": "--texts", "length": "--length"}
@@ -35,23 +33,11 @@ def test_an_experiment_runs_on_the_simulated_model_and_resumes(tmp_path: Path) -
     assert (refused.exit_code, "seed 0, not 1" in line, "choose another folder" in line) == (1, True, True)
 
 
-def test_edits_are_measured_by_both_detectors_on_the_same_texts(tmp_path: Path) -> None:
-    sizes = ("--texts", "3", "--length", "80", "--scheme", "gumbel", "--block-size", "2")
-    result = simulated(tmp_path, "edits", "--edit", "unedited", "--edit", "delete", *sizes)
-    assert result.exit_code == 0, result.output
-    unedited, deleted = Outcome.load(tmp_path / "edits.json").data
-    assert unedited["intact"]["estimate"] == 1.0 > deleted["intact"]["estimate"]
-    for row in (unedited, deleted):
-        gain = row["tpr"][-1]["estimate"] - row["direct"]["estimate"]
-        assert row["gain"]["estimate"] == pytest.approx(gain)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("edits", "--texts", "1"), "'--texts'"),
+        (("quality", "--texts", "1"), "'--texts'"),
         (("direct", "--length", "0"), "'--length'"),
-        (("localized", "--documents", "1"), "'--documents'"),
     ],
 )
 def test_too_small_a_number_is_a_wrong_option_and_no_traceback(
@@ -68,7 +54,6 @@ def test_too_small_a_number_is_a_wrong_option_and_no_traceback(
     [
         (("direct", "--scheme", "rot13", "--texts", "2", "--length", "8"), "rot13"),
         (("direct", "--label", "Two words"), "lower-case"),
-        (("edits", "--edit", "burn", "--texts", "2", "--length", "8"), "burn"),
     ],
 )
 def test_an_unknown_name_is_one_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -84,11 +69,3 @@ def test_every_experiment_has_a_command_whose_help_shows_its_own_options_and_the
         own = {field.name for field in fields(kind)} & OWN_OPTIONS.keys()
         options = [OWN_OPTIONS[name] for name in own] + ["--model", "--label"]
         assert all(option in result.output for option in options)
-
-
-@pytest.mark.parametrize("quick", [True, False])
-def test_all_is_every_experiment_and_no_result_twice(quick: bool) -> None:
-    plan = Everything(quick=quick, setting=Setting.STRICT)
-    results = [(experiment.name, label) for experiment, label in plan.experiments()]
-    assert len(set(results)) == len(results)
-    assert {name for name, _ in results} == {kind.name for kind in EXPERIMENTS}

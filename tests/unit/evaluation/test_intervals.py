@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ttmark.evaluation.intervals import auroc, clopper_pearson, difference_of_means, mean, ratio_of_means
+from ttmark.evaluation.intervals import clopper_pearson, difference_of_means, mean, ratio_of_means
 
 
 def test_clopper_pearson_agrees_with_published_bounds() -> None:
@@ -38,13 +38,8 @@ def test_intervals_of_a_ratio_cover_it_about_as_often_as_promised() -> None:
     assert covered >= 86  # fewer than 86 of 100 has p < 1e-3 at 95 %
 
 
-def test_aurocs_equal_the_share_of_pairs_in_order_and_equal_samples_differ_by_nothing() -> None:
+def test_equal_samples_differ_by_nothing_and_none_has_no_mean() -> None:
     sample = np.random.default_rng(3).normal(size=200)
     assert difference_of_means(sample, sample).estimate == 0.0
-    assert auroc(sample, sample).estimate == pytest.approx(0.5)
-    generator = np.random.default_rng(4)
-    positives, negatives = generator.integers(0, 6, size=30) + 1.0, generator.integers(0, 6, size=40) * 1.0
-    above = (positives[:, None] > negatives).mean() + (positives[:, None] == negatives).mean() / 2
-    assert auroc(positives, negatives).estimate == pytest.approx(above)
     with pytest.raises(ValueError, match="empty"):
         mean(np.array([]))

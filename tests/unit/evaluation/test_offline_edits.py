@@ -5,7 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ttmark.evaluation.experiments.edited_texts import intact_share
 from ttmark.evaluation.text_edits import (
     EDITS,
     Material,
@@ -73,10 +72,3 @@ def test_dilution_leaves_the_text_whole_inside_other_text() -> None:
 @pytest.mark.parametrize("name", EDITS)
 def test_a_share_of_nothing_changes_nothing(name: str) -> None:
     assert EDITS[name]("A b.  C d!\nE f?", 0.0, MATERIAL, generator()) == "A b.  C d!\nE f?"
-
-
-def test_the_intact_share_counts_runs_of_tokens_that_are_still_there() -> None:
-    before, after = np.arange(6), np.array([0, 1, 2, 9, 3, 4, 5])
-    assert intact_share(before, before, 3) == 1.0
-    assert intact_share(before, after, 3) == 2 / 4  # 0 1 2 and 3 4 5 of four runs
-    assert intact_share(before, after, 4) == 0.0

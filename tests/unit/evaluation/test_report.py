@@ -1,4 +1,4 @@
-"""Tables, figures and results on disk."""
+"""Tables and results on disk."""
 
 from dataclasses import replace
 from importlib.metadata import version
@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ttmark.evaluation.intervals import Interval
-from ttmark.evaluation.report.plot_data import Figure, Panel, Series
 from ttmark.evaluation.report.result import Result, Table, power_of_ten
 from ttmark.evaluation.run_manifest import machine
 
@@ -30,22 +28,9 @@ def test_p_values_below_the_smallest_float_are_written_out(log10: float, text: s
     assert power_of_ten(log10) == text
 
 
-def test_a_result_survives_the_disk_and_brings_its_plots(tmp_path: Path) -> None:
-    line = Series("r = 2", (1.0, 2.0), (Interval(1.0, 0.5, 2.0), Interval(2.0, 1.5, 2.5)))
-    bars = Series("r = 1", ("a", "b"), (Interval(1.0, 0.5, 2.0), Interval(2.0, 1.5, 2.5)))
-    figure = Figure(
-        "plot", "Two panels", (Panel("p", "x", "y", (line,)), Panel("q", "x", "y", (bars,), "bars"))
-    )
-    result = Result("name", "ttmark eval name", (TABLE,), (figure,), ({"cell": 1},))
-    result.save(tmp_path)
-    assert Result.load(tmp_path / "name.json") == result
-    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
-    assert "![Two panels](plot.png)" in (tmp_path / "name.md").read_text()
-
-
 def test_a_table_that_is_set_aside_is_counted_on_the_page_and_kept_in_the_file(tmp_path: Path) -> None:
     aside = replace(TABLE, title="Other", aside=True)
-    result = Result("name", "ttmark eval name", (TABLE, aside), (), ())
+    result = Result("name", "ttmark eval name", (TABLE, aside), ({"cell": 1},))
     result.save(tmp_path)
     assert Result.load(tmp_path / "name.json") == result
     page = TABLE.markdown() + "\nIn [name.json](name.json) alone: 1 table.\n\nMade by `ttmark eval name`.\n"
@@ -53,7 +38,7 @@ def test_a_table_that_is_set_aside_is_counted_on_the_page_and_kept_in_the_file(t
 
 
 def test_a_result_says_on_what_it_was_made(tmp_path: Path) -> None:
-    result = Result("name", "ttmark eval name", (TABLE,), (), ()).made_here()
+    result = Result("name", "ttmark eval name", (TABLE,), ()).made_here()
     result.save(tmp_path)
     assert Result.load(tmp_path / "name.json") == result
     last = result.markdown().splitlines()[-1]
@@ -62,7 +47,7 @@ def test_a_result_says_on_what_it_was_made(tmp_path: Path) -> None:
     assert version("numpy") in (tmp_path / "name.json").read_text()
 
 
-def test_a_file_from_before_the_machine_was_kept_is_read(tmp_path: Path) -> None:
+def test_a_file_from_when_results_had_plots_and_no_machine_is_read(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text(
         '{"experiment": "old", "command": "ttmark eval old", "tables": [], "figures": [], "data": []}'
     )

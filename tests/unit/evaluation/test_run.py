@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from rich.progress import Progress
 
 from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
@@ -40,6 +41,11 @@ def test_texts_of_a_cell_have_different_keys(open_run: Callable[[], Run]) -> Non
     assert len(keys) == 8
 
 
+def test_a_cell_without_a_watermark_has_none() -> None:
+    with pytest.raises(ValueError, match="without a watermark"):
+        Cell(None, 1, SETTING, 20).watermark()
+
+
 def test_cells_that_differ_have_names_that_differ() -> None:
     cells = [
         CELL,
@@ -53,8 +59,8 @@ def test_cells_that_differ_have_names_that_differ() -> None:
 
 
 def test_a_text_survives_the_file(tmp_path: Path) -> None:
-    text = Completion(0, (1, 2, 3), 1, 0.25, 12)
+    text = Completion(0, (1, 2, 3))
     source = SimpleNamespace(generate=lambda _, __, ___, on_text: on_text(text))
     run = Run(tmp_path, source, 0, Progress(disable=True))
-    assert run.texts(CELL, 1) == run.stored(CELL) == [text]
+    assert run.texts(CELL, 1) == run.texts(CELL, 1) == [text]
     assert text.tokens(2).tolist() == [1, 2]

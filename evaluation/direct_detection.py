@@ -1,18 +1,14 @@
-"""What the direct and the aligned detector say of many texts."""
+"""What direct detection says of many texts."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ttmark.evaluation.experiment_cells import Cell, prf_key
 from ttmark.evaluation.intervals import Interval, Sample, bootstrap, clopper_pearson
 from ttmark.evaluation.run_folder import Completion, Run
 from ttmark.shared.watermark import DirectEvidence, Watermark, detect_direct
-from ttmark.shared.watermark.detectors.alignment import aligned_scores
-from ttmark.shared.watermark.detectors.block_scores import position_scores
 
 FPRS = (1e-3, 1e-4, 1e-5)
 """Theoretical false positive rates at which the paper states the true positive rate."""
@@ -33,10 +29,6 @@ class Detections:
     def rate(self, fpr: float) -> Interval:
         """Share of texts with p <= fpr: the TPR on watermarked texts, the FPR on others."""
         return clopper_pearson(int((self.log10_p <= np.log10(fpr)).sum()), len(self.log10_p))
-
-    def share(self, fpr: float) -> float:
-        """`rate` without its interval."""
-        return float((self.log10_p <= np.log10(fpr)).mean())
 
     @property
     def deviates(self) -> Sample:
@@ -77,23 +69,3 @@ def detect_under_random_keys(
 
 def _detections(evidence: Sequence[DirectEvidence]) -> Detections:
     return Detections(np.array([item.log10_p for item in evidence]), np.array([item.z for item in evidence]))
-
-
-def alignment_z(
-    watermark: Watermark, tokens: NDArray[np.int64], keys: Sequence[bytes], betas: Sequence[float]
-) -> NDArray[np.float64]:
-    """z_emp of one text under each key, [betas, keys]; zeros for a text without a scored block."""
-    blocks = tokens.size // watermark.block_size
-    columns = [position_scores(watermark, key, tokens) for key in keys]
-    scores = np.stack(columns, axis=1)  # [positions, keys]
-    if scores.shape[0] == 0:
-        return np.zeros((len(betas), len(keys)))
-    found = [aligned_scores([scores], watermark.block_size, beta, len(keys)) for beta in betas]
-    return np.stack(found) / math.sqrt(blocks)
-
-
-def threshold(null: Sample, fpr: float) -> float:
-    """The smallest value of the null that at most `fpr` of it exceed; a text passes above it."""
-    ordered = np.sort(null)
-    allowed = math.floor(fpr * len(ordered))
-    return float(ordered[len(ordered) - 1 - allowed])

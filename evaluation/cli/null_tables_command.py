@@ -1,0 +1,44 @@
+"""`ttmark eval null-tables`."""
+
+import json
+import logging
+import sys
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from ttmark.evaluation.cli.commands_of_dataclasses import one_clear_line
+from ttmark.evaluation.null_tables.build import TABLES, write_table
+from ttmark.evaluation.options import BlockSizes, Schemes
+from ttmark.shared.watermark import Watermark, scheme_names
+
+
+@dataclass(frozen=True, slots=True)
+class NullTables:
+    """Build null tables, of the schemes' defaults or other parameters, two or three minutes each."""
+
+    name: ClassVar[str] = "null-tables"
+
+    schemes: Schemes = tuple(scheme_names())
+    block_sizes: BlockSizes = (2, 1, 3)
+    parameters: Annotated[
+        tuple[str, ...],
+        typer.Option("--param", metavar="NAME=VALUE", help="Of the schemes; may be repeated."),
+    ] = ()
+    out: Annotated[Path, typer.Option(help="Folder; default: the tables that ship.", show_default=False)] = (
+        TABLES
+    )
+    seed: int = 1
+
+    def run(self) -> None:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+        with one_clear_line():
+            pairs = (text.partition("=") for text in self.parameters)
+            given = {name: json.loads(value) for name, _, value in pairs}
+            of_size = product(self.block_sizes, self.schemes)
+            watermarks = [Watermark(scheme, size, parameters=given) for size, scheme in of_size]
+        for watermark in watermarks:
+            typer.echo(write_table(watermark, self.seed, self.out or TABLES))
