@@ -63,6 +63,12 @@ class CanaryMetrics:
 
 
 _REQUEST_SECONDS = 60.0
+SECONDS = 60.0
+"""Between two checks: an alert comes after five minutes without one, or with two that failed."""
+TOKENS = 300
+"""Of the generated text, enough to be recognised whenever all is well."""
+# False positive rate of its questions: by chance it takes the human's text for a marked one once in a week.
+_FPR = 1e-4
 # Named in full: what a check finds is to change with the services, and not with a model's own defaults.
 _SAMPLING = {"temperature": 1.0, "top_p": 0.95, "top_k": 50, "min_p": 0.0, "repetition_penalty": 1.0}
 
@@ -120,7 +126,7 @@ class Canary:
                 **_SAMPLING,
                 "model": self._model,
                 "prompt": PROMPT,
-                "max_tokens": self.settings.canary_tokens,
+                "max_tokens": TOKENS,
                 "ignore_eos": True,
             }
         )
@@ -137,12 +143,12 @@ class Canary:
         return " ".join(words)
 
     def _detect(self, text: str, keys: list[str] | None) -> DetectionResult:
-        request = DirectRequest(inputs=[Document(text=text)], keys=keys, fpr=self.settings.canary_fpr)
+        request = DirectRequest(inputs=[Document(text=text)], keys=keys, fpr=_FPR)
         return self.detection.detect(request).results[0]
 
 
 def serve_canary(settings: CanarySettings) -> None:
-    """Checks every `canary_seconds` and serves the metrics until SIGINT or SIGTERM.
+    """Checks once a minute and serves the metrics until SIGINT or SIGTERM.
 
     Raises:
         StartupError: no access token, or the port is taken.
@@ -167,7 +173,7 @@ def serve_canary(settings: CanarySettings) -> None:
         canary = Canary(generation, detection, metrics, settings)
         while not stop.is_set():
             canary.run()
-            stop.wait(settings.canary_seconds)
+            stop.wait(SECONDS)
     server.shutdown()
     thread.join()
     server.server_close()

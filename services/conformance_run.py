@@ -107,7 +107,7 @@ def detection(tokenizer: TextTokenizer, rates: Sequence[float] = RATES) -> Detec
 
 
 # Settings of the generation service that a text depends on.
-_HOW_SERVED = ("engine", "dtype", "max_branches", "adaptive_branches", "reproducible", "control_tokens")
+_HOW_SERVED = ("engine", "dtype", "max_branches", "reproducible", "control_tokens")
 
 
 def run(

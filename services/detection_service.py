@@ -42,6 +42,8 @@ _SWITCH_SECONDS = 0.0001
 # objects to look through, and answers with the scores of all blocks are many objects in no cycle.
 _FULL_COLLECTIONS = 500
 _PROVIDER_SECONDS = 3.0
+# Of a token without a limit of its own: more than a replica answers. Work is what a tenant is held to.
+_DOCUMENTS_PER_MINUTE = 600_000
 
 
 def open_public_tier(
@@ -55,26 +57,10 @@ def open_public_tier(
     if not settings.public:
         return None, None
     token = settings.load_public_token()
-    window = settings.answers_window_seconds
-    budget = PublicBudget(
-        address_words=settings.public_address_words_per_day,
-        token_words=settings.public_words_per_day,
-        tenant_words=settings.public_tenant_words_per_day,
-        address_requests=settings.public_address_requests_per_minute,
-        asker=settings.public_answers_per_asker,
-        everybody=AnswerRule(settings.public_answers, window, settings.chance_findings or math.inf),
-    )
+    budget = PublicBudget.of(settings.public_words_per_day, settings.chance_findings or math.inf)
     key = access.kek.derive(b"ttmark public questions")
     allowance = PublicAllowance(access.counters, budget, metrics, access.audit, key=key)
-    tier = PublicTier(
-        rate=settings.public_fpr,
-        characters=settings.public_characters,
-        contact=settings.public_contact,
-        words_per_day=settings.public_words_per_day,
-        guest_words_per_day=None if token is None else settings.public_address_words_per_day,
-        questions=settings.public_answers_per_asker,
-        allowance=allowance,
-    )
+    tier = PublicTier(settings.public_fpr, settings.public_contact, budget, token is not None, allowance)
     if token is None:
         return tier, None
     addresses = access.kek.derive(b"ttmark public addresses")
@@ -140,7 +126,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         AppOptions(
             authenticate=authenticate,
             admit=allowance.admit,
-            limits=HttpLimits(settings.max_body_bytes, settings.body_seconds),
+            limits=HttpLimits(settings.max_body_bytes),
             cors_origins=settings.cors_origins,
             lifespan=lifespan,
             registry=registry,
@@ -164,17 +150,13 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
 
 def _allowance(settings: DetectionSettings, access: KeyAccess, metrics: LimitMetrics) -> DocumentAllowance:
     defaults = TokenLimits(
-        requests_per_minute=settings.requests_per_minute, documents_per_minute=settings.documents_per_minute
+        requests_per_minute=settings.requests_per_minute, documents_per_minute=_DOCUMENTS_PER_MINUTE
     )
     ledger = None
     if settings.answers_per_passage:
         ledger = AnswerLedger(
             access.counters,
             key=access.kek.derive(b"ttmark answers"),
-            rule=AnswerRule(
-                limit=settings.answers_per_passage,
-                window_seconds=settings.answers_window_seconds,
-                findings=settings.chance_findings or math.inf,
-            ),
+            rule=AnswerRule(settings.answers_per_passage, findings=settings.chance_findings or math.inf),
         )
     return DocumentAllowance("detect", access.counters, defaults, metrics, access.audit, ledger=ledger)

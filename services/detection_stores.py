@@ -1,5 +1,6 @@
 """Jobs, which the detection service keeps beside its keys."""
 
+from ttmark.detect_service.jobs.job_store import LEASE_SECONDS
 from ttmark.detect_service.jobs.redis_jobs import RedisJobs
 from ttmark.detect_service.jobs.sealed_jobs import Jobs, JobStore
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
@@ -11,7 +12,7 @@ from ttmark.shared.vault.redis_connections import RedisAddress
 from ttmark.shared.vault.store import sqlite_path
 
 
-def open_job_store(url: str, *, lease_seconds: float) -> JobStore:
+def open_job_store(url: str, *, lease_seconds: float = LEASE_SECONDS) -> JobStore:
     """Jobs in the Redis of the key store that a URL names, or in a file in the folder of the store's file.
 
     Nothing is connected to before the first call.
@@ -28,5 +29,5 @@ def open_jobs(settings: JobSettings, access: KeyAccess) -> Jobs:
     Raises:
         StartupError: webhooks are allowed and have no secret.
     """
-    store = open_job_store(KeyStoreSettings().url(), lease_seconds=settings.job_lease_seconds)
+    store = open_job_store(KeyStoreSettings().url())
     return Jobs(store, access.kek, access.tokens.current, settings.job_limits(), settings.open_webhooks())

@@ -72,7 +72,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
         AppOptions(
             authenticate=access.tokens.authenticate,
             admit=allowance.admit,
-            limits=HttpLimits(settings.max_body_bytes, settings.body_seconds),
+            limits=HttpLimits(settings.max_body_bytes),
             cors_origins=settings.cors_origins,
             lifespan=lifespan,
             registry=registry,

@@ -21,6 +21,9 @@ from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.store import RecordStore
 
+# Between two readings of all keys, a few kilobytes: a rotation waits so long until all replicas know of it.
+KEY_REFRESH_SECONDS = 15.0
+
 
 @dataclass(frozen=True)
 class KeyAccess:
@@ -59,11 +62,11 @@ class KeyAccess:
         trail = stored.open_trail(replica_id, store, kek)
         audit = log_audit if trail is None else _to_both(log_audit, trail.hear)
         reporter = ReplicaReporter(
-            store, replica_id, max_age_seconds=max_age_seconds, every_seconds=settings.key_refresh_seconds
+            store, replica_id, max_age_seconds=max_age_seconds, every_seconds=KEY_REFRESH_SECONDS
         )
         cache = KeyCache(
             KeyRing(store, kek, ledger=ledger),
-            refresh_seconds=settings.key_refresh_seconds,
+            refresh_seconds=KEY_REFRESH_SECONDS,
             max_age_seconds=max_age_seconds,
             reporter=reporter,
             audit=audit,
@@ -71,7 +74,6 @@ class KeyAccess:
         tokens = TokenRegistry(
             store,
             kek,
-            fresh_seconds=settings.token_refresh_seconds,
             outage_seconds=max_age_seconds,
             ledger=ledger,
             audit=audit,

@@ -75,12 +75,10 @@ def _load_vllm(name: str, folder: Path, settings: GenerationSettings) -> Running
         )
     if len(settings.model) > 1:
         raise StartupError("TTMARK_ENGINE=vllm serves one model: start a service for each")
-    for chosen, variable in (
-        (settings.reproducible, "TTMARK_REPRODUCIBLE"),
-        (settings.adaptive_branches, "TTMARK_ADAPTIVE_BRANCHES"),
-    ):
-        if chosen:
-            raise StartupError(f"{variable} is for the embedded engine; TTMARK_ENGINE=vllm has no such thing")
+    if settings.reproducible:
+        raise StartupError(
+            "TTMARK_REPRODUCIBLE is for the embedded engine; TTMARK_ENGINE=vllm has no such thing"
+        )
     arguments = _arguments(settings.engine_file)
     prepare_for_vllm()
     if settings.threads is not None:
@@ -96,9 +94,7 @@ def _load_vllm(name: str, folder: Path, settings: GenerationSettings) -> Running
                 dtype=settings.dtype,
                 max_sequences=settings.max_concurrency,
                 max_waiting=settings.max_queue,
-                reading_share=settings.reading_share,
                 max_branches=settings.max_branches,
-                prefix_cache=settings.prefix_cache,
                 request_seconds=settings.request_seconds,
                 arguments=arguments,
             ),
@@ -130,10 +126,7 @@ def _embedded_settings(name: str, settings: GenerationSettings) -> EngineSetting
         threads=settings.threads or measured,
         max_sequences=settings.max_concurrency,
         max_waiting=settings.max_queue,
-        reading_share=settings.reading_share,
         max_branches=settings.max_branches,
-        adaptive_branches=settings.adaptive_branches,
-        prefix_cache=settings.prefix_cache,
         reproducible=settings.reproducible,
         choices=settings.state / "choices.json",
         request_seconds=settings.request_seconds,

@@ -53,8 +53,7 @@ def serve(
     share = _DRAIN_SHARE if drain else 0.0
     drain_seconds = settings.drain_seconds * share
     shutdown_seconds = max(1, round(settings.drain_seconds * (1 - share)))
-    limits = ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.max_connections)
-    protocol = bounded_protocol(allow_open_files(limits))
+    protocol = bounded_protocol(allow_open_files(ConnectionLimits()))
 
     class Server(uvicorn.Server):
         """Drains the application before connections are closed, so that every request gets an answer."""

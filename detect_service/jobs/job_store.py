@@ -20,6 +20,10 @@ class JobStoreFull(Exception):
     """The jobs of all tenants leave no room for this one."""
 
 
+LEASE_SECONDS = 30.0
+"""How long a part is its worker's after a sign of life, of which there are three in that time: a store that
+is away for some seconds costs no part, and little time is lost to a worker that was killed."""
+
 RESULT_BYTES = 1_024
 """Room that is kept for a document's result from the start: most results are smaller, sealed and as JSON."""
 
@@ -101,7 +105,7 @@ class StoreLimits:
     """Limits that hold over all replicas. Bytes are those of sealed documents and results, and `room`.
 
     Attributes:
-        jobs: of a tenant, until they expire or are deleted.
+        jobs: of a tenant, until they expire or are deleted: as many as go by while the largest is done.
         tenant_size: bytes of a tenant's jobs.
         size: bytes of all jobs. What is free after a job was made is at least what its tenant then holds, so
             that tenants that take all they can still leave room to the next one.
@@ -110,3 +114,8 @@ class StoreLimits:
     jobs: int
     tenant_size: int
     size: int
+
+    @classmethod
+    def within(cls, size: int) -> "StoreLimits":
+        """A tenant has half: with more it could keep the others out."""
+        return cls(16, size // 2, size)

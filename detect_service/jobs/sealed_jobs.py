@@ -98,16 +98,18 @@ class JobLimits:
 
     Attributes:
         documents: of one job.
-        body_bytes: of the request that makes one.
+        body_bytes: of the request that makes one: texts of 1.6 kB in as many documents. Longer runs go to
+            several jobs, or to `ttmark detect --bulk`.
         store: over all replicas.
-        keep_seconds: how long a job is kept after it was made, and again after it was finished.
+        keep_seconds: how long a job is kept after it was made, and again after it was finished: results of
+            the night are there in the morning. Whoever wants them gone sooner deletes the job.
         workers: parts of one tenant that this process works on at the same time; 0: none, of nobody.
         part_documents: documents that are worked on, sealed and answered together.
     """
 
     documents: int = 10_000
     body_bytes: int = 16 * 2**20
-    store: StoreLimits = field(default_factory=lambda: StoreLimits(16, 32 * 2**20, 64 * 2**20))
+    store: StoreLimits = field(default_factory=lambda: StoreLimits.within(64 * 2**20))
     keep_seconds: float = 86_400.0
     workers: int = 1
     part_documents: int = 32

@@ -1,10 +1,11 @@
 """The public tier: what the operator decides of it, and the document that says how everybody may ask."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.languages.words import ENGLISH, LANGUAGES
-from ttmark.shared.limits.public_allowance import PublicAllowance
+from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
 from ttmark.shared.schemas.public import PublicLimits, PublicPromises, TextProvenance
 
 PUBLIC_PATH = "/v1/detect/public"
@@ -19,21 +20,19 @@ class PublicTier:
 
     Attributes:
         rate: the false positive rate.
-        characters: of the longest text.
         contact: address of who gives out tokens.
-        words_per_day: of a token; 0: any.
-        guest_words_per_day: of an address without a token; 0: any, None: nobody is answered without one.
-        questions: of one asker about a passage.
+        budget: how much may be asked.
+        guests: whether people are answered without a token.
         allowance: counts what is asked; None: nothing is counted.
+        characters: of the longest text: a long article. Whoever has longer ones asks about parts.
     """
 
     rate: float
-    characters: int
     contact: str | None
-    words_per_day: int
-    guest_words_per_day: int | None
-    questions: int
+    budget: PublicBudget
+    guests: bool
     allowance: PublicAllowance | None
+    characters: ClassVar[int] = 20_000
 
     def described(self, case_key_path: str | None, *, verifies_manifests: bool) -> TextProvenance:
         """The document for everybody; nothing in it depends on keys or on who asks."""
@@ -42,15 +41,15 @@ class PublicTier:
             endpoint=PUBLIC_PATH,
             page=PAGE_PATH,
             scope=Scope.DETECT_PUBLIC,
-            token_required=self.guest_words_per_day is None,
+            token_required=not self.guests,
             false_alarm_rate=self.rate,
             bases=[*MARKS, *["metadata"] * verifies_manifests],
             languages=list(LANGUAGES),
             limits=PublicLimits(
                 characters=self.characters,
-                words_per_day=self.words_per_day or None,
-                words_per_day_without_token=self.guest_words_per_day or None,
-                questions_per_passage=self.questions,
+                words_per_day=self.budget.token_words or None,
+                words_per_day_without_token=(self.guests and self.budget.address_words) or None,
+                questions_per_passage=self.budget.asker,
             ),
             promises=PublicPromises(
                 found=f"The text contains passages that carry a mark. {ENGLISH.say('found.caution')}",

@@ -15,7 +15,6 @@ from ttmark.evaluation.bench.workload import CHAT, PAPER, STRICT, Measurement, W
 from ttmark.evaluation.options import Json, model_path
 from ttmark.gen_service.engine import Engine, EngineSettings
 
-ADAPTIVE = "ours, r = 2, b by load"
 _FILTERS = {"paper": (PAPER,), "strict": (STRICT,), "chat": (CHAT,), "both": (PAPER, STRICT)}
 _BUDGETS_BESIDE_PEERS = (4, 8)
 _STEP_ROWS = 2048
@@ -55,8 +54,8 @@ class Generate:
     def _measured(self) -> Iterator[Measurement]:
         """Ours and the peers side by side, one number of sequences and one set of filters after the other.
 
-        Ours: each block size, pairs with a budget of 4 and of 8 branches, and pairs with the budget that
-        follows the load. What belongs to one comparison is measured within minutes of each other.
+        Ours: each block size, and pairs with a budget of 4 and of 8 branches. What belongs to one comparison
+        is measured within minutes of each other.
         """
         counts = [int(count) for count in self.sequences.split(",")]
         sizes = [int(size) for size in self.block_sizes.split(",")]
@@ -68,29 +67,24 @@ class Generate:
             folder = model_path(self.model)
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
-        with (
-            self._engine(folder, max(counts)) as ours,
-            self._engine(folder, max(counts), adaptive=True) as adaptive,
-        ):
+        with self._engine(folder, max(counts)) as ours:
             peers = Transformers(folder, self.dtype)
             for count in counts:
                 for filters in _FILTERS[self.filters]:
                     workload = Workload(count, self.tokens, filters=filters)
                     warm_up = replace(workload, tokens=4)
                     ours.measure(warm_up, 2)
-                    adaptive.measure(warm_up, 2)
                     for block_size in sizes:
                         yield ours.measure(workload, block_size)
                     for budget in _BUDGETS_BESIDE_PEERS:
                         yield ours.measure(workload, 2, max_branches=budget)
-                    yield replace(adaptive.measure(workload, 2), system=ADAPTIVE)
                     peers.generate(warm_up, synthid=False)
                     yield peers.generate(workload, synthid=False)
                     if self.synthid:
                         yield peers.generate(workload, synthid=True)
 
     @contextmanager
-    def _engine(self, folder: str, sequences: int, *, adaptive: bool = False) -> Iterator[OurEngine]:
+    def _engine(self, folder: str, sequences: int) -> Iterator[OurEngine]:
         """The embedded engine, started; its passes are not reproducible, a service's default."""
         settings = EngineSettings(
             dtype=self.dtype,
@@ -98,7 +92,6 @@ class Generate:
             max_sequences=sequences,
             step_rows=_STEP_ROWS,
             max_waiting=sequences,
-            adaptive_branches=adaptive,
             reproducible=False,
             prefix_cache=False,
         )

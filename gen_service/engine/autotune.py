@@ -1,7 +1,7 @@
 """What passes cost, measured at start on the model itself.
 
-The branch budget follows from it, and the choice of number format and CPU threads, which is kept in a file:
-the next start on this machine measures nothing.
+The choice of number format and CPU threads follows from it and is kept in a file: the next start on this
+machine measures nothing.
 """
 
 import hashlib
@@ -21,42 +21,8 @@ from ttmark.gen_service.engine.runner import Runner
 from ttmark.shared.processor import processor_name
 from ttmark.shared.whole_file import AS_UMASK_SAYS, make_folder, write_whole
 
-_FEWEST_BRANCHES = 4
-_SLACK = 2.0
 _REPEATS = 3
 _COMPARED_ROWS = (4, 64)  # of a pass in ordinary decoding, and of one with probes
-
-
-@dataclass(frozen=True, slots=True)
-class CostCurve:
-    """Seconds of a pass for rising numbers of rows."""
-
-    rows: tuple[int, ...]
-    seconds: tuple[float, ...]
-
-    @classmethod
-    def measure(cls, run: Callable[[int], object], most_rows: int) -> "CostCurve":
-        """Times `run(rows)` for powers of two up to `most_rows`; the fastest of three runs counts.
-
-        It ends where a pass costs more than twice that of one row.
-        """
-        seconds: list[float] = []
-        rows = tuple(1 << power for power in range(most_rows.bit_length()))
-        for count in rows:
-            seconds.append(seconds_of(run, count))
-            if seconds[-1] > _SLACK * seconds[0]:
-                break
-        return cls(rows[: len(seconds)], tuple(seconds))
-
-    @property
-    def knee(self) -> int:
-        """The most rows whose pass costs at most twice that of one row."""
-        limit = _SLACK * self.seconds[0]
-        return max(rows for rows, cost in zip(self.rows, self.seconds, strict=True) if cost <= limit)
-
-    def branch_budget(self, sequences: int) -> int:
-        """Branches per block that keep a pass over `sequences` below the knee, at least a few."""
-        return max(_FEWEST_BRANCHES, self.knee // max(sequences, 1))
 
 
 def seconds_of(run: Callable[[int], object], rows: int) -> float:

@@ -4,7 +4,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest, SequenceFailed
 from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.autotune import CostCurve
 from ttmark.gen_service.engine.cached_sequence import PROMPT_CUT, CachedSequence, TextReading
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics, StepRecorder
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, check_length
@@ -57,7 +56,8 @@ class Engine:
             cuts=Cuts(settings.prefill_chunk, exact=settings.reproducible) if settings.prefix_cache else None,
             reading_share=settings.reading_share,
         )
-        self._decoder = Decoder(self._branch_limit(scheduler))
+        branches = min(settings.max_branches or settings.step_rows, settings.step_rows)
+        self._decoder = Decoder(lambda: branches)
         self._stepper = Stepper(self._runner, scheduler, self._decoder)
         self._max_requests = settings.max_sequences + settings.max_waiting
         self._max_readings = reading_places(self._max_requests, settings.reading_share)
@@ -196,14 +196,6 @@ class Engine:
     def _deadline(self) -> float:
         limit = self._settings.request_seconds
         return math.inf if limit is None else time.monotonic() + limit
-
-    def _branch_limit(self, scheduler: Scheduler[CachedSequence]) -> Callable[[], int]:
-        """The branch budget of the service, or the lower one that the present load allows."""
-        most = min(self._settings.max_branches or self._settings.step_rows, self._settings.step_rows)
-        if not self._settings.adaptive_branches:
-            return lambda: most
-        curve = CostCurve.measure(self._runner.probe_once, self._settings.step_rows)
-        return lambda: min(most, curve.branch_budget(len(scheduler.running)))
 
     def _run(self) -> None:
         end: EngineError = EngineDied("the engine's thread has ended")

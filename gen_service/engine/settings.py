@@ -21,7 +21,8 @@ class EngineSettings:
         max_sequences: sequences that are generated at the same time.
         max_waiting: requests that may wait for a place; one more is refused with `Overloaded`.
         reading_share: what readings may take while something is written: rows for each row that is written,
-            and of the places in the passes and in the queue as many, which are theirs alone.
+            and of the places in the passes and in the queue as many, which are theirs alone. With a fifth
+            writing keeps five rows of six, and nobody has to choose: an idle service gives all to reading.
         kv_tokens: tokens that the KV cache holds, over all sequences; None takes `memory_share`.
         memory_share: part of the memory that is free at start for the KV cache, at most what `max_sequences`
             full contexts need.
@@ -29,8 +30,6 @@ class EngineSettings:
         prefill_chunk: tokens of a prompt that are computed in one piece.
         max_branches: candidates of a block level that are probed together (head of the branch budget); None
             is as many as the filters leave, up to `step_rows`.
-        adaptive_branches: lower the budget further while many sequences run, so that a pass stays where rows
-            cost next to nothing. The text of a seed then depends on the load.
         reproducible: a seed gives the same tokens whatever else is computed in the same passes; without it
             passes are cheaper, and a seed is repeatable for a request that is alone.
         prefix_cache: keep what sequences leave in the cache, and go on from it where a prompt of the same
@@ -52,7 +51,6 @@ class EngineSettings:
     step_rows: int = 512
     prefill_chunk: int = 256
     max_branches: int | None = None
-    adaptive_branches: bool = False
     reproducible: bool = True
     prefix_cache: bool = True
     choices: Path | None = None

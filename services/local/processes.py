@@ -31,7 +31,7 @@ GIVEN = {
     "TTMARK_GEN_PORT": "{ports[gen]}",
     "TTMARK_DETECT_PORT": "{ports[detect]}",
     "TTMARK_READER_URL": "{services.gen_url}",
-    "TTMARK_READER_KIND": "ttmark",
+    "TTMARK_READER_TOKENIZER": "",
     "TTMARK_READER_MODEL": "{setup.model_id}",
     "TTMARK_READER_TOKEN": "",
     "TTMARK_READER_TOKEN_FILE": "{setup.token_file}",

@@ -12,7 +12,6 @@ from ttmark.services.startup import StartupError
 from ttmark.shared.access.oidc import OidcRules
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import parse_token
-from ttmark.shared.limits.counting_filter import MOST_ANSWERS
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.vault.key_store_errors import InvalidToken
 from ttmark.shared.vault.names import Name
@@ -119,36 +118,11 @@ class PublicSettings(Settings):
         description="File with a token that has detect:public, for questions that come without one. "
         "Left out: a token is needed.",
     )
-    public_characters: int = Field(
-        default=20_000, ge=1, le=500_000, description="Longest public question, in characters."
-    )
     public_words_per_day: Amount = Field(
         default=100_000,
         description="Words that a token may ask about publicly in a day (six characters each, at "
-        "least 50 a question); 0: any.",
-    )
-    public_tenant_words_per_day: Amount = Field(
-        default=300_000, description="Words that a tenant's tokens may ask about publicly in a day; 0: any."
-    )
-    public_address_words_per_day: Amount = Field(
-        default=10_000, description="Words that an address without a token may ask about in a day; 0: any."
-    )
-    public_address_requests_per_minute: Amount = Field(
-        default=20, description="Public requests of an address without a token in a minute; 0: any."
-    )
-    public_answers_per_asker: int = Field(
-        default=4,
-        ge=1,
-        le=MOST_ANSWERS,
-        description="Public answers about the same evidence for one token or address in half of "
-        "TTMARK_ANSWERS_WINDOW_SECONDS.",
-    )
-    public_answers: int = Field(
-        default=12,
-        ge=1,
-        le=MOST_ANSWERS,
-        description="Public answers about the same evidence for all askers together in half of "
-        "TTMARK_ANSWERS_WINDOW_SECONDS.",
+        "least 50 a question); an address without a token a tenth of it, a tenant's tokens together three "
+        "times as many; 0: any.",
     )
     trusted_proxies: Annotated[tuple[Network, ...], *Separated] = Field(
         default=(),

@@ -100,26 +100,11 @@ class ServiceSettings(Settings):
         default="INFO", description="Least severe log events that are written."
     )
     state: Folder = Field(default=STATE_FOLDER, description=STATE_MEANING)
-    key_refresh_seconds: Seconds = Field(
-        default=15.0, description="How often keys are read again from the store."
-    )
-    token_refresh_seconds: Seconds = Field(
-        default=2.0, description="How soon the revocation of an access token counts."
-    )
     replica_id: str | None = Field(
         default=None,
         min_length=1,
         max_length=200,
         description="This replica's name, which should survive a restart. Left out: service, host and port.",
-    )
-    header_seconds: Seconds = Field(
-        default=10.0, description="Time from a connection to the end of a request's headers."
-    )
-    body_seconds: Seconds = Field(
-        default=30.0, description="Time from a request's headers to the end of its body."
-    )
-    max_connections: Amount = Field(
-        default=4096, ge=1, description="Open connections; a further one replaces one that waits."
     )
     max_body_bytes: Amount = Field(default=8 * 2**20, ge=1, description="Largest request body.")
     cors_origins: Origins = Field(

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 
 from ttmark.services.settings.base import Settings
-from ttmark.services.settings.values import Folder, Host, Port, ReadableFile, Seconds, WebAddress
+from ttmark.services.settings.values import Folder, Host, Port, ReadableFile, WebAddress
 from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import STATE_FOLDER
 from ttmark.shared.access.tokens import parse_token
@@ -22,7 +22,7 @@ def _is_token(value: SecretStr) -> SecretStr:
 
 
 class CanarySettings(Settings):
-    """Which services are checked, how often, and with what."""
+    """Which services are checked, and with what."""
 
     host: Host = Field(default="127.0.0.1", description="Address to listen on.")
     canary_port: Port = Field(default=8002, description="Port of the canary's metrics.")
@@ -43,13 +43,6 @@ class CanarySettings(Settings):
     )
     token_file: ReadableFile = Field(
         default=Path(".ttmark/token"), description="File with the access token, unless TTMARK_TOKEN is set."
-    )
-    canary_seconds: Seconds = Field(default=60.0, description="Time between two checks.")
-    canary_tokens: int = Field(
-        default=300, ge=50, le=100_000, description="Length of the text that is generated."
-    )
-    canary_fpr: float = Field(
-        default=1e-4, gt=0, lt=1, description="False positive rate that verdicts are held to."
     )
 
     def access_token(self) -> str:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AfterValidator, Field, SecretStr
 
 from ttmark.services.settings.base import Settings
-from ttmark.services.settings.values import Amount, ReadableFile, Seconds, Separated, is_host
+from ttmark.services.settings.values import Amount, ReadableFile, Separated, is_host
 from ttmark.services.startup import StartupError
 from ttmark.shared.cases.signed_file import CaseKey, NotACaseKey
-from ttmark.shared.schemas.jobs import MOST_DOCUMENTS
 
 if TYPE_CHECKING:
     from ttmark.detect_service.jobs.sealed_jobs import JobLimits
@@ -58,25 +57,15 @@ CalledHost = Annotated[str, AfterValidator(_called_host)]
 class JobSettings(Settings):
     """Limits on jobs, how they are worked on, and who may be told of them."""
 
-    job_documents: int = Field(default=10_000, ge=1, le=MOST_DOCUMENTS, description="Documents of one job.")
-    job_bytes: Amount = Field(default=16 * 2**20, ge=1, description="Largest request body that makes a job.")
-    jobs_per_tenant: Amount = Field(default=16, description="Jobs of a tenant that are kept.")
-    jobs_tenant_bytes: Amount = Field(
-        default=32 * 2**20,
-        description="What a tenant's jobs may take in the store; at most half of TTMARK_JOBS_BYTES.",
-    )
-    jobs_bytes: Amount = Field(default=64 * 2**20, description="What all jobs may take in the store.")
-    job_keep_seconds: Seconds = Field(
-        default=86_400.0, description="How long a job is kept once made, its results once finished."
+    jobs_bytes: Amount = Field(
+        default=64 * 2**20,
+        description="What all jobs may take in the store; a tenant's, half of that.",
     )
     job_workers: int = Field(
         default=1,
         ge=0,
         le=1_000,
         description="Parts of one tenant's jobs that this replica works on at a time; 0: none.",
-    )
-    job_lease_seconds: Seconds = Field(
-        default=30.0, description="Time until another replica does a part of a job that a silent one had."
     )
     webhook_hosts: Annotated[tuple[CalledHost, ...], *Separated] = Field(
         default=(), description="Hosts that may be told of the end of jobs, separated by commas; empty: none."
@@ -92,15 +81,7 @@ class JobSettings(Settings):
         from ttmark.detect_service.jobs.job_store import StoreLimits  # commands start without the service
         from ttmark.detect_service.jobs.sealed_jobs import JobLimits
 
-        return JobLimits(
-            documents=self.job_documents,
-            body_bytes=self.job_bytes,
-            store=StoreLimits(
-                self.jobs_per_tenant, min(self.jobs_tenant_bytes, self.jobs_bytes // 2), self.jobs_bytes
-            ),
-            keep_seconds=self.job_keep_seconds,
-            workers=self.job_workers,
-        )
+        return JobLimits(store=StoreLimits.within(self.jobs_bytes), workers=self.job_workers)
 
     def open_webhooks(self) -> "Webhooks | None":
         """What calls the listed hosts; None where none is listed.

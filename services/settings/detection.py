@@ -2,7 +2,7 @@
 
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_settings import NoDecode
@@ -36,10 +36,6 @@ class ReaderSettings(Settings):
     reader_url: WebAddress | None = Field(
         default=None, description="Address of the language model that reads texts along; left out: none."
     )
-    reader_kind: Literal["ttmark", "vllm"] = Field(
-        default="ttmark",
-        description="What the reader is: `ttmark`, a generation service; `vllm`, a vLLM server.",
-    )
     reader_model: str = Field(
         default="", max_length=512, description="The reader's model, by its name there; of several the first."
     )
@@ -55,13 +51,15 @@ class ReaderSettings(Settings):
         default=5.0, description="How long a request waits for the reader."
     )
     reader_tokenizer: TokenizerFolder | None = Field(
-        default=None, description="With `vllm`: folder with the tokenizer.json of the reader's model."
+        default=None,
+        description="Folder with the tokenizer.json of the reader's model, where the reader is a vLLM "
+        "server. Left out: it is a generation service.",
     )
     reader_context_tokens: int = Field(
         default=2_048,
         ge=16,
         le=1_000_000,
-        description="With `vllm`: tokens read together, one less than the server's limit.",
+        description="With a vLLM server: tokens read together, one less than the server's limit.",
     )
     reader_ca_file: ReadableFile | None = Field(
         default=None, description="PEM file with the certificates that the reader's is held against."
@@ -111,13 +109,9 @@ class ReaderSettings(Settings):
             raise StartupError(
                 "TTMARK_READER_URL needs TTMARK_READER_MODEL: the name of the model that reads"
             )
-        if self.reader_kind == "ttmark":
+        if self.reader_tokenizer is None:
             # As TTMARK_MODEL has it too, so that one value serves both.
             return ttmark_dialect(model_id(self.reader_model.partition(",")[0].strip()))
-        if self.reader_tokenizer is None:
-            raise StartupError(
-                "TTMARK_READER_KIND=vllm needs TTMARK_READER_TOKENIZER: a folder with its tokenizer"
-            )
         return vllm_dialect(
             self.reader_model, TextTokenizer.load(self.reader_tokenizer), self.reader_context_tokens
         )
@@ -168,28 +162,19 @@ class DetectionSettings(
     requests_per_minute: Amount = Field(
         default=60_000, description="Requests of an access token in a minute, over all replicas; 0: any."
     )
-    documents_per_minute: Amount = Field(
-        default=600_000, description="Documents of an access token in a minute, over all replicas; 0: any."
-    )
     answers_per_passage: int = Field(
         default=12,
         ge=0,
         le=MOST_ANSWERS,
         description="Answers about the same evidence that a tenant's tokens without detect:evidence "
-        "get in half of TTMARK_ANSWERS_WINDOW_SECONDS; 0: any.",
-    )
-    answers_window_seconds: Seconds = Field(
-        default=86_400.0,
-        description="Time after which answers to tokens without detect:evidence, and public ones, are "
-        "forgotten.",
+        "get in half a day; 0: any.",
     )
     chance_findings: float = Field(
         default=0.1,
         ge=0,
         le=1e6,
-        description="False findings to be expected of a token without detect:evidence in half of "
-        "TTMARK_ANSWERS_WINDOW_SECONDS: 0.1 are 10 documents at 1e-2, 10,000 at 1e-5; 0: "
-        "any.",
+        description="False findings to be expected of a token without detect:evidence in half a day: 0.1 "
+        "are 10 documents at 1e-2, 10,000 at 1e-5; 0: any.",
     )
     max_document_tokens: Amount = Field(default=100_000, ge=1, description="Longest document, in tokens.")
     max_request_blocks: Amount = Field(

@@ -46,6 +46,28 @@ class Gone:
     switches_on: bool = False
 
 
+def _times(factor: float, name: str, default: int) -> Callable[[Given], str]:
+    """A share of another setting; of its default where that is no number, which ends the start by itself."""
+
+    def share(given: Given) -> str:
+        try:
+            return f"{factor * float(given.get(name, default)):.0f}"
+        except ValueError:
+            return f"{factor * default:.0f}"
+
+    return share
+
+
+def _reader(given: Given) -> str:
+    return "vllm" if "TTMARK_READER_TOKENIZER" in given else "ttmark"
+
+
+_WORDS = "TTMARK_PUBLIC_WORDS_PER_DAY"
+_JOB = "make several jobs, or use `ttmark detect --bulk`"
+_SLOW = "a slow sender holds a connection, and nothing else"
+_ANSWERS = "ten answers are enough to remove a mark"
+_AS_TENANTS = "as many as tokens of a tenant get"
+_CANARY = "rules for alerts go by it"
 _FILES = "save larger files as text, or in parts"
 _QUEUE = "there is no team queue; a signed case goes with a ticket of any system"
 _CASES = "no cases are kept; a signed case is a file, for whoever asked to keep"
@@ -56,6 +78,38 @@ DROPPED: Mapping[str, Constant | Gone] = {
     "TTMARK_EXTRACT_SECONDS": Constant("30", _FILES),
     "TTMARK_EXTRACT_MEMORY_BYTES": Constant("536870912", _FILES),
     "TTMARK_EXTRACT_TEXT_BYTES": Constant("16777216", _FILES),
+    "TTMARK_JOB_DOCUMENTS": Constant("10000", _JOB),
+    "TTMARK_JOB_BYTES": Constant("16777216", _JOB),
+    "TTMARK_JOB_KEEP_SECONDS": Constant("86400", "delete a job whose results are to go sooner"),
+    "TTMARK_JOB_LEASE_SECONDS": Constant("30", "a job loses nothing by it"),
+    "TTMARK_JOBS_PER_TENANT": Constant("16", _JOB),
+    "TTMARK_JOBS_TENANT_BYTES": Constant(
+        _times(0.5, "TTMARK_JOBS_BYTES", 2**26), "half of `TTMARK_JOBS_BYTES`, so that others have room"
+    ),
+    "TTMARK_PUBLIC_CHARACTERS": Constant("20000", "longer texts are asked about in parts"),
+    "TTMARK_PUBLIC_TENANT_WORDS_PER_DAY": Constant(_times(3, _WORDS, 100_000), f"three times `{_WORDS}`"),
+    "TTMARK_PUBLIC_ADDRESS_WORDS_PER_DAY": Constant(_times(0.1, _WORDS, 100_000), f"a tenth of `{_WORDS}`"),
+    "TTMARK_PUBLIC_ADDRESS_REQUESTS_PER_MINUTE": Constant("20", "who asks more takes a token"),
+    "TTMARK_PUBLIC_ANSWERS": Constant("12", _AS_TENANTS),
+    "TTMARK_PUBLIC_ANSWERS_PER_ASKER": Constant("4", _ANSWERS),
+    "TTMARK_ANSWERS_WINDOW_SECONDS": Constant("86400", "as long as people work on a text"),
+    "TTMARK_PUBLIC_VARIANTS": Constant("12", _AS_TENANTS),
+    "TTMARK_PUBLIC_VARIANTS_PER_ASKER": Constant("4", _ANSWERS),
+    "TTMARK_VARIANTS_PAUSE_SECONDS": Constant("86400", "as long as people work on a text"),
+    "TTMARK_VARIANTS_WINDOW_SECONDS": Constant("86400", "as long as people work on a text"),
+    "TTMARK_DOCUMENTS_PER_MINUTE": Constant("600000", "`ttmark tokens create --documents-per-minute`"),
+    "TTMARK_KEY_REFRESH_SECONDS": Constant("15", "a rotation waits for so long"),
+    "TTMARK_TOKEN_REFRESH_SECONDS": Constant("2", "a revocation waits for so long"),
+    "TTMARK_HEADER_SECONDS": Constant("10", _SLOW),
+    "TTMARK_BODY_SECONDS": Constant("30", _SLOW),
+    "TTMARK_MAX_CONNECTIONS": Constant("4096", "lower if fewer files may be open (`ulimit -n`)"),
+    "TTMARK_READER_KIND": Constant(_reader, "a vLLM server is a reader with `TTMARK_READER_TOKENIZER`"),
+    "TTMARK_READING_SHARE": Constant("0.2", "start a generation service for reading alone"),
+    "TTMARK_PREFIX_CACHE": Constant("true", "it changes no text, and yields to whatever needs its room"),
+    "TTMARK_ADAPTIVE_BRANCHES": Constant("false", "lower `TTMARK_MAX_BRANCHES`"),
+    "TTMARK_CANARY_SECONDS": Constant("60", _CANARY),
+    "TTMARK_CANARY_TOKENS": Constant("300", _CANARY),
+    "TTMARK_CANARY_FPR": Constant("0.0001", _CANARY),
     "TTMARK_CASES_KEEP_DAYS": Gone(_CASES, switches_on=True),
     "TTMARK_CASE_BYTES": Gone(_CASES),
     "TTMARK_CASES_BYTES": Gone(_CASES),

@@ -142,25 +142,8 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     )
     max_concurrency: AtOnce = Field(default=32, description="Sequences that run at the same time.")
     max_queue: Amount = Field(default=128, description="Requests that may wait before 429 is answered.")
-    reading_share: float = Field(
-        default=0.2,
-        gt=0,
-        le=1,
-        description="Share of computation and places for texts that are only read, beside those that "
-        "are written.",
-    )
     max_branches: AtOnce = Field(
         default=8, description="Candidates that are probed together; more cost time."
-    )
-    adaptive_branches: bool = Field(
-        default=False,
-        description=(
-            "Probe fewer candidates while many sequences run; a seed's text then depends on the load."
-        ),
-    )
-    prefix_cache: bool = Field(
-        default=True,
-        description="Reuse the beginnings of a tenant's prompts, such as earlier turns of a conversation.",
     )
     reproducible: bool = Field(
         default=False,

@@ -21,10 +21,11 @@ class ConnectionLimits:
 
     Attributes:
         header_seconds: time from the connection, or from the first byte of a later request, to the end of the
-            headers.
-        body_seconds: time from there to the end of the body, while the server reads it.
-        max_connections: open at the same time. Beyond, the one is closed that has waited longest for the end
-            of its headers; where there is none, one between two requests; else the new one.
+            headers, which are a few kilobytes.
+        body_seconds: time from there to the end of the body, while the server reads it; as `HttpLimits`.
+        max_connections: open at the same time, several times as many as requests may wait. Beyond, the one is
+            closed that has waited longest for the end of its headers; where there is none, one between two
+            requests; else the new one.
     """
 
     header_seconds: float = 10.0

@@ -34,7 +34,7 @@ class KeyCache:
         self,
         ring: KeyRing,
         *,
-        refresh_seconds: float = 30.0,
+        refresh_seconds: float = 15.0,
         max_age_seconds: float = 900.0,
         reporter: ReplicaReporter | None = None,
         audit: AuditSink = no_audit,

@@ -20,6 +20,9 @@ CAPACITY = 5 * CELLS  # rows until a space is full: of others, one in 200 is the
 LEAST_ROWS = 256  # what a document takes of it, at least: what was answered is kept too
 MOST_ANSWERS = 250  # of what fits in a byte
 DIGEST_BYTES = 8
+WINDOW_SECONDS = 86_400.0
+"""Answers count for half of it at least: as long as people work on a text in a day. With a longer one a space
+would be full sooner, and a shorter one would give answers back to whoever waits a little."""
 
 FINDINGS_UNIT = 1e-9  # of an expected false finding
 
@@ -46,7 +49,7 @@ class AnswerRule:
     """
 
     limit: int
-    window_seconds: float
+    window_seconds: float = WINDOW_SECONDS
     findings: float = math.inf
 
     def __post_init__(self) -> None:

@@ -29,17 +29,26 @@ class PublicBudget:
 
     Attributes:
         address_words, token_words, tenant_words: in a day; the first of people without a token.
-        address_requests: in a minute.
-        asker: answers that one asker may have about a row.
+        address_requests: in a minute: more than a person types, and few for a program.
+        asker: answers that one asker may have about a row: ten are enough to remove a mark.
         everybody: what all of a tenant's may have, and by how many chance findings they may profit.
     """
 
     address_words: int
     token_words: int
     tenant_words: int
-    address_requests: int
-    asker: int
     everybody: AnswerRule
+    address_requests: int = 20
+    asker: int = 4
+
+    @classmethod
+    def of(cls, token_words: int, findings: float) -> "PublicBudget":
+        """Ten addresses use up the words of a token, and three tokens those of a tenant.
+
+        About a row everybody together gets as many answers as a tenant's own tokens do.
+        """
+        addresses, everybody = -(-token_words // 10), AnswerRule(12, findings=findings)
+        return cls(addresses, token_words, 3 * token_words, everybody)
 
 
 def words_of(text: str) -> int:
@@ -64,7 +73,7 @@ class PublicAllowance:
         key: bytes,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._budget = budget
+        self.budget = budget
         self._metrics = metrics
         self._audit = audit
         self._words = RateLimiter(counters, window_seconds=_DAY, now=now)
@@ -76,7 +85,7 @@ class PublicAllowance:
 
         Refusals are counted and not audited: their number is for anybody to choose.
         """
-        limit = self._budget.address_requests
+        limit = self.budget.address_requests
         wait = await self._requests.admit(f"public.requests:{guest}", limit=limit) if limit else None
         if wait is not None:
             self._metrics.refused("address")
@@ -91,7 +100,7 @@ class PublicAllowance:
         Raises:
             TooManyRequests: the day's words are used up.
         """
-        budget = self._budget
+        budget = self.budget
         names = [
             (f"public.words.token:{caller.token_id}", budget.token_words),
             (f"public.words.tenant:{caller.tenant}", budget.tenant_words),

@@ -31,6 +31,7 @@ from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.limits.public_allowance import PublicBudget
 from ttmark.shared.schemas.profile import ForeignProfile, Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
@@ -162,7 +163,7 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
         workers=workers,
         case_key=CaseKey.generate(),
         examiner=ManifestExaminer(workers, authority.root.decode()),
-        public=PublicTier(1e-5, 20_000, "https://example.org/tokens", 100_000, 10_000, 4, None),
+        public=PublicTier(1e-5, "https://example.org/tokens", PublicBudget.of(100_000, 0.1), True, None),
     )
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"

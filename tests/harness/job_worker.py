@@ -24,20 +24,21 @@ from ttmark.shared.vault.audit_events import no_audit
 Moment = Literal["claimed", "examined", "answered"]
 
 
-def work(environment: Mapping[str, str], parts: int, moment: Moment | None) -> None:
+def work(environment: Mapping[str, str], lease_seconds: float, parts: int, moment: Moment | None) -> None:
     """Works as a replica with these settings would; with a moment until that of a part, which SIGKILL ends.
 
     Args:
         parts: how many are done before.
     """
     os.environ.update(environment)
-    asyncio.run(_work(parts, moment))
+    asyncio.run(_work(lease_seconds, parts, moment))
 
 
-async def _work(parts: int, moment: Moment | None) -> None:
+async def _work(lease_seconds: float, parts: int, moment: Moment | None) -> None:
     settings = DetectionSettings()
     access = KeyAccess.open(settings, service="detect", port=0, max_age_seconds=60)
     jobs = open_jobs(settings, access)
+    jobs.store.lease_seconds = lease_seconds
     if moment is not None:
         _end_at(jobs.store, parts, moment)
     backend = DetectionBackend(access.cache, TokenizerSet.load(settings.tokenizer_folders()), 10_000)

@@ -73,7 +73,8 @@ def kill_workers(environment: dict[str, str], kills: int, finished: Callable[[],
                 running.remove(process)
             while len(running) < WORKERS:
                 moment = generator.choice(MOMENTS) if started < kills else None
-                process = context.Process(target=work, args=(environment, generator.randrange(4), moment))
+                given = (environment, LEASE_SECONDS, generator.randrange(4), moment)
+                process = context.Process(target=work, args=given)
                 process.start()
                 started += 1
                 running.append(process)
@@ -99,7 +100,6 @@ def test_every_document_is_answered_once_whoever_is_killed(
         "TTMARK_TOKENIZERS": str(DEMO_MODEL_PATH),
         "TTMARK_STATE": str(tmp_path),
         "TTMARK_LEDGER_FILE": "none",
-        "TTMARK_JOB_LEASE_SECONDS": str(LEASE_SECONDS),
     }
     texts = ["The river rose. " * (1 + index % 97) for index in range(documents)]
     with asyncio.Runner() as runner:

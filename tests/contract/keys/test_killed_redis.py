@@ -49,10 +49,13 @@ def asker(secured: SecuredRedis, tmp_path_factory: pytest.TempPathFactory) -> It
     settings = {
         "TTMARK_STORE_URL": secured.url("detect"),
         "TTMARK_STATE": str(folder),
-        "TTMARK_JOB_LEASE_SECONDS": str(LEASE_SECONDS),
     }
+    changed = (
+        "from ttmark.services.detection_stores import open_job_store\n"
+        f"open_job_store.__kwdefaults__['lease_seconds'] = {LEASE_SECONDS}"
+    )
     with (
-        serving(folder, settings) as (port, _),
+        serving(folder, settings, changed=changed) as (port, _),
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
     ):
         yield JobAsker(client, tokens["dear"])

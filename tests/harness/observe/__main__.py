@@ -22,15 +22,13 @@ from tests.harness.observe.traffic import Traffic
 SETTINGS = {
     "TTMARK_MAX_CONCURRENCY": "4",
     "TTMARK_MAX_QUEUE": "8",
-    "TTMARK_CANARY_SECONDS": "3",
-    "TTMARK_CANARY_TOKENS": "100",
 }
 
 
 def observe(folder: Path, model: str, seconds: float) -> tuple[list[Verdict], dict[str, int]]:
     """The verdict on every expression after at most `seconds` of traffic, and the answers to the traffic."""
     with (
-        Bed(folder, model=model, settings=SETTINGS) as bed,
+        Bed(folder, model=model, settings=SETTINGS, often=True) as bed,
         Prometheus(folder / "prometheus", free_port(), bed.targets) as prometheus,
         Traffic(bed) as traffic,
     ):

@@ -20,6 +20,14 @@ STOP_SECONDS = 120.0
 # To read the certificates of the world takes 80 ms of a processor, and a service that starts is asked often.
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
+_OFTEN = """
+from ttmark.services import canary
+from ttmark.services.cli.main import app
+
+canary.SECONDS, canary.TOKENS = 3.0, 100
+app()
+"""
+
 
 class Bed:
     """Starts `ttmark serve gen|detect|canary` on free ports and stops them when the block is left.
@@ -28,6 +36,7 @@ class Bed:
         settings: further TTMARK_* variables.
         with_faults: starts the services through `tests.harness.observe.faults`, so that `fault` works.
         launcher: a command that each process is started by, which becomes the command behind it.
+        often: the live check runs every three seconds, with a short text.
     """
 
     def __init__(
@@ -39,6 +48,7 @@ class Bed:
         settings: Mapping[str, str] | None = None,
         with_faults: bool = False,
         launcher: Sequence[str] = (),
+        often: bool = False,
     ) -> None:
         self.folder = folder
         self.setup: LocalSetup = provision(model, store_url, folder / "state")
@@ -48,6 +58,7 @@ class Bed:
         self._settings = dict(settings or {})
         self._with_faults = with_faults
         self._launcher = launcher
+        self._often = often
 
     @property
     def targets(self) -> dict[str, list[str]]:
@@ -94,10 +105,12 @@ class Bed:
             "TTMARK_FAULTS": str(self.folder),
             **self._settings,
         }
-        module = "tests.harness.observe.faults" if self._with_faults else "ttmark.services"
+        program = ["-m", "tests.harness.observe.faults" if self._with_faults else "ttmark.services"]
+        if self._often and service == "canary":
+            program = ["-c", _OFTEN]
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [*self._launcher, sys.executable, "-m", module, "serve", service],
+                [*self._launcher, sys.executable, *program, "serve", service],
                 cwd=Path(__file__).parents[3],
                 env=environment,
                 stdin=subprocess.DEVNULL,

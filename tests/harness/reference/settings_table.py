@@ -23,20 +23,20 @@ TOPICS: tuple[tuple[str, str], ...] = (
     ("Model and tokenizers", r"model|tokenizers|engine|engine_file|dtype|threads|state"),
     (
         "Key store and secrets",
-        r"store_url.*|kek.*|default_key|key_.*|token_refresh_seconds|ledger_file|replica_id",
+        r"store_url.*|kek.*|default_key|key_.*|ledger_file|replica_id",
     ),
     (
         "What is marked and said",
         r"policy_file|opening_bits|detectability_.*|generation_defaults|control_tokens|unknown_fields|reasoning",
     ),
     ("Labels and manifests", r"label.*|aigc_.*|c2pa_.*"),
-    ("Capacity of generation", r"max_concurrency|max_branches|adaptive_.*|reproducible|prefix_cache"),
-    ("Reading along", r"reader_.*|reading_share"),
+    ("Capacity of generation", r"max_concurrency|max_branches|reproducible"),
+    ("Reading along", r"reader_.*"),
     ("Work of detection", r"workers|blocks_.*|max_request_blocks|max_document_tokens"),
     ("Files", r"extract_.*"),
     (
         "Limits of requests",
-        r"requests_.*|tokens_per_.*|documents_per_.*|max_.*|.*(header|body|request)_seconds|drain_.*",
+        r"requests_.*|tokens_per_.*|max_.*|request_seconds|drain_.*",
     ),
     ("Evidence that is spent", r"answers_.*|chance_findings"),
     ("Jobs and webhooks", r"jobs?_.*|webhook_.*"),
@@ -44,7 +44,7 @@ TOPICS: tuple[tuple[str, str], ...] = (
     ("Public page", r"public.*"),
     ("Sign-in by an OpenID provider", r"oidc_.*"),
     ("Audit, logs, traces", r"audit_.*|log_level|traces_endpoint"),
-    ("Canary", r"canary_.*|(gen|detect)_url|token|token_file"),
+    ("Canary", r"(gen|detect)_url|token|token_file"),
 )
 """Headings of the settings page, and which fields stand under each: the first that matches."""
 

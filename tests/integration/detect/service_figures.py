@@ -123,7 +123,6 @@ def service_environment(folder: Path, port: int) -> dict[str, str]:
         "TTMARK_LEDGER_FILE": "none",
         # Counted as in production; one token sends it all here.
         "TTMARK_REQUESTS_PER_MINUTE": "1000000",
-        "TTMARK_DOCUMENTS_PER_MINUTE": "1000000",
     }
 
 

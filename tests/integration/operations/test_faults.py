@@ -80,11 +80,8 @@ def test_a_store_outage_is_reported_while_both_services_go_on(tmp_path: Path, mo
     redis = subprocess.Popen([*command, "--save", ""], stdout=subprocess.DEVNULL)
     try:
         time.sleep(1)
-        settings = {"TTMARK_KEY_REFRESH_SECONDS": "15"}
         with (
-            Bed(
-                tmp_path / "bed", model=model, store_url=f"redis://127.0.0.1:{port}/0", settings=settings
-            ) as bed,
+            Bed(tmp_path / "bed", model=model, store_url=f"redis://127.0.0.1:{port}/0") as bed,
             Prometheus(
                 tmp_path / "prometheus", free_port(), bed.targets, interval=SCRAPE_SECONDS
             ) as prometheus,

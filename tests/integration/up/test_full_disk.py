@@ -14,6 +14,7 @@ import pytest
 from tests.harness.full_disk import COMPILER, FullDisk, Outcome, full_disk, preloaded
 from tests.integration.up.conftest import UpRunner
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.services.key_access import KEY_REFRESH_SECONDS
 from ttmark.shared.client import Client
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler, cc")
@@ -156,14 +157,13 @@ def test_a_running_service_answers_on_a_full_disk_and_says_afterwards_what_it_co
     """Its log, its ledger, its audit trail and its key store are all on that disk."""
     (run_up.state / "audit").mkdir(parents=True, mode=0o700)
     flag = tmp_path / "full"
-    # So old is what is known of tokens and keys at most.
-    often = {"TTMARK_TOKEN_REFRESH_SECONDS": "0.2", "TTMARK_KEY_REFRESH_SECONDS": "0.2"}
-    up = run_up(**_FILES, **often, **preloaded(tmp_path, run_up.state, flag))
+    up = run_up(**_FILES, **preloaded(tmp_path, run_up.state, flag))
     up.wait_for("Press Ctrl-C")
     tokens = [(up.state / "token").read_text().strip(), up.type(_CREATE).strip()]  # the second: not seen yet
     flag.touch()
     heard = 0
-    for _ in range(2):
+    # After the first so old is what is known of tokens and keys that it is read anew.
+    for pause in (KEY_REFRESH_SECONDS + 1, 0.4):
         for token in tokens:
             with (
                 Client(f"http://127.0.0.1:{up.gen_port}", token) as generation,
@@ -173,7 +173,7 @@ def test_a_running_service_answers_on_a_full_disk_and_says_afterwards_what_it_co
                     answer = generation.complete({"model": "demo", "prompt": "On", "max_tokens": 30})
                     detection.detect(answer.choices[0].text)
                     heard += 1
-        time.sleep(0.4)
+        time.sleep(pause)
     metrics = httpx.get(f"http://127.0.0.1:{up.gen_port}/metrics").text
     assert "ttmark_ledger_unsaved_records 1.0" in metrics
     flag.unlink()

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.cli.conftest import Run
 from ttmark.detect_service.public import DOCUMENT_PATH, PublicTier
 from ttmark.services.cli import ask as command
+from ttmark.shared.limits.public_allowance import PublicBudget
 from ttmark.shared.schemas.detection import Message
 from ttmark.shared.schemas.public import PublicAnswer
 
@@ -24,7 +25,7 @@ def answer(request: httpx.Request) -> httpx.Response:
     if host == "gone.example":
         raise httpx.ConnectError("no such host")
     if request.url.path == DOCUMENT_PATH:
-        tier = PublicTier(1e-5 if host == "home.example" else 1e-3, 20_000, None, 0, 0, 4, None)
+        tier = PublicTier(1e-5 if host == "home.example" else 1e-3, None, PublicBudget.of(0, 0.1), True, None)
         return httpx.Response(200, json=tier.described(None, verifies_manifests=False).model_dump())
     if host == "other.example" and request.headers.get("Authorization") != "Bearer secret":
         return httpx.Response(401, json={"title": "x", "detail": "There is no access token."})

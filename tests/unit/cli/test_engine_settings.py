@@ -43,7 +43,6 @@ def test_the_embedded_engine_has_no_file_of_arguments_and_a_missing_library_is_n
     ("chosen", "said"),
     [
         ({"reproducible": True}, "TTMARK_REPRODUCIBLE is for the embedded engine"),
-        ({"adaptive_branches": True}, "TTMARK_ADAPTIVE_BRANCHES is for the embedded engine"),
         ({"model": ("owner/one", "owner/two")}, "TTMARK_ENGINE=vllm serves one model"),
     ],
 )

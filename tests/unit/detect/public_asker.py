@@ -18,19 +18,11 @@ from ttmark.shared.http.auth import Guests
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.allowances import LimitMetrics
 from ttmark.shared.limits.counters import Counters, LocalCounters
-from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
 from ttmark.shared.vault.audit_events import AuditEvent
 
 DAY = 86_400.0
-BUDGET = PublicBudget(  # the settings' defaults
-    address_words=10_000,
-    token_words=100_000,
-    tenant_words=300_000,
-    address_requests=20,
-    asker=4,
-    everybody=AnswerRule(12, DAY, 0.1),
-)
+BUDGET = PublicBudget.of(100_000, 0.1)  # the settings' defaults
 UNCOUNTED = replace(BUDGET, address_words=0, token_words=0, tenant_words=0, address_requests=0)
 
 
@@ -85,7 +77,7 @@ async def public_service(
         key=bytes(32),
         now=lambda: DAY * 1_000,
     )
-    tier = PublicTier(rate, 20_000, None, 100_000, 10_000 if guests else None, 4, allowance)
+    tier = PublicTier(rate, None, BUDGET, guests, allowance)
     admit = allowance.admit_guest if allowance else None
     door = Guests(PUBLIC_PATH, token, bytes(16), admit) if guests and admit else None
     app = create_detection_app(

@@ -1,4 +1,4 @@
-"""What is measured at a start: the branch budget, and choices that outlive the process."""
+"""What is measured at a start: choices that outlive the process."""
 
 from pathlib import Path
 
@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from ttmark.gen_service.engine import Engine, EngineSettings, autotune
-from ttmark.gen_service.engine.autotune import Choice, ChoiceFile, CostCurve, choice_key
+from ttmark.gen_service.engine.autotune import Choice, ChoiceFile, choice_key
 from ttmark.shared.processor import processor_name
 
-CURVE = CostCurve((1, 2, 4, 8, 16, 32, 64, 128), (1.0, 1.0, 1.1, 1.2, 1.4, 1.9, 2.9, 5.0))
 OPTIONS = [Choice(dtype, threads) for dtype in ("float32", "bfloat16") for threads in (1, 2)]
 
 
@@ -83,23 +82,3 @@ def test_a_processor_without_a_name_is_called_what_the_platform_says(tmp_path: P
     (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name : Fast One\nmodel name : Fast One\n")
     assert processor_name(tmp_path / "cpuinfo") == "Fast One"
     assert processor_name(tmp_path / "none") == processor_name(tmp_path)
-
-
-def test_the_knee_is_where_a_pass_costs_twice_that_of_a_row() -> None:
-    assert CURVE.knee == 32
-    assert CostCurve((1, 2, 4), (1.0, 2.0, 4.0)).knee == 2
-
-
-@pytest.mark.parametrize(("sequences", "budget"), [(0, 32), (1, 32), (4, 8), (8, 4), (500, 4)])
-def test_the_budget_shares_the_rows_below_the_knee(sequences: int, budget: int) -> None:
-    assert CURVE.branch_budget(sequences) == budget
-
-
-def test_powers_of_two_are_timed_up_to_the_limit_and_no_further_than_the_knee(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(autotune, "seconds_of", lambda run, rows: 1.0)
-    assert CostCurve.measure(lambda rows: None, 20).rows == (1, 2, 4, 8, 16)
-    monkeypatch.setattr(autotune, "seconds_of", lambda run, rows: 1.0 + rows / 4)
-    curve = CostCurve.measure(lambda rows: None, 512)
-    assert (curve.rows, curve.knee) == ((1, 2, 4, 8), 4)

@@ -163,16 +163,6 @@ async def test_a_request_may_lower_the_branch_budget_and_not_raise_it(start_engi
     assert tokens(await collect(engine, ask(engine, mark=marking(2), max_branches=2))) != of_the_service
 
 
-async def test_the_adaptive_budget_shrinks_while_many_sequences_run(start_engine: StartEngine) -> None:
-    engine = start_engine(adaptive_branches=True)
-    idle = engine._decoder.branch_budget()
-    streams = [engine.generate(ask(engine, mark=marking(2), max_tokens=200)) for _ in range(30)]
-    await until(lambda: engine.stats.running == 30)
-    assert engine._decoder.branch_budget() <= idle
-    for stream in streams:
-        await stream.aclose()
-
-
 class Passes:
     """Lets an engine make as many passes as a test allows."""
 

@@ -41,7 +41,6 @@ WORDS = {
     "detect_url": "http://detect.example.org:1",
     "public_fpr": "1e-6",
     "detectability_fpr": "1e-6",
-    "canary_fpr": "1e-3",
 }
 
 

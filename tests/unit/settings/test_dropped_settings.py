@@ -8,13 +8,55 @@ import pytest
 from typer.testing import CliRunner
 
 from ttmark.detect_service.extraction import ExtractionLimits
+from ttmark.detect_service.jobs.job_store import LEASE_SECONDS
+from ttmark.detect_service.jobs.sealed_jobs import JobLimits
+from ttmark.detect_service.public import PublicTier
+from ttmark.gen_service.engine import EngineSettings
+from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings
+from ttmark.services import canary, detection_service, key_access
 from ttmark.services.cli.main import app
+from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.dropped_settings import DROPPED, Constant, check_dropped
-from ttmark.services.settings.unknown_variables import check_names
+from ttmark.services.settings.unknown_variables import check_names, known_names
 from ttmark.services.startup import StartupError
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.http.connections import ConnectionLimits
+from ttmark.shared.http.request_body import HttpLimits
+from ttmark.shared.limits.public_allowance import PublicBudget
 
-EXTRACTION = ExtractionLimits()
+EXTRACTION, JOBS, CONNECTIONS = ExtractionLimits(), JobLimits(), ConnectionLimits()
+PUBLIC = PublicBudget.of(DetectionSettings().public_words_per_day, 1.0)
 HOLDS: dict[str, float | bool | str] = {
+    "TTMARK_JOB_DOCUMENTS": JOBS.documents,
+    "TTMARK_JOB_BYTES": JOBS.body_bytes,
+    "TTMARK_JOB_KEEP_SECONDS": JOBS.keep_seconds,
+    "TTMARK_JOB_LEASE_SECONDS": LEASE_SECONDS,
+    "TTMARK_JOBS_PER_TENANT": JOBS.store.jobs,
+    "TTMARK_JOBS_TENANT_BYTES": DetectionSettings().job_limits().store.tenant_size,
+    "TTMARK_PUBLIC_CHARACTERS": PublicTier.characters,
+    "TTMARK_PUBLIC_TENANT_WORDS_PER_DAY": PUBLIC.tenant_words,
+    "TTMARK_PUBLIC_ADDRESS_WORDS_PER_DAY": PUBLIC.address_words,
+    "TTMARK_PUBLIC_ADDRESS_REQUESTS_PER_MINUTE": PUBLIC.address_requests,
+    "TTMARK_PUBLIC_ANSWERS": PUBLIC.everybody.limit,
+    "TTMARK_PUBLIC_ANSWERS_PER_ASKER": PUBLIC.asker,
+    "TTMARK_ANSWERS_WINDOW_SECONDS": PUBLIC.everybody.window_seconds,
+    "TTMARK_PUBLIC_VARIANTS": PUBLIC.everybody.limit,
+    "TTMARK_PUBLIC_VARIANTS_PER_ASKER": PUBLIC.asker,
+    "TTMARK_VARIANTS_PAUSE_SECONDS": PUBLIC.everybody.window_seconds,
+    "TTMARK_VARIANTS_WINDOW_SECONDS": PUBLIC.everybody.window_seconds,
+    "TTMARK_DOCUMENTS_PER_MINUTE": detection_service._DOCUMENTS_PER_MINUTE,
+    "TTMARK_KEY_REFRESH_SECONDS": key_access.KEY_REFRESH_SECONDS,
+    "TTMARK_TOKEN_REFRESH_SECONDS": TokenRegistry.__init__.__kwdefaults__["fresh_seconds"],
+    "TTMARK_HEADER_SECONDS": CONNECTIONS.header_seconds,
+    "TTMARK_BODY_SECONDS": CONNECTIONS.body_seconds,
+    "TTMARK_MAX_CONNECTIONS": CONNECTIONS.max_connections,
+    "TTMARK_READER_KIND": "ttmark",
+    "TTMARK_READING_SHARE": EngineSettings().reading_share,
+    "TTMARK_PREFIX_CACHE": EngineSettings().prefix_cache,
+    "TTMARK_ADAPTIVE_BRANCHES": False,
+    "TTMARK_CANARY_SECONDS": canary.SECONDS,
+    "TTMARK_CANARY_TOKENS": canary.TOKENS,
+    "TTMARK_CANARY_FPR": canary._FPR,
     "TTMARK_EXTRACT_QUEUE": EXTRACTION.queue,
     "TTMARK_EXTRACT_CPU_SECONDS": EXTRACTION.cpu_seconds,
     "TTMARK_EXTRACT_SECONDS": EXTRACTION.seconds,
@@ -22,9 +64,20 @@ HOLDS: dict[str, float | bool | str] = {
     "TTMARK_EXTRACT_TEXT_BYTES": EXTRACTION.text_bytes,
 }
 """What holds in the code in place of each setting, where nothing else is set."""
+DERIVED = {
+    "TTMARK_JOBS_TENANT_BYTES": ("TTMARK_JOBS_BYTES", "1000", "500"),
+    "TTMARK_PUBLIC_TENANT_WORDS_PER_DAY": ("TTMARK_PUBLIC_WORDS_PER_DAY", "2000", "6000"),
+    "TTMARK_PUBLIC_ADDRESS_WORDS_PER_DAY": ("TTMARK_PUBLIC_WORDS_PER_DAY", "2000", "200"),
+    "TTMARK_READER_KIND": ("TTMARK_READER_TOKENIZER", "/models/one", "vllm"),
+}
+"""Of each constant that follows from a setting: that one, a value of it, and what follows."""
 CONSTANTS = {name: entry for name, entry in DROPPED.items() if isinstance(entry, Constant)}
 
 Told = Callable[[dict[str, str]], list[str]]
+
+
+def test_no_setting_is_also_dropped() -> None:
+    assert known_names() & CONSTANTS.keys() == set()
 
 
 @pytest.fixture
@@ -33,7 +86,7 @@ def told() -> Told:
 
     def lines(given: dict[str, str]) -> list[str]:
         said: list[str] = []
-        check_dropped(given, given, said.append)
+        check_dropped(given.keys() & DROPPED.keys(), given, said.append)
         return said
 
     return lines
@@ -43,6 +96,21 @@ def test_the_constants_that_are_told_are_those_that_hold() -> None:
     assert HOLDS.keys() == CONSTANTS.keys()
     for name, entry in CONSTANTS.items():
         assert str(HOLDS[name]).removesuffix(".0").lower() == entry.now({}), name
+
+
+def test_limits_of_a_request_and_of_both_engines_are_the_same() -> None:
+    assert HttpLimits().body_seconds == CONNECTIONS.body_seconds
+    vllm, embedded = VllmSettings(), EngineSettings()
+    assert (vllm.reading_share, vllm.prefix_cache) == (embedded.reading_share, embedded.prefix_cache)
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_a_constant_may_follow_from_a_setting(told: Told, name: str) -> None:
+    of, value, follows = DERIVED[name]
+    assert told({name: follows, of: value}) != []
+    with pytest.raises(StartupError, match=f"{name} is a constant now, {follows}: "):
+        told({name: CONSTANTS[name].now({}), of: value})
+    assert CONSTANTS[name].now({of: "much"}) in (follows, CONSTANTS[name].now({}))  # its reader tells that
 
 
 def test_yesterday_s_variables_at_their_defaults_are_one_line(told: Told) -> None:

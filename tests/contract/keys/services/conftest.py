@@ -170,11 +170,12 @@ class Cluster:
         self.environment = {
             "TTMARK_STORE_URL": store_url, "TTMARK_KEK": KEK_TEXT, "TTMARK_MODEL": str(model),
             "TTMARK_TOKENIZERS": str(model), "TTMARK_THREADS": "1", "TTMARK_DTYPE": "float32",
-            "TTMARK_KEY_REFRESH_SECONDS": str(REFRESH_SECONDS),
-            "TTMARK_TOKEN_REFRESH_SECONDS": str(REFRESH_SECONDS), "TTMARK_LOG_LEVEL": "DEBUG",
-            "TTMARK_PUBLIC": "true", "TTMARK_CORS_ORIGINS": "https://app.example.org, http://localhost:5173",
+            "TTMARK_LOG_LEVEL": "DEBUG", "TTMARK_PUBLIC": "true",
+            "TTMARK_CORS_ORIGINS": "https://app.example.org, http://localhost:5173",
         }  # fmt: skip
         patch.setattr(key_access, "KeyCache", HeldCache)
+        patch.setattr(key_access, "KEY_REFRESH_SECONDS", REFRESH_SECONDS)
+        patch.setitem(TokenRegistry.__init__.__kwdefaults__, "fresh_seconds", REFRESH_SECONDS)
         patch.setitem(RedisClient.__init__.__kwdefaults__, "budget_seconds", STORE_SECONDS)
         patch.setitem(VolumeCounter.__init__.__kwdefaults__, "every_seconds", REFRESH_SECONDS)
         # Counters begin anew each minute: a test that met the change would be granted a little more.

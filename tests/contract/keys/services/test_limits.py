@@ -2,7 +2,6 @@
 
 import itertools
 import time
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,6 +9,7 @@ import pytest
 
 from tests.harness.waiting import eventually
 from ttmark.shared.access.scopes import Scope, TokenLimits
+from ttmark.shared.limits.public_allowance import PublicBudget
 
 TEXT = "The command reads the file and prints each line that holds a match of the pattern. " * 4
 SERVICES = ("gen", "detect")
@@ -94,13 +94,13 @@ def test_evidence_is_spent_over_all_replicas_and_other_texts_are_answered(cluste
     assert "asked_before" not in evidence.json()["results"][0]
 
 
-def test_words_and_passages_of_the_public_count_over_all_replicas(cluster: Any, tmp_path: Path) -> None:
+def test_words_and_passages_of_the_public_count_over_all_replicas(cluster, tmp_path, monkeypatch):
     """People without a token share what they may ask."""
+    monkeypatch.setattr(PublicBudget.__init__, "__defaults__", (0, PublicBudget.of(1, 1).asker))
     (tmp_path / "token").write_text(cluster.operator.token(Scope.DETECT_PUBLIC) + "\n")
     settings = {
         "TTMARK_PUBLIC_TOKEN_FILE": str(tmp_path / "token"),
-        "TTMARK_PUBLIC_ADDRESS_WORDS_PER_DAY": "750",
-        "TTMARK_PUBLIC_ADDRESS_REQUESTS_PER_MINUTE": "0",
+        "TTMARK_PUBLIC_WORDS_PER_DAY": "7500",
     }
     names = ("detect-7", "detect-8")
     replicas = [cluster.start(name, settings) for name in names]

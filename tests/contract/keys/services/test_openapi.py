@@ -16,7 +16,6 @@ REFUSABLE = (
 UNLIMITED = {
     "TTMARK_ANSWERS_PER_PASSAGE": "0",
     "TTMARK_PUBLIC_WORDS_PER_DAY": "0",
-    "TTMARK_PUBLIC_TENANT_WORDS_PER_DAY": "0",
 }
 NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
 
