@@ -58,6 +58,13 @@ def _times(factor: float, name: str, default: int) -> Callable[[Given], str]:
     return share
 
 
+def _tenant_bytes(given: Given) -> str:
+    """Half of all jobs'; more was never taken, whatever was set."""
+    half = _times(0.5, "TTMARK_JOBS_BYTES", 2**26)(given)
+    own = given.get("TTMARK_JOBS_TENANT_BYTES", half)
+    return own if own.isdecimal() and int(own) > int(half) else half
+
+
 def _reader(given: Given) -> str:
     return "vllm" if "TTMARK_READER_TOKENIZER" in given else "ttmark"
 
@@ -83,9 +90,7 @@ DROPPED: Mapping[str, Constant | Gone] = {
     "TTMARK_JOB_KEEP_SECONDS": Constant("86400", "delete a job whose results are to go sooner"),
     "TTMARK_JOB_LEASE_SECONDS": Constant("30", "a job loses nothing by it"),
     "TTMARK_JOBS_PER_TENANT": Constant("16", _JOB),
-    "TTMARK_JOBS_TENANT_BYTES": Constant(
-        _times(0.5, "TTMARK_JOBS_BYTES", 2**26), "half of `TTMARK_JOBS_BYTES`, so that others have room"
-    ),
+    "TTMARK_JOBS_TENANT_BYTES": Constant(_tenant_bytes, "half of `TTMARK_JOBS_BYTES`: others have room"),
     "TTMARK_PUBLIC_CHARACTERS": Constant("20000", "longer texts are asked about in parts"),
     "TTMARK_PUBLIC_TENANT_WORDS_PER_DAY": Constant(_times(3, _WORDS, 100_000), f"three times `{_WORDS}`"),
     "TTMARK_PUBLIC_ADDRESS_WORDS_PER_DAY": Constant(_times(0.1, _WORDS, 100_000), f"a tenth of `{_WORDS}`"),
@@ -141,10 +146,10 @@ def check_dropped(names: Iterable[str], given: Given, warn: Callable[[str], None
                 warn(f"{name} is not read any more: {why}")
             case _:
                 idle.append(name)
-    if idle:
-        warn(f"not read any more, which changes nothing ({_PAGE}): {', '.join(idle)}")
     if wishes:
         raise StartupError("; ".join(wishes))
+    if idle:
+        warn(f"not read any more, which changes nothing ({_PAGE}): {', '.join(idle)}")
 
 
 def _same(one: str, other: str) -> bool:

@@ -65,7 +65,7 @@ HOLDS: dict[str, float | bool | str] = {
 }
 """What holds in the code in place of each setting, where nothing else is set."""
 DERIVED = {
-    "TTMARK_JOBS_TENANT_BYTES": ("TTMARK_JOBS_BYTES", "1000", "500"),
+    "TTMARK_JOBS_TENANT_BYTES": ("TTMARK_JOBS_BYTES", "1000000000", "500000000"),
     "TTMARK_PUBLIC_TENANT_WORDS_PER_DAY": ("TTMARK_PUBLIC_WORDS_PER_DAY", "2000", "6000"),
     "TTMARK_PUBLIC_ADDRESS_WORDS_PER_DAY": ("TTMARK_PUBLIC_WORDS_PER_DAY", "2000", "200"),
     "TTMARK_READER_KIND": ("TTMARK_READER_TOKENIZER", "/models/one", "vllm"),
@@ -111,6 +111,12 @@ def test_a_constant_may_follow_from_a_setting(told: Told, name: str) -> None:
     with pytest.raises(StartupError, match=f"{name} is a constant now, {follows}: "):
         told({name: CONSTANTS[name].now({}), of: value})
     assert CONSTANTS[name].now({of: "much"}) in (follows, CONSTANTS[name].now({}))  # its reader tells that
+
+
+def test_what_a_setting_never_gave_is_no_other_value(told: Told) -> None:
+    assert len(told({"TTMARK_JOBS_TENANT_BYTES": "33554432", "TTMARK_JOBS_BYTES": "1000"})) == 1
+    with pytest.raises(StartupError, match="TTMARK_JOBS_TENANT_BYTES is a constant now, 500: "):
+        told({"TTMARK_JOBS_TENANT_BYTES": "499", "TTMARK_JOBS_BYTES": "1000"})
 
 
 def test_yesterday_s_variables_at_their_defaults_are_one_line(told: Told) -> None:
