@@ -77,7 +77,7 @@ Told = Callable[[dict[str, str]], list[str]]
 
 
 def test_no_setting_is_also_dropped() -> None:
-    assert known_names() & CONSTANTS.keys() == set()
+    assert known_names() & DROPPED.keys() == set()
 
 
 @pytest.fixture
