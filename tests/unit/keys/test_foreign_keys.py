@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from tests.harness.command_line import typed
 from tests.unit.audit.conftest import events
-from tests.unit.keys.test_commands import folder, invoke
+from tests.unit.keys.test_commands import folder
 from ttmark.services.cli.key_store import KeyStore
 from ttmark.services.cli.key_store import run as run_on_store
 from ttmark.shared.keys.key_codec import KIND
@@ -28,7 +29,7 @@ FILES: dict[str, dict[str, object]] = {
 
 def imported(scheme: str) -> str:
     Path("given.json").write_text(json.dumps(FILES[scheme]))
-    result = invoke(f"keys import {scheme} given.json --scheme {scheme} --tokenizer model")
+    result = typed(f"keys import {scheme} given.json --scheme {scheme} --tokenizer model")
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -48,13 +49,13 @@ def test_every_scheme_is_imported_and_its_secrets_stay_in_the_store(folder: Path
         return key, stored.payload
 
     key, payload = run_on_store(opened)
-    listed = [said, invoke("keys list").stdout, invoke("keys list --json").stdout, payload.decode()]
+    listed = [said, typed("keys list").stdout, typed("keys list --json").stdout, payload.decode()]
     listed.append(repr(key) + repr(key.versions) + str(key.versions[0].mark))
     assert not [text for text in listed if str(SECRET) in text]
     assert f"{scheme}-" in listed[1]
     assert "(foreign)" in listed[1]
     assert json.loads(listed[2])[0]["profile"]["foreign"] is True
-    assert json.loads(invoke("keys verify --json").stdout)["keys"] == 1
+    assert json.loads(typed("keys verify --json").stdout)["keys"] == 1
 
 
 def test_a_foreign_key_can_be_retired_and_disabled_and_nothing_else(folder, monkeypatch):
@@ -68,14 +69,14 @@ def test_a_foreign_key_can_be_retired_and_disabled_and_nothing_else(folder, monk
         "promote vllm-gumbel 1 --force",
         "export vllm-gumbel out.json --i-understand vllm-gumbel",
     ):
-        refused = invoke(f"keys {command}")
+        refused = typed(f"keys {command}")
         assert refused.exit_code == 1, command
         assert "is another system's (vllm-gumbel)" in refused.output
     assert not Path("out.json").exists()
-    assert invoke("keys upkeep").exit_code == 0
-    assert "active" in invoke("keys list").stdout
-    assert "retired" in invoke("keys retire vllm-gumbel 1 --yes").stdout
-    assert "disabled" in invoke("keys disable vllm-gumbel 1 --yes").stdout
+    assert typed("keys upkeep").exit_code == 0
+    assert "active" in typed("keys list").stdout
+    assert "retired" in typed("keys retire vllm-gumbel 1 --yes").stdout
+    assert "disabled" in typed("keys disable vllm-gumbel 1 --yes").stdout
     audit = [event for event in events(folder / "audit") if event["action"] != "audit.start"]
     assert [event["action"] for event in audit] == ["key.import", "key.retire", "key.disable"]
     assert str(SECRET) not in str(audit)
@@ -106,20 +107,20 @@ def test_a_foreign_key_can_be_retired_and_disabled_and_nothing_else(folder, monk
 )  # fmt: skip
 def test_what_is_wrong_is_named_and_no_secret_is(folder, scheme, content, options, words):
     Path("given.json").write_text(content)
-    refused = invoke(f"keys import k given.json --scheme {scheme} --tokenizer model {options}")
+    refused = typed(f"keys import k given.json --scheme {scheme} --tokenizer model {options}")
     assert refused.exit_code == 2
     assert words in " ".join(refused.output.replace("│", " ").split())
     assert str(SECRET) not in refused.output
-    assert invoke("keys list --json").stdout == "[]\n"
+    assert typed("keys list --json").stdout == "[]\n"
 
 
 def test_parameters_that_are_no_secret_can_be_options(folder: Path) -> None:
     Path("given.json").write_text('{"hashing_key": 5}')
-    invoke(
+    typed(
         "keys import k given.json --scheme kgw --tokenizer model"
         " --param vocab_size=500 --param context_width=2"
     )
-    (key,) = json.loads(invoke("keys list --json").stdout)
+    (key,) = json.loads(typed("keys list --json").stdout)
     assert key["profile"]["parameters"] == {
         "vocab_size": 500,
         "context_width": 2,
@@ -130,9 +131,9 @@ def test_parameters_that_are_no_secret_can_be_options(folder: Path) -> None:
 
 def test_a_name_that_is_taken_and_a_missing_file_are_refused(folder: Path) -> None:
     imported("vllm-gumbel")
-    again = invoke("keys import vllm-gumbel given.json --scheme vllm-gumbel --tokenizer model")
+    again = typed("keys import vllm-gumbel given.json --scheme vllm-gumbel --tokenizer model")
     assert (again.exit_code, "exists" in again.output) == (1, True)
-    none = invoke("keys import k none.json --scheme vllm-gumbel --tokenizer model")
+    none = typed("keys import k none.json --scheme vllm-gumbel --tokenizer model")
     assert (none.exit_code, "cannot read none.json" in " ".join(none.output.split())) == (2, True)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import ttmark
-from tests.unit.keys.test_commands import folder, invoke
+from tests.harness.command_line import typed
+from tests.unit.keys.test_commands import folder
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.library.key import KeyDetectsOnly
 from ttmark.library.tokenizer import TokenizerUnknown
@@ -76,7 +77,7 @@ def test_a_key_that_knows_no_model_says_what_to_name(key: ttmark.Key) -> None:
 
 def test_an_imported_key_marks_in_the_store_as_it_does_in_the_library(folder: Path, key: ttmark.Key) -> None:
     key.save("library.json")
-    result = invoke(f"keys import mine library.json --tokenizer {DEMO_MODEL_PATH}")
+    result = typed(f"keys import mine library.json --tokenizer {DEMO_MODEL_PATH}")
     assert result.exit_code == 0, result.output
     opened = run_on_store(lambda store: store.ring.open("mine"))
     assert opened.primary is not None
@@ -86,7 +87,7 @@ def test_an_imported_key_marks_in_the_store_as_it_does_in_the_library(folder: Pa
 
 def test_a_file_without_a_scheme_that_is_no_library_key_is_refused(folder: Path) -> None:
     Path("given.json").write_text('{"key": 123456789}')
-    result = invoke(f"keys import mine given.json --tokenizer {DEMO_MODEL_PATH}")
+    result = typed(f"keys import mine given.json --tokenizer {DEMO_MODEL_PATH}")
     assert result.exit_code == 2
     assert "--scheme" in result.output
     assert "123456789" not in result.output
@@ -99,9 +100,9 @@ def test_an_exported_key_detects_and_does_not_mark(
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", "audit")
     own = ttmark.Key.new()
     own.save("library.json")
-    imported = invoke(f"keys import mine library.json --tokenizer {DEMO_MODEL_PATH}")
+    imported = typed(f"keys import mine library.json --tokenizer {DEMO_MODEL_PATH}")
     assert imported.exit_code == 0, imported.output
-    assert invoke("keys export mine exported.json --i-understand mine").exit_code == 0
+    assert typed("keys export mine exported.json --i-understand mine").exit_code == 0
     exported = ttmark.Key.load("exported.json")
     text = model.generate("The old lighthouse stood", key=own, max_new_tokens=80, seed=1)
     found = ttmark.detect(text, exported, model=model)
