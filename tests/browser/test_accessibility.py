@@ -8,6 +8,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.actions import check, faultless, file, give, sign_in
 from tests.browser.test_playground import playground
 
+pytestmark = pytest.mark.long
+
 __all__ = ["playground"]
 
 LOOKS = {

@@ -4,6 +4,7 @@ import json
 import re
 from itertools import pairwise
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.actions import check, file, give, sign_in
@@ -88,6 +89,7 @@ def test_passages_of_two_keys_are_marked_in_the_text(connected: Page, site) -> N
     expect(connected.locator("#passage-2")).to_be_in_viewport()
 
 
+@pytest.mark.long
 def test_a_long_text_stays_responsive(connected: Page, site) -> None:
     text = site.human(8_000) + "\n" + site.marked("press-room", 600) + "\n" + site.human(13_000, 2)
     assert len(text) > 100_000

@@ -176,6 +176,7 @@ def test_a_service_that_is_away_is_asked_again_and_weak_evidence_can_be_chosen(c
 
 
 # Frames are late on a busy machine, too: the one that is measured says so alone.
+@pytest.mark.long
 @pytest.mark.parametrize(
     "size", [50, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(1_500)])]
 )

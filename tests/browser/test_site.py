@@ -9,6 +9,8 @@ from playwright.sync_api import Browser
 
 from tests.browser.actions import faultless
 
+pytestmark = pytest.mark.long
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("index", "tutorials/app-developer", "results/index")
 # What looks like the rest. `make check` builds the whole site.

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from ttmark.shared.access.scopes import Principal, Scope, TokenLimits, Usage
@@ -108,6 +109,7 @@ async def test_while_the_shared_counters_are_away_each_replica_counts_for_itself
     assert away.tries == 2
 
 
+@pytest.mark.long
 async def test_a_paused_redis_holds_a_request_up_for_a_moment_only(redis_server: Any) -> None:
     counters = FallbackCounters(RedisCounters(RedisAddress.parse(redis_server.url), budget_seconds=0.25))
     redis_server.pause()

@@ -14,6 +14,8 @@ from tests.integration.detect.service_figures import serving
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 
+pytestmark = pytest.mark.long
+
 DOCUMENTS = 100
 DEAR_JOBS = 6
 DEAR_DOCUMENTS = 5

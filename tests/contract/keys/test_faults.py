@@ -10,6 +10,8 @@ from tests.contract.keys.faulty_store import FAULTS, KEK, Workload, faulty_histo
 from ttmark.shared.keys.backup import create_backup, restore_backup
 from ttmark.shared.vault.key_store_errors import RecordRolledBack
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def own_redis(start_redis: Callable[..., Any]) -> Any:

@@ -30,6 +30,8 @@ from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.audit_events import no_audit
 from ttmark.shared.vault.store import open_store
 
+pytestmark = pytest.mark.long
+
 LEASE_SECONDS = 2.0
 WORKERS = 2
 MOMENTS = ("claimed", "examined", "answered")

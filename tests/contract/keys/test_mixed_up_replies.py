@@ -12,6 +12,8 @@ from ttmark.shared.vault.redis_connections import RedisAddress
 from ttmark.shared.vault.redis_store import RedisStore
 from ttmark.shared.vault.store import RecordStore, open_store
 
+pytestmark = pytest.mark.long
+
 RECORDS = 50
 
 

@@ -18,6 +18,8 @@ from ttmark.detect_service.jobs.part_work import MOST_ATTEMPTS
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 
+pytestmark = pytest.mark.long
+
 RESTARTS = MOST_ATTEMPTS + 1
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from ttmark.gen_service.engine import Engine
 
+pytestmark = pytest.mark.long
+
 REQUEST = {"model": "tiny", "prompt": "Once", "top_k": 4, "ignore_eos": True}
 
 

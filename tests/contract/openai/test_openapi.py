@@ -30,6 +30,7 @@ STREAMS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("examples", "cases"), [(10, 1), pytest.param(300, 50_000, marks=pytest.mark.slow)])
 def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
     fake: Any, generate_cases: Any, record_result: Any, examples: int, cases: int

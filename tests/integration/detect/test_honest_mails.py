@@ -16,6 +16,8 @@ from ttmark.shared.access.scopes import Scope
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.detection import CombinedRequest, Document
 
+pytestmark = pytest.mark.long
+
 SIGNATURE = 24
 RATE = 1e-5
 PROFILE: dict[str, Any] = {"scheme": "gumbel", "context_width": 2, "pool": 16}  # the default of a key

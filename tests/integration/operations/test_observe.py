@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.harness.observe.__main__ import observe
 from tests.harness.observe.check import summary
+
+pytestmark = pytest.mark.long
 
 
 def test_every_expression_of_every_panel_and_rule_has_data(tmp_path: Path, model: str) -> None:

@@ -20,6 +20,8 @@ from ttmark.gen_service.engine import (
 )
 from ttmark.shared.watermark import Watermark
 
+pytestmark = pytest.mark.long
+
 NEIGHBOURS = 4
 POISON = 299
 TOKENS = 14

@@ -28,6 +28,8 @@ from ttmark.gen_service.engine.step import Stepper
 from ttmark.gen_service.engine.stream import Mailbox
 from ttmark.shared.watermark import Watermark
 
+pytestmark = pytest.mark.long
+
 CHUNK = 16
 CUT = 8
 REQUESTS = 24

@@ -43,6 +43,7 @@ BOMBS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", BOMBS)
 def test_a_template_that_does_too_much_is_refused_in_little_time(source: str) -> None:
     template = ChatTemplate(source)

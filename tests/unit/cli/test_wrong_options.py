@@ -19,6 +19,8 @@ from ttmark.services.cli.main import app
 from ttmark.services.startup import StartupError
 from ttmark.shared.client import client
 
+pytestmark = pytest.mark.long
+
 HANDED_ON = ("eval", "bench")  # have a command line of their own
 BY_NAME = {
     "tokenizer": str(DEMO_MODEL_PATH),

@@ -108,6 +108,7 @@ def test_a_block_that_can_only_end_is_complete_without_probes() -> None:
     assert joint(builder)[0].tolist() == [[END, -1, -1]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("size", "max_branches", "max_blocks"),
     [

@@ -148,6 +148,7 @@ def test_once_the_least_length_is_reached_nothing_is_left_to_do() -> None:
     assert not Bans(0, {END}, ()).active(0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block_size", [1, 2, 3])
 def test_blocks_have_the_distribution_that_transformers_gives_token_by_token(block_size: int) -> None:
     """Ends inside of blocks included: the least length is reached within one."""

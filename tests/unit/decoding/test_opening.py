@@ -93,6 +93,7 @@ def test_an_opening_is_the_same_under_every_key_and_the_rest_is_not() -> None:
     assert len({tuple(each.completion) for each in made}) == len(made)
 
 
+@pytest.mark.long
 def test_answers_under_one_key_differ_as_soon_as_their_openings_do() -> None:
     def different(bits: float) -> int:
         made = {tuple(completed(request(1, seed, bits, length=20, top_k=4)).completion) for seed in range(60)}
@@ -125,6 +126,7 @@ def test_an_opening_has_at_most_a_bit_for_every_four_tokens(length: int, bits: f
     assert opening_bits(request(1, 5, 10.0, length=length)) == bits
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["gumbel", "synthid"])
 def test_over_random_keys_texts_with_an_opening_follow_the_model(scheme: str) -> None:
     """Chi-square at the 0.001 level over 1,500 keys; some texts begin to be marked earlier than others."""

@@ -115,6 +115,7 @@ def test_under_a_mask_alone_the_share_is_the_models_probability_and_a_forced_tok
     assert least_share(own, changed, filter_rows(changed, [FilterParams()] * 2)) == 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["gumbel", pytest.param("synthid", marks=pytest.mark.slow)])
 def test_over_random_keys_blocks_follow_the_restricted_model_marked_or_not(scheme: str) -> None:
     """Chi-square at the 0.001 level over 2,000 keys; some tokens lead to unmarked blocks."""

@@ -25,6 +25,7 @@ def test_a_part_that_went_well_is_kept_and_one_that_failed_is_not(tmp_path: Path
     assert kept(tmp_path, bad) is None
 
 
+@pytest.mark.long
 def test_a_part_that_takes_too_long_ends_with_all_its_processes(tmp_path: Path) -> None:
     script = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
     result = run_part(Part("long", (), ("-c", script)), PYTHON, tmp_path, on_gpu=False, limit=1)

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.long
+
 GOOD = {
     "navigation.yml": "root: index\nentries: [{file: adr/README}, {file: results/table}]\n",
     "index.md": "# Home\n\n## A part\n\n"

@@ -78,6 +78,7 @@ def test_golden_answers_of_the_default_question_are_reproduced():
     assert approximately(VECTORS) == found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_answers_to_the_default_question_follow_from_the_specification_alone(tokenizer, case):
     keys = [key for key in VECTORS["keys"] if case["keys"] == "any" or key["key_id"] in case["keys"]]
@@ -166,6 +167,7 @@ def keys():
     return reading_keys(PROFILES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(TEXT_COUNT))
 def test_the_second_detector_answers_as_the_service_does(tokenizer, keys, seed):
     assert_agreement(tokenizer, seed, keys)

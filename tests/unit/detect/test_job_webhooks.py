@@ -250,6 +250,7 @@ async def test_a_call_has_one_deadline_from_its_start_to_the_last_byte(dripping)
     await eventually(lambda: receiver.open == 0)
 
 
+@pytest.mark.long
 async def test_receivers_that_drip_stop_neither_the_calls_of_others_nor_the_end_of_jobs(
     store: SqliteJobs, dripping: tuple[Receiver, str], good: tuple[Receiver, str]
 ) -> None:

@@ -216,6 +216,7 @@ async def test_a_reader_in_trouble_is_down_within_the_time_out(trouble: Answer) 
     assert len(server.asked) <= 1
 
 
+@pytest.mark.long
 async def test_a_reader_that_hangs_is_left_alone_and_nobody_waits_until_it_answers_again() -> None:
     now = 0.0
     breaker = CircuitBreaker(failures=2, first_rest=10, clock=lambda: now)

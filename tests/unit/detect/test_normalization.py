@@ -132,6 +132,7 @@ def test_a_normalized_text_holds_no_tricks(text: str) -> None:
 LONG = "\U000e0061", "\U0001f3f4\U000e0061", "\r\n", "\ufb01"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pattern", [" ", "\t ", "a ", "\u0323", "a\u0323\u0301", "\u200d", *LONG])
 def test_the_time_grows_with_the_length_alone(pattern: str) -> None:
     def seconds(characters: int) -> float:

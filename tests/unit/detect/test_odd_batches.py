@@ -12,6 +12,8 @@ from tests.unit.detect.held_keys import key_of
 from tests.unit.detect.served import served
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 
+pytestmark = pytest.mark.long
+
 TRAINING = ["the cat sat on the mat and the dog sat on the log", "a fine caf\u00e9 in the town"] * 4
 
 

@@ -121,6 +121,7 @@ DETECTORS: dict[str, Callable[[float], Detector]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", DETECTORS)
 @pytest.mark.parametrize(
     ("keys", "texts", "tokens", "rate"),

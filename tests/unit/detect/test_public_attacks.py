@@ -45,6 +45,7 @@ class Crowd:
         return None if verdict is None else verdict == "found"
 
 
+@pytest.mark.long
 async def test_a_crowd_learns_about_a_text_what_one_token_with_detect_may(service: Any) -> None:
     """Which words carry the mark: each answer is to the text without one word."""
     text = await marked(service, 1, words=160)
@@ -88,6 +89,7 @@ async def test_prefixes_spaces_and_odd_letters_make_no_new_text(service: Any) ->
         assert set(said[BUDGET.asker :]) <= {"found", None}
 
 
+@pytest.mark.long
 async def test_the_same_text_again_is_free_for_everybody_who_asked(service: Any) -> None:
     text = " ".join(await marked(service, 1, words=160))
     async with public_service(service, UNCOUNTED, guests=True) as public:
@@ -96,6 +98,7 @@ async def test_the_same_text_again_is_free_for_everybody_who_asked(service: Any)
         assert len({answer.content for answer in answers}) == 1
 
 
+@pytest.mark.long
 async def test_a_crowd_forges_nothing(service: Any) -> None:
     """Hill climbing from drafts that have no mark, where the tier's rate is as coarse as it may be."""
 
@@ -107,6 +110,7 @@ async def test_a_crowd_forges_nothing(service: Any) -> None:
     assert min([await forged(seed) for seed in (1, 2)]) > -3
 
 
+@pytest.mark.long
 async def test_removal_by_bisection_is_no_better_than_with_the_first_answers(service: Any) -> None:
     """Once evidence is spent an answer says nothing of it: who goes on by answers keeps the mark."""
     text = await marked(service, 1, words=160)

@@ -121,6 +121,7 @@ async def forged(service: Any, budget: int, seed: int, *, limited: bool) -> floa
         return await log10_p(service, await forge(attacker, budget, seed))
 
 
+@pytest.mark.long
 async def test_a_few_hundred_questions_forge_nothing(service: Any) -> None:
     assert min([await forged(service, 400, seed, limited=True) for seed in (1, 2)]) > -3
     assert await forged(service, 400, 1, limited=False) < -3  # the attack works where nothing stops it

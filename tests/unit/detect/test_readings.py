@@ -110,6 +110,7 @@ def backends(tokenizer: TextTokenizer, count: int) -> list[DetectionBackend]:
 
 
 # What two readings add is corrected after the mode, and is held to the last digit in each mode above.
+@pytest.mark.long
 @pytest.mark.parametrize(
     "mode", ["direct", *(pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:])]
 )

@@ -34,6 +34,7 @@ async def verdicts(attacker: Oracle, inputs: list[dict[str, Any]], mode: str = "
     return [result["verdict"] for result in response.json()["results"]]
 
 
+@pytest.mark.long
 async def test_shuffled_pieces_forge_nothing(service: Any) -> None:
     """A marked answer, cut into contexts and blocks that are dealt out anew, weighs what stands beside it."""
     marked = pieces_of(marked_ids(service, 200, 1))

@@ -17,6 +17,8 @@ from ttmark.gen_service.engine import (
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.native import find_kernels
 
+pytestmark = pytest.mark.long
+
 # Qwen 3 MoE has all that Qwen 3 has beyond Llama.
 GENERATED = (
     *("Llama", "Qwen 3 MoE", "Gemma 3", "gpt-oss", "DeepSeek V3"),

@@ -93,6 +93,7 @@ async def test_the_watermark_of_a_long_constrained_text_is_found(
     assert detect_direct(watermark, KEY[::-1], tokens(deltas)).log10_p > -3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block_size", SIZES)
 async def test_over_random_keys_the_text_follows_the_constrained_model(
     engine: Engine, grammars: JsonGrammars, block_size: int

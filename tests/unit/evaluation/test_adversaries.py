@@ -10,6 +10,8 @@ from ttmark.evaluation.adversaries.characters import INVISIBLE, VISIBLE
 from ttmark.evaluation.conformance.quality_after_attacks import words_kept
 from ttmark.evaluation.text_edits import Edit, Material
 
+pytestmark = pytest.mark.long
+
 TEXT = (
     "The quick rabbit in London has quietly watched 12 famous gardens, and the old man was not walking there."
     ' People say: "It is possible to finish the work before Tuesday in Paris."'

@@ -34,6 +34,8 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import Document
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:

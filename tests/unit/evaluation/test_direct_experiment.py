@@ -9,6 +9,8 @@ from ttmark.evaluation.experiment_cells import SamplingSetting
 from ttmark.evaluation.experiments.direct import direct_tables, grid, measure_direct
 from ttmark.evaluation.run_folder import Run
 
+pytestmark = pytest.mark.long
+
 SETTING = SamplingSetting(50, 0.95, 0.8)
 LENGTHS = (30, 60)
 

@@ -10,6 +10,8 @@ from typer.testing import CliRunner, Result
 from ttmark.evaluation.cli.app import EXPERIMENTS, eval_app
 from ttmark.evaluation.report.result import Result as Outcome
 
+pytestmark = pytest.mark.long
+
 OWN_OPTIONS = {"schemes": "--scheme", "texts": "--texts", "length": "--length"}
 
 

@@ -29,6 +29,8 @@ from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import key_lanes
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, detect_conversation, detect_likelihood
 
+pytestmark = pytest.mark.long
+
 PEOPLE = ["The sea was calm that morning, and nobody spoke of the night before. " * 4] * 3
 
 

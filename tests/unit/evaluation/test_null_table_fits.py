@@ -14,6 +14,8 @@ from ttmark.evaluation.null_tables.sampling import (
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.detectors.scan import scan_peaks
 
+pytestmark = pytest.mark.long
+
 LEVELS = [0.0, -1.0, -2.0, -3.0, -4.0, -5.0]
 
 

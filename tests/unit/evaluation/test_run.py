@@ -11,6 +11,8 @@ from rich.progress import Progress
 from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
 from ttmark.evaluation.run_folder import Completion, Run
 
+pytestmark = pytest.mark.long
+
 SETTING = SamplingSetting(50, 0.95, 1.0)
 CELL = Cell("synthid", 2, SETTING, 20)
 

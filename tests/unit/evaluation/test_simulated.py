@@ -10,6 +10,8 @@ from ttmark.evaluation.run_folder import Completion
 from ttmark.evaluation.simulated import CANDIDATES, SimulatedModel, SimulatedSource
 from ttmark.shared.watermark import detect_direct
 
+pytestmark = pytest.mark.long
+
 SETTING = SETTINGS[Setting.DEFAULT]
 
 

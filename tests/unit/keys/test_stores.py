@@ -40,6 +40,7 @@ def modes(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("url", "message"),
     [

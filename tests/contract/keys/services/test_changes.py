@@ -20,6 +20,7 @@ def ttmark(cluster: Any, *arguments: str) -> Any:
     return CliRunner().invoke(app, arguments, env=cluster.environment)
 
 
+@pytest.mark.long
 def test_a_revoked_token_is_refused_by_both_services_within_seconds(cluster, record_result):
     token = cluster.operator.token()
     for replica in cluster.replicas.values():

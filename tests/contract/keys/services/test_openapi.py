@@ -7,6 +7,8 @@ import pytest
 
 from ttmark.shared.access.scopes import TokenLimits
 
+pytestmark = pytest.mark.long
+
 # What a file or a tokenizer makes of a string, and how many tokens a vocabulary has, no schema can say.
 REFUSABLE = (
     "POST /v1/extract",

@@ -4,6 +4,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.harness.waiting import eventually
 from ttmark.shared.keys.backup import create_backup, restore_backup
 
@@ -63,6 +65,7 @@ def test_a_store_that_restarts_empty_is_noticed_and_the_services_go_on_with_what
         cluster.stop(name)
 
 
+@pytest.mark.long
 def test_without_the_store_known_tokens_and_keys_work_and_a_cold_start_is_not_ready(
     cluster: Any, own_redis: Any, record_result: Any
 ) -> None:
