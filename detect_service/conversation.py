@@ -14,15 +14,15 @@ from ttmark.detect_service.conversation_evidence import (
     grown_evidence,
     tries_of,
 )
+from ttmark.detect_service.conversation_words import conversation_message
 from ttmark.detect_service.cost import check_cost_of
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.documents_without_verdict import is_fault, no_verdict, not_examined
-from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.results import is_weak, shown_key
 from ttmark.detect_service.spent_document import UNSEEN_SHARE, Counted
+from ttmark.detect_service.spent_examination import SpentExamination
 from ttmark.detect_service.verdict import Finding, Reach, typical_tokens, without_finding
 from ttmark.shared.byte_reading import ByteReading
-from ttmark.shared.detection_words import conversation_message
 from ttmark.shared.http.service_errors import Unprocessable
 from ttmark.shared.limits.counting_filter import Refusal
 from ttmark.shared.schemas.detection import (
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class ConversationExamination(Examination):
+class ConversationExamination(SpentExamination):
     """An `Examination` where the documents are messages; it has one outcome.
 
     A message that is over a limit, fails, or gets no verdict is left out: what the others say counts, and
@@ -130,11 +130,11 @@ class ConversationExamination(Examination):
         """Known before any score is: whether the rate is shared with a second step."""
         return self.reader == "up" and self._wants_a_reader and bool(self._readable)
 
-    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError | Refusal:
+    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError:
         if self.finish is not None:  # raises what came up when manifests were set apart
             empty = CombinedResult(id=self._name(index), verdict="not_detected", tokens=0, hypotheses=0)
             self.finish(index, empty, self.selection.skipped)
-        return Examination._read(self, index)
+        return SpentExamination._read(self, index)
 
     def _refused(self, index: int, refusal: Refusal) -> DetectionResult:
         rule = cast(Counted, self.counted).rule

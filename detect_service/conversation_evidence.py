@@ -12,7 +12,7 @@ from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.spent_document import SpentDocument
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
-from ttmark.shared.watermark.likelihood.evidence import ConversationEvidence, detect_conversation
+from ttmark.shared.watermark.likelihood.conversation import ConversationEvidence, detect_conversation
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 from ttmark.shared.watermark.likelihood.reading import Reading
 

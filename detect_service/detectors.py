@@ -5,53 +5,29 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ttmark.detect_service.paper_detectors import aligned, direct, localized
+from ttmark.detect_service.method import DocumentCost, Look, Method
+from ttmark.detect_service.paper.methods import PAPER
 from ttmark.detect_service.verdict import Detector, Finding, Fired, KeyVersion, Reach, Tokens
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import (
-    AlignedRequest,
     CombinedRequest,
+    CombinedResponse,
+    CombinedResult,
     DetectionRequest,
-    DirectRequest,
     Document,
-    LocalizedRequest,
 )
-from ttmark.shared.watermark import detect_direct
+from ttmark.shared.watermark import Watermark, detect_direct
+from ttmark.shared.watermark.detectors.alignment import BETA
 from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.null_replacement import Redrawn
 
-
-def detector_for(
-    request: DetectionRequest,
-    document: Document,
-    tries: int,
-    *,
-    share: float,
-    secret: bytes,
-    reading: Callable[[UnlockedKey], Reading | None],
-) -> Detector:
-    """The detector with the request's options, for one way to read a document.
-
-    Args:
-        tries: how many key versions are tried on how many readings of the document.
-        share: of the rate, for the likelihood ratio.
-        secret: that seeds its draws.
-        reading: what a language model says of the document's tokens under a key.
-    """
-    limit = math.log10(request.fpr) - math.log10(max(1, tries))
-    match request:
-        case DirectRequest():
-            return direct(request.phase_of(document), limit)
-        case AlignedRequest():
-            return aligned(request.beta, limit)
-        case LocalizedRequest():
-            return localized(request.method, limit)
-        case CombinedRequest():
-            return likelihood(limit + math.log10(share), secret, reading)
-        case _:
-            raise TypeError(f"no detector for {type(request).__name__}")
+# In hashed blocks: a document, and of a token its rows, then its score and passes under each key. What
+# p-values are drawn for costs no more: a charge must not tell what was drawn.
+_DOCUMENT = 5_000.0
+_TOKEN = 8.0
+_KEY = 1.8
 
 
 def likelihood(
@@ -105,3 +81,20 @@ def likelihood(
         return findings
 
     return look
+
+
+def _cost(_: CombinedRequest, __: Sequence[Document], ___: Watermark, keys: int) -> DocumentCost:
+    return lambda _, tokens: _DOCUMENT + tokens * (_TOKEN + keys * _KEY)
+
+
+def _of_look(_: CombinedRequest, look: Look) -> Detector:
+    return likelihood(look.log10_limit + math.log10(look.share), look.secret, look.reading)
+
+
+LIKELIHOOD = Method(_of_look, _cost, CombinedResult, CombinedResponse, beta=lambda _: BETA)
+_METHODS: dict[type[DetectionRequest], Method] = {CombinedRequest: LIKELIHOOD, **PAPER}
+
+
+def method_of(request: DetectionRequest) -> Method:
+    """The method that a request asks for."""
+    return _METHODS[type(request)]

@@ -1,10 +1,10 @@
 """What one request asks of each of its documents: read, detect, decide, report."""
 
-import time
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cascade import (
@@ -15,32 +15,30 @@ from ttmark.detect_service.cascade import (
     without_reading,
 )
 from ttmark.detect_service.cost import check_cost_of
-from ttmark.detect_service.detectors import detector_for
 from ttmark.detect_service.document_reader import DocumentReader, read_document
-from ttmark.detect_service.documents_without_verdict import is_fault, no_verdict, not_examined
+from ttmark.detect_service.documents_without_verdict import is_fault, not_examined
 from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
 from ttmark.detect_service.key_selection import KeySelection
+from ttmark.detect_service.method import Look, Method
 from ttmark.detect_service.results import with_evidence
-from ttmark.detect_service.spent_document import Counted, SpentDocument
 from ttmark.detect_service.verdict import Decision, Detector, Finding, best_finding, best_reading, decide
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import message
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.languages.words import ENGLISH, Words
-from ttmark.shared.limits.counting_filter import Refusal
 from ttmark.shared.schemas.detection import (
-    AlignedRequest,
     CombinedRequest,
-    CombinedResult,
     DetectionRequest,
     DetectionResult,
     DocumentError,
     ReaderState,
 )
-from ttmark.shared.watermark.detectors.alignment import BETA
 from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.null_replacement import Redrawn
+
+if TYPE_CHECKING:
+    from ttmark.detect_service.spent_document import SpentDocument
 
 T = TypeVar("T")
 Outcome = tuple[DetectionResult, Finding | None]
@@ -50,7 +48,10 @@ Finish = Callable[[int, DetectionResult, Sequence[str]], DetectionResult]
 Readings = Mapping[str, ByteReading]
 """What a language model says of texts."""
 
-_Best = tuple[int, Finding]
+OwnReader = Callable[[DocumentReader, UnlockedKey], Reading | None]
+"""What a caller's own language model says of a document's tokens, as the key's profile reads them."""
+
+Best = tuple[int, Finding]
 """The best finding of a document, and the way of reading that it is of."""
 
 
@@ -59,23 +60,25 @@ class Examination:
     """A request whose keys are selected: `look`, have read what is `unread`, and get the `outcomes`.
 
     Attributes:
+        method: that the request asks for.
         shows_evidence: whether the caller may see more than the verdict.
         reader: whether there is a language model, and it answers; else the first step has the whole rate.
         finish: asked for each document; None: nothing is added.
-        counted: the documents of a caller who sees verdicts alone; None: nothing of them is spent.
         words: of the language of the answers.
+        own_reader: the caller's own language model; with it there is one step, at the whole rate.
     """
 
     request: DetectionRequest
+    method: Method
     backend: DetectionBackend
     selection: KeySelection
     shows_evidence: bool
     reader: Literal["none", "down", "up"] = "none"
     finish: Finish | None = None
-    counted: Counted | None = None
     words: Words = ENGLISH
+    own_reader: OwnReader | None = None
     _documents: dict[int, Sequence[DocumentReader]] = field(default_factory=dict)
-    _first: dict[int, _Best | None] = field(default_factory=dict)
+    _first: dict[int, Best | None] = field(default_factory=dict)
     _to_be_read: set[int] = field(default_factory=set)
     _outcomes: dict[int, Outcome] = field(default_factory=dict)
 
@@ -126,27 +129,19 @@ class Examination:
     def _readers(self, index: int) -> Sequence[DocumentReader]:
         """The ways document number `index` is read in; none where it has its outcome without."""
         read = self._unless_it_fails(index, self._read)
-        if isinstance(read, Refusal):
-            self._outcomes[index] = self._refused(index, read), None
-        elif isinstance(read, DocumentError):
+        if isinstance(read, DocumentError):
             self._outcomes[index] = not_examined(self._name(index), read, self.words, self._kind), None
         elif read is not None:
             return read
         return ()
 
-    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError | Refusal:
+    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError:
         """Document number `index`, its tokens read under all keys; or why it is not, if there are others."""
-        asked = self._asked(index)
-        if asked is None:
-            return read_document(self.request, index, self.selection.keys, self.backend)
-        if asked.standing.refusal is not None:
-            return asked.standing.refusal
-        if isinstance(asked.unread, BaseException):
-            raise asked.unread
-        return asked.rows.readers if asked.unread is None else asked.unread
+        return read_document(self.request, index, self.selection.keys, self.backend)
 
-    def _asked(self, index: int) -> SpentDocument | None:
-        return self.counted.documents[index] if self.counted else None
+    def _asked(self, _: int) -> "SpentDocument | None":
+        """What of document number `index` is spent; None: nothing is."""
+        return None
 
     def _look_at(self, index: int) -> None:
         cascade, request = self._has_two_steps(self._documents[index]), self.request
@@ -172,7 +167,7 @@ class Examination:
             and all(0 < len(reader.text) <= self.backend.most_read_characters for reader in readers)
         )
 
-    def _finding(self, index: int, *, share: float, readings: Readings) -> _Best | None:
+    def _finding(self, index: int, *, share: float, readings: Readings) -> Best | None:
         findings, readers = [], self._documents[index]
         others = self.selection.versions - len(self.selection.tries)
         for place, reader in enumerate(readers):
@@ -185,20 +180,23 @@ class Examination:
 
     def _detector(self, reader: DocumentReader, ways: int, share: float, readings: Readings) -> Detector:
         """For a document that is read in so many ways."""
-        return detector_for(
-            self.request,
-            reader.document,
-            self.selection.versions * ways,
-            share=share,
-            secret=self.backend.draw_secret,
-            reading=partial(_reading, reader, readings),
-        )
+        limit = math.log10(self.request.fpr) - math.log10(max(1, self.selection.versions * ways))
+        reading = self._reading(reader, readings)
+        look = Look(reader.document, limit, share, self.backend.draw_secret, reading)
+        return self.method.detector(self.request, look)
 
-    def _both_steps(self, index: int, readings: Readings) -> tuple[_Best | None, ReaderState]:
+    def _reading(self, reader: DocumentReader, readings: Readings) -> Callable[[UnlockedKey], Reading | None]:
+        """What a language model says of the tokens of a document, as a key's profile reads it."""
+        if self.own_reader is not None:
+            return partial(self.own_reader, reader)
+        found = readings.get(reader.text)
+        return lambda key: None if found is None else reader.reading(key, found)
+
+    def _both_steps(self, index: int, readings: Readings) -> tuple[Best | None, ReaderState]:
         found, readers = self._first[index], self._documents[index]
         if found is None or not self._has_two_steps(readers):
             is_missed = self.reader == "down" and self._wants_a_reader
-            return found, "down" if is_missed else "none"
+            return found, "read" if self.own_reader else "down" if is_missed else "none"
         best, first = found
         if index not in self._to_be_read:
             return (best, without_reading(first)), "not_needed"
@@ -212,26 +210,18 @@ class Examination:
 
     def _outcome(self, readings: Readings, index: int) -> Outcome:
         request, selection, readers = self.request, self.selection, self._documents[index]
-        asked = self._asked(index)
         found, reader_state = self._both_steps(index, readings)
         best, finding = (0, None) if found is None else found
-        decision, withheld, before = decide(finding, request.fpr), None, None
-        if asked is not None and finding is not None and decision.verdict != "watermarked":
-            before = asked.found_before()
-            if before is not None:
-                decision = Decision("watermarked", None)
-            else:
-                withheld, before = asked.unseen(finding, selection.own)
+        decision = self._decision(index, finding)
         result = self._verdict(index, readers[0], finding, decision)
         if finding is not None and self.shows_evidence:
-            beta = request.beta if isinstance(request, AlignedRequest) else BETA
             result = with_evidence(
                 result,
                 finding,
                 readers[best],
                 request.fpr,
-                block_beta=beta if request.evidence == "blocks" else None,
-                reading=partial(_reading, readers[best], readings if reader_state == "read" else {}),
+                block_beta=self.method.beta(request) if request.evidence == "blocks" else None,
+                reading=self._reading(readers[best], readings if reader_state == "read" else {}),
                 reader_state=reader_state,
             )
         if selection.foreign:
@@ -239,58 +229,19 @@ class Examination:
                 result,
                 request,
                 decision if selection.own else None,
-                foreign_findings(request, selection.foreign, readers, selection.versions, asked),
+                foreign_findings(request, selection.foreign, readers, selection.versions, self._asked(index)),
                 evidence=self.shows_evidence,
             )
-        if asked is not None:
-            if withheld is not None and result.verdict != "watermarked":
-                return self._refused(index, withheld), None
-            if finding is not None:
-                self._remember(asked, best, finding, readings, found=result.verdict == "watermarked")
-            result = asked.described(result, before)
-        result = result.model_copy(update={"message": message(result, request.fpr, self.words)})
-        if self.finish is not None:
-            result = self.finish(index, result, selection.skipped)
-        return result, finding
+        return self._told(index, result, found, readings), finding
 
-    def _refused(self, index: int, refusal: Refusal) -> DetectionResult:
-        counted = cast(Counted, self.counted)
-        counted.reasons.append(refusal.reason)
-        return no_verdict(self._name(index), refusal, counted.rule, self.words, self._kind)
+    def _decision(self, _: int, finding: Finding | None) -> Decision:
+        """Of document number `index` by our own keys."""
+        return decide(finding, self.request.fpr)
 
-    def _remember(
-        self, asked: SpentDocument, best: int, finding: Finding, readings: Readings, *, found: bool
-    ) -> None:
-        """Keeps what was said of rows about to be spent: a finding, if any nine tenths of them suffice."""
-        memories = self.counted.memories if self.counted else []
-        for index in range(len(asked.rows.readers)):
-            for key in self.selection.own:
-                if found and (index, key) != (best, finding.key):
-                    continue
-                kept = asked.about_to_be_spent(index, key, time.time(), found=found)
-                if kept is not None and (
-                    not found or self._suffices(asked, index, finding, kept[1], readings)
-                ):
-                    memories.append(kept[0])
-
-    def _suffices(
-        self, asked: SpentDocument, index: int, finding: Finding, kept: Redrawn, readings: Readings
-    ) -> bool:
-        """Whether what is kept of reading number `index` would be found by itself under the finding's key."""
-        rows = asked.without_the_best_tenth(kept, finding, index)
-        reader = asked.rows.readers[index]
-        by_model = _reading(reader, readings, finding.key) is not None
-        share = (
-            (SECOND_SHARE if by_model else FIRST_SHARE) if self._has_two_steps(asked.rows.readers) else 1.0
-        )
-        detector = self._detector(reader, len(asked.rows.readers), share, readings)
-        own = [(key, version) for key, version in self.selection.tries if key is finding.key]
-        others = self.selection.versions - len(own)
-        alone = best_finding(reader.token_ids, own, detector, others, lambda _: rows)
-        if alone is None:
-            return False
-        _, again = best_reading([alone] * len(asked.rows.readers), self.request.fpr)
-        return decide(again, self.request.fpr * share).verdict == "watermarked"
+    def _told(self, index: int, result: DetectionResult, _: Best | None, __: Readings) -> DetectionResult:
+        """The result in words, and complete."""
+        result = result.model_copy(update={"message": message(result, self.request.fpr, self.words)})
+        return result if self.finish is None else self.finish(index, result, self.selection.skipped)
 
     def _verdict(
         self, index: int, as_sent: DocumentReader, finding: Finding | None, decision: Decision
@@ -309,7 +260,7 @@ class Examination:
 
     @property
     def _kind(self) -> type[DetectionResult]:
-        return CombinedResult if isinstance(self.request, CombinedRequest) else DetectionResult
+        return self.method.result
 
     def _name(self, index: int) -> str:
         """What document number `index` is called in the answer."""
@@ -317,12 +268,6 @@ class Examination:
         return str(index) if name is None else name
 
 
-def _reading(reader: DocumentReader, readings: Readings, key: UnlockedKey) -> Reading | None:
-    """What a language model says of the tokens of a document, as the key's profile reads it."""
-    found = readings.get(reader.text)
-    return None if found is None else reader.reading(key, found)
-
-
-def _redrawn(asked: SpentDocument | None, place: int, key: UnlockedKey) -> Redrawn | None:
+def _redrawn(asked: "SpentDocument | None", place: int, key: UnlockedKey) -> Redrawn | None:
     """The rows of way of reading number `place` that are spent."""
     return None if asked is None else asked.redrawn(key)[place]

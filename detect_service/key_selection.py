@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ttmark.detect_service.backend import DetectionBackend, TenantKeys, TokenizerSet
-from ttmark.shared.access.scopes import Principal, allowed_rate
+from ttmark.shared.access.scopes import Principal, Scope, allowed_rate
+from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import KeyNotFound, Unprocessable
 from ttmark.shared.keys.records import (
     ForeignKey,
@@ -63,10 +64,13 @@ def permitted(request: DetectionRequest, caller: Principal) -> DetectionRequest:
     """The request as `caller` may ask it: without evidence at one of its rates, with the default beta.
 
     Raises:
+        Forbidden: it asks for evidence.
         Unprocessable: naming the rates, the beta or the reader that is allowed.
     """
     if caller.sees_evidence:
         return request
+    if request.evidence == "blocks":
+        check_scope(caller, Scope.DETECT_EVIDENCE)
     if isinstance(request, AlignedRequest) and request.beta != DEFAULT_BETA:
         raise Unprocessable(
             f"Without the scope detect:evidence beta is {DEFAULT_BETA:g}; leave it out.", param="beta"

@@ -48,16 +48,17 @@ class Spending:
 
     Attributes:
         refused: told why documents of a caller got no verdict.
+        name: of what is asked, where that is not the mode of the request.
     """
 
     ledger: AnswerLedger
     backend: DetectionBackend
     refused: Callable[[Principal, Sequence[Reason]], None]
+    name: str | None = None
 
     async def ask(
         self,
         request: DetectionRequest,
-        mode: str,
         caller: Principal,
         selection: KeySelection,
         run: Run,
@@ -75,7 +76,7 @@ class Spending:
         keys = selection.keys
         tokenizers = tokenizers_of(keys, self.backend)
         options = {
-            "mode": mode,
+            "mode": self.name or request.mode,
             "versions": [[key.key_id, *selection.numbers[key.key_id]] for key in keys],
             **request.model_dump(mode="json", exclude={"inputs", "keys", "case", "fpr"}),
         }

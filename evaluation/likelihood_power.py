@@ -17,7 +17,8 @@ from ttmark.evaluation.model_readings import KnownReadings
 from ttmark.evaluation.report.result import Table, groups, rate_name, table_by
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, Sharp, detect_conversation
+from ttmark.shared.watermark.likelihood.conversation import detect_conversation
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, Sharp
 from ttmark.shared.watermark.likelihood.importance_sampling import gate
 from ttmark.shared.watermark.likelihood.reading import Reading
 

@@ -1,24 +1,28 @@
-"""`ttmark.detect`: a key's mark in a text, by the likelihood ratio of the detection service."""
+"""`ttmark.detect`: a key's mark in a text, as the detection service answers with evidence."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.verdict import Reach, without_finding
+from ttmark.detect_service.ask import Means, Question, ask_here
+from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.library.finding import Finding, FoundPassage
 from ttmark.library.key import Key, Variant
 from ttmark.library.tokenizer import TokenizerUnknown, text_tokenizer, tokenizers_of
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.service_errors import InternalError
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
-from ttmark.shared.watermark.likelihood.marked_passages import find_carried
 from ttmark.shared.watermark.likelihood.reading import Reading
 
 Reader = Callable[[Sequence[int]], NDArray[np.float64]]
 TokenIds = Sequence[int]
-_LOG10_2 = math.log10(2.0)
+_CALLER = Principal("library", "library", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
+_ANY_LENGTH = 1 << 40
 
 
 @overload
@@ -37,12 +41,13 @@ def detect(
 def detect(text: Any, key: Key, *, fpr: float = 1e-5, reader: Any = None, model: Any = None) -> Any:
     """Whether a text carries the key's mark, how sure that is, and where.
 
-    A text is read as it is: the detection service also looks behind invisible and look-alike characters,
-    and joins broken lines.
+    A text is read as the detection service reads it: as it was sent, and without invisible and look-alike
+    characters, with broken lines joined and quotation marks before lines taken away. The better reading
+    counts, corrected for two.
 
     Args:
         text: a text, its token ids, or a list of either, each of which is a question of its own.
-        fpr: the false alarm rate, above 0 and at most 0.1.
+        fpr: the false alarm rate, from 1e-100 to 0.1.
         reader: a `Model` that reads the text along, or a function from token ids to the natural
             log-probability of each token after those before it. It has the tokenizer of the model that wrote;
             one that is wrong finds less and raises no false alarms.
@@ -57,8 +62,8 @@ def detect(text: Any, key: Key, *, fpr: float = 1e-5, reader: Any = None, model:
         ValueError: `fpr` or a token id is out of range, or the reader speaks of another number of tokens.
         TokenizerUnknown: nobody said how the text is read.
     """
-    if not 0.0 < fpr <= 0.1:
-        raise ValueError(f"fpr is above 0 and at most 0.1, not {fpr}")
+    if not 1e-100 <= fpr <= 0.1:
+        raise ValueError(f"fpr is from 1e-100 to 0.1, not {fpr}")
     if isinstance(text, bytes | bytearray | memoryview):
         raise TypeError("a text is a str, or token ids; decode bytes first")
     text = _plain(text)
@@ -87,37 +92,78 @@ def _find(
         if low < 0 or high >= most:
             raise ValueError(f"token ids are from 0 to {most - 1}")
         tried = [one for one in tried if high < one[0].vocab_size]
-    step, results, reaches = math.log10(len(tried)), [], []
-    for tokenizer, (profile, pool) in tried:
-        tokens = tokenizer.encode(text) if isinstance(text, str) else text
-        reading = (
-            None if read is None or len(tokens) < 2 else Reading(np.asarray(read(tokens), dtype=np.float64))
+    document = Document(text=text) if isinstance(text, str) else Document(token_ids=text)
+    keys = [_unlocked(number, variant) for number, (_, variant) in enumerate(tried)]
+    backend = DetectionBackend(FixedKeys(keys), TokenizerSet(one for one, _ in tried), _ANY_LENGTH)
+    own_reader = None if read is None else _OwnReader(read)
+    question = Question(CombinedRequest(inputs=[document], fpr=fpr), _CALLER, own_reader=own_reader)
+    try:
+        (result,) = ask_here(question, Means(backend)).results
+    except _ReaderFailed as failed:
+        raise failed.why from None
+    if result.error is not None:
+        raise RuntimeError(result.error.message)
+    return _shown(result, fpr, document.text, was_read=own_reader is not None and own_reader.has_read)
+
+
+def _unlocked(number: int, variant: Variant) -> UnlockedKey:
+    profile, pool = variant
+    version = UnlockedVersion(1, KeyState.PRIMARY, *pool)
+    return UnlockedKey(f"key-{number:06}", _CALLER.tenant, profile, 1, (version,))
+
+
+def _shown(result: Any, fpr: float, text: str | None, *, was_read: bool) -> Finding:
+    """Of the service's result; where no passage stands out the whole text is one."""
+    passages: tuple[FoundPassage, ...] = ()
+    if result.verdict == "watermarked":
+        passages = tuple(
+            FoundPassage(one.start_token, one.end_token, one.start_char, one.end_char)
+            for one in result.segments
         )
-        watermark = profile.watermark()
-        evidence = detect_likelihood(watermark, pool, tokens, rate=fpr / len(tried), reading=reading)
-        blocks = -(-evidence.positions // watermark.block_size)
-        reaches.append(Reach(watermark, blocks, len(tried) * len(pool)))
-        log10_p = min(0.0, evidence.log10_p + step)
-        results.append(
-            (log10_p, tokenizer, watermark, pool[evidence.best], tokens, reading, evidence.log10_e)
-        )
-    log10_e = float(np.logaddexp2.reduce([one[-1] / _LOG10_2 for one in results]) * _LOG10_2 - step)
-    log10_p, tokenizer, watermark, prf_key, tokens, reading, _ = min(results, key=lambda one: one[0])
-    shown = text if isinstance(text, str) else None
-    if log10_p > math.log10(fpr):
-        verdict = without_finding(reaches, fpr).verdict
-        return Finding(verdict, log10_p, log10_e, fpr, len(tokens), read=reading is not None, text=shown)
-    carried = find_carried(watermark, prf_key, tokens, reading=reading)
-    offsets = tokenizer.encode_with_offsets(shown).offsets if shown is not None else None
-    passages = tuple(
-        FoundPassage(one.start, one.end)
-        if offsets is None
-        else FoundPassage(one.start, one.end, offsets[one.start][0], offsets[one.end - 1][1])
-        for one in carried.passages
-    )
+        whole = FoundPassage(0, result.tokens, *((None, None) if text is None else (0, len(text))))
+        passages = passages or (whole,)
+    share = 0.0 if result.marked_share is None else result.marked_share.estimate
     return Finding(
-        "watermarked", log10_p, log10_e, fpr, len(tokens), passages, carried.share, reading is not None, shown
+        result.verdict, result.log10_p, result.log10_e, fpr, result.tokens, passages, share, was_read, text
     )
+
+
+class _ReaderFailed(InternalError):
+    """The reader of whoever asks raised an error, which is theirs to see: no `not_examined`."""
+
+    def __init__(self, why: Exception) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+class _OwnReader:
+    """Asks for each way of reading a text once.
+
+    Attributes:
+        has_read: whether it was asked.
+    """
+
+    def __init__(self, read: Reader) -> None:
+        self._read = read
+        self._readings: dict[tuple[str, str], Reading | None] = {}
+        self.has_read = False
+
+    def __call__(self, reader: DocumentReader, key: UnlockedKey) -> Reading | None:
+        name = reader.text, key.profile.tokenizer_fingerprint
+        if name not in self._readings:
+            tokens = reader.token_ids(key).tolist()
+            self._readings[name] = self._reading(tokens) if len(tokens) > 1 else None
+        return self._readings[name]
+
+    def _reading(self, tokens: Sequence[int]) -> Reading:
+        self.has_read = True
+        try:
+            said = np.asarray(self._read(tokens), dtype=np.float64)
+            if said.shape != (len(tokens),):
+                raise ValueError(f"a reading of {said.size} tokens for {len(tokens)}")
+            return Reading(said)
+        except Exception as error:
+            raise _ReaderFailed(error) from error
 
 
 def _plain(ids: Any) -> Any:

@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.detection_request import detect
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.evaluation.command_line import command_line
 from ttmark.evaluation.conformance.deployed_model import DeployedSource
@@ -99,7 +99,7 @@ def detection(tokenizer: TextTokenizer, rates: Sequence[float] = RATES) -> Detec
             request = DetectionOptions(keys=(key.key_id,), fpr=rate).request(
                 [Document(text=text) for text in texts]
             )
-            return detect(request, caller, backend, _REQUEST).results
+            return ask_here(Question(request, caller, _REQUEST), Means(backend)).results
 
         return log10_p_of(judge, texts, rates)
 

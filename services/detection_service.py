@@ -28,7 +28,7 @@ from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.request_body import HttpLimits
-from ttmark.shared.keys.key_cache import watch_keys, watch_ledger
+from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics, WorkBudget
 from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget

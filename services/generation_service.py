@@ -18,7 +18,7 @@ from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.request_body import HttpLimits
-from ttmark.shared.keys.key_cache import watch_keys, watch_ledger, watch_volume
+from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
 from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.limits.allowances import LimitMetrics, TokenAllowance
 from ttmark.shared.observability.logging import configure_logging

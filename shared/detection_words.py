@@ -15,7 +15,6 @@ from ttmark.shared.schemas.detection import (
     Message,
     Verdict,
 )
-from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 
 _NEARLY_ALL = 0.95
@@ -175,64 +174,3 @@ def _too_short(result: DetectionResult, fpr: float, words: Words) -> str:
             parts[0] = words.say("short.repeats", rate=rate)
             parts.append(words.say("short.counts_once"))
     return " ".join(parts)
-
-
-def conversation_message(result: CombinedResult, fpr: float, words: Words = ENGLISH) -> Message:
-    """The words for a conversation that was examined, at this false positive rate."""
-    rate, number = one_in(math.log10(fpr), words), len(result.messages or [])
-    held = words.say("conversation.held", rate=rate)
-    if result.verdict == "watermarked":
-        keys = (
-            words.say("found.by_some_key")
-            if result.key is None
-            else words.say("found.by_one_key", key=key_name(result.key, words))
-        )
-        parts = [words.say("conversation.found", count=number, keys=keys), held]
-        if result.log10_p is not None:
-            parts.append(chance_sentence(result.log10_p, "conversation.chance", words))
-        return spoken(words, "conversation", explanation=" ".join(parts))
-    if result.verdict == "too_short":
-        length = about_words(result.tokens, words)
-        return spoken(words, "short", explanation=words.say("conversation.short", length=length))
-    if result.weak and result.log10_p is not None:
-        chance = one_in(result.log10_p, words)
-        explanation = words.say("conversation.weak", chance=chance, rate=rate)
-        return spoken(words, "weak", explanation=explanation)
-    none = words.say("conversation.none", count=number)
-    return spoken(words, "none", explanation=f"{none} {held}")
-
-
-def with_manifests(
-    message: Message, manifests: Sequence[FoundManifest], *, alone: bool, words: Words = ENGLISH
-) -> Message:
-    """The answer in words, with what the manifests say.
-
-    Args:
-        alone: whether a manifest alone says that a model wrote the text.
-        words: of the language of `message`.
-    """
-    sentences = list(dict.fromkeys(_sentence(manifest, words) for manifest in manifests))
-    if not alone:
-        return message.model_copy(update={"explanation": " ".join([message.explanation, *sentences])})
-    explanation = " ".join([*sentences, f"{message.headline}. {message.explanation}"])
-    return spoken(words, "manifest", explanation=explanation)
-
-
-def _sentence(manifest: FoundManifest, words: Words) -> str:
-    if manifest.status == "does_not_verify":
-        return words.say("manifest.changed", reason=manifest.reason)
-    if manifest.status == "not_examined":
-        return words.say("manifest.not_examined", reason=manifest.reason)
-    if manifest.status == "not_trusted" or manifest.claims is None:
-        return words.say("manifest.untrusted")
-    claims = manifest.claims
-    what = "passage" if manifest.covers == "passage" else "text"
-    values = {
-        "signer": claims.signer or claims.organization or words.say("manifest.no_signer"),
-        "when": f" ({claims.time})" if claims.time else "",
-    }
-    if claims.digital_source_type == AI_SOURCE_TYPE:
-        software = claims.software or words.say("manifest.some_model")
-        return words.say(f"manifest.wrote_{what}", software=software, **values)
-    source = claims.digital_source_type or words.say("manifest.no_source")
-    return words.say(f"manifest.source_{what}", source=source, **values)

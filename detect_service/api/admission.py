@@ -7,6 +7,7 @@ from fastapi import Request
 
 from ttmark.detect_service.api.body_route import body_size
 from ttmark.detect_service.api.metrics_and_audit import WorkMetrics
+from ttmark.detect_service.ask import Gate
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import check_cost, estimated_tokens, reading_cost, request_cost
 from ttmark.detect_service.document_reader import RefusedDocument, check_text, shorten, size_of, sized
@@ -15,7 +16,7 @@ from ttmark.detect_service.key_selection import KeySelection, select_keys
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import LONG_BODY_BYTES, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, TooMuchWork
-from ttmark.shared.limits.allowances import Grant, WorkBudget
+from ttmark.shared.limits.allowances import DocumentAllowance, Grant, WorkBudget
 from ttmark.shared.schemas.detection import DetectionRequest
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ class Admission:
 
     Args:
         budget: of each tenant; None: any.
+        allowance: of each token, asked for the documents of a request; None: any.
     """
 
     def __init__(
@@ -41,7 +43,9 @@ class Admission:
         limits: WorkLimits,
         metrics: WorkMetrics,
         budget: WorkBudget | None = None,
+        allowance: DocumentAllowance | None = None,
     ) -> None:
+        self.allowance = allowance
         self._backend = backend
         self._limits = limits
         self._metrics = metrics
@@ -111,9 +115,7 @@ class Admission:
                 await self._budget.settle(grant, used=reading_cost(read))
         return body.model_copy(update={"inputs": inputs})
 
-    async def admit(
-        self, mode: str, body: DetectionRequest, caller: Principal, selection: KeySelection
-    ) -> int:
+    async def admit(self, body: DetectionRequest, caller: Principal, selection: KeySelection) -> int:
         """Takes what the examination of `body` costs from the tenant's budget: hashed blocks.
 
         Raises:
@@ -129,7 +131,7 @@ class Admission:
             self._metrics.refused("cost")
             raise
         await self._grant(caller, blocks)
-        self._metrics.admitted(mode, blocks)
+        self._metrics.admitted(body.mode, blocks)
         return blocks
 
     async def done(self, blocks: int, caller: Principal, request: Request, work: Callable[[], T]) -> T:
@@ -185,3 +187,35 @@ class Admission:
                 retry_after=taken,
             )
         return taken
+
+
+class HttpGate(Gate):
+    """Lets in the question of a request, at its price."""
+
+    leaves_evenly = True
+
+    def __init__(self, admission: Admission, caller: Principal, request: Request) -> None:
+        self.owner = caller.tenant
+        self._admission = admission
+        self._caller = caller
+        self._request = request
+        self._blocks = 0
+
+    async def sized(self, request: DetectionRequest) -> DetectionRequest:
+        return await self._admission.sized(request, self._caller, self._request)
+
+    async def readable(self, request: DetectionRequest) -> DetectionRequest:
+        return await self._admission.within_limits(request, self._caller, self._request)
+
+    async def take(self, request: DetectionRequest) -> None:
+        if self._admission.allowance is not None:
+            await self._admission.allowance.take(self._caller, len(request.inputs))
+
+    async def admit(self, request: DetectionRequest, selection: KeySelection) -> None:
+        self._blocks = await self._admission.admit(request, self._caller, selection)
+
+    async def read(self, work: Callable[[], Any]) -> Any:
+        return await self._admission.run_long(self._request, body_size(self._request), work)
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        return await self._admission.done(self._blocks, self._caller, self._request, work)

@@ -11,20 +11,23 @@ from ttmark.detect_service.api.body_route import body_scopes
 from ttmark.detect_service.api.cases import case_page_router, public_key_router
 from ttmark.detect_service.api.extract import ExtractionMetrics, extraction_router
 from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
-from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, JobMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, WorkMetrics
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.public import public_limits, public_routers
-from ttmark.detect_service.api.routes import detection_router, keys_router
+from ttmark.detect_service.api.routes import answers, detection_router, keys_router
+from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.console import SignIn, console_router
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.jobs.background import JobCalls, JobExpiry, JobWorker
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_service import JobService
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.sealed_jobs import Jobs
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.detect_service.paper.routes import paper_router
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
 from ttmark.detect_service.spending import spending_of
 from ttmark.shared.cases.signed_file import CaseKey
@@ -62,15 +65,23 @@ def create_detection_app(
     `public` is what everybody may ask; left out: nothing.
     `sign_in` says at which provider the console signs people in; left out: it takes tokens alone.
     """
-    admission = Admission(backend, work or WorkLimits(), WorkMetrics(options.registry), budget)
+    admission = Admission(backend, work or WorkLimits(), WorkMetrics(options.registry), budget, allowance)
     metrics = DetectionMetrics(options.registry)
-    examiner = examiner or ManifestExaminer(None)
     reader = reader or ReadsAlong(None, options.registry)
+    means = Means(
+        backend,
+        examiner or ManifestExaminer(None),
+        reader if reader.exists else None,
+        spending_of(allowance, backend),
+        case_key,
+    )
+    answer = answers(means, metrics, options.audit, admission)
     options = replace(options, run_long=admission.run_long)
     background: list[Callable[[], Coroutine[Any, Any, None]]] = []
     of_path: dict[str, HttpLimits] = {}
     routes = [
-        detection_router(backend, metrics, allowance, options.audit, admission, case_key, examiner, reader),
+        detection_router(answer, admission),
+        paper_router(answer, admission),
         case_page_router(case_key, admission.run_long),
         public_key_router(case_key),
         keys_router(backend, options.limits),
@@ -85,17 +96,7 @@ def create_detection_app(
         routes += job_routers(job_service, admission.run_long, admission.shorten)
         background += [JobExpiry(jobs, job_metrics).run, JobCalls(jobs, job_metrics).run]
         if jobs.limits.workers:
-            part_work = PartWork(
-                jobs,
-                backend,
-                admission.queue,
-                job_metrics,
-                metrics,
-                options.audit,
-                reader,
-                examiner,
-                spending_of(allowance, backend),
-            )
+            part_work = PartWork(jobs, means, admission.queue, job_metrics, metrics, options.audit)
             worker = JobWorker(jobs, part_work, job_metrics, ready=lambda: all(readiness().checks.values()))
             background.append(worker.run)
         of_path[JOBS_PATH] = replace(
@@ -104,10 +105,7 @@ def create_detection_app(
             max_json_containers=2 * jobs.limits.documents + 100,  # each document is one, and may hold a list
         )
     if public is not None:
-        signs = case_key is not None
-        routes += public_routers(
-            public, backend, metrics, options.audit, admission, examiner, reader, signs_cases=signs
-        )
+        routes += public_routers(public, means, metrics, options.audit, admission)
         of_path[PUBLIC_PATH] = public_limits(public, options.limits)
     options = replace(
         options,

@@ -8,7 +8,6 @@ from typing import get_args
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from ttmark.detect_service.key_selection import KeySelection
-from ttmark.detect_service.options import route_of
 from ttmark.detect_service.verdict import Finding
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import InternalError
@@ -68,15 +67,11 @@ _HALF = math.log10(0.5)
 
 
 class Journal:
-    """Hears of a request's keys and results as `detect` comes to them.
+    """Hears of a request's keys and results as they come."""
 
-    Args:
-        route: what was asked, where that is not the route of the mode.
-    """
-
-    def __init__(self, mode: str, metrics: DetectionMetrics, route: str | None = None) -> None:
+    def __init__(self, mode: str, metrics: DetectionMetrics, route: str) -> None:
         self._mode = mode
-        self._route = route or route_of(mode)
+        self._route = route
         self._metrics = metrics
         self._keys: tuple[str, ...] = ()
         self._tokens = 0
@@ -163,32 +158,3 @@ class WorkMetrics:
     def refused(self, reason: str) -> None:
         """A request was refused; `reason` is one of REFUSALS."""
         self._refusals.labels(reason).inc()
-
-
-EVENTS = ("created", "deleted", "expired", "refused", "no_room")
-DOCUMENT_OUTCOMES = ("answered", "failed")
-CALL_OUTCOMES = ("taken", "failed", "given_up")
-
-
-class JobMetrics:
-    """Jobs by what became of them, documents by outcome, parts that were begun again, calls."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        counter = partial(Counter, registry=registry)
-        self.jobs = counter("ttmark_jobs", "Jobs, by what became of them.", ["event"])
-        self.documents = counter("ttmark_job_documents", "Documents of jobs that were answered.", ["outcome"])
-        self.repeated_parts = counter(
-            "ttmark_job_parts_repeated", "Parts that were begun again because their worker was gone."
-        )
-        self.calls = counter("ttmark_job_calls", "Attempts to tell that a job is finished.", ["outcome"])
-        self.waiting = Gauge(
-            "ttmark_job_documents_waiting",
-            "Documents of jobs without an answer, over all replicas.",
-            registry=registry,
-        )
-        for event in EVENTS:
-            self.jobs.labels(event)
-        for outcome in DOCUMENT_OUTCOMES:
-            self.documents.labels(outcome)
-        for outcome in CALL_OUTCOMES:
-            self.calls.labels(outcome)

@@ -1,28 +1,25 @@
 """`POST /v1/detect/public`: one text, one decision; and the document that says how to ask."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
-from ttmark.detect_service.api.admission import Admission
-from ttmark.detect_service.api.body_route import body_route, body_size, json_answer
+from ttmark.detect_service.api.admission import Admission, HttpGate
+from ttmark.detect_service.api.body_route import body_route, json_answer
 from ttmark.detect_service.api.cases import PUBLIC_KEY_PATH
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.detection_request import Detection, answered
-from ttmark.detect_service.key_selection import check_askable
-from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.detect_service.ask import Means, Question, ask
+from ttmark.detect_service.key_selection import KeySelection
+from ttmark.detect_service.manifests.manifest_words import with_manifests
 from ttmark.detect_service.public import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
 from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.detection_words import public_message, with_manifests
+from ttmark.shared.detection_words import public_message
 from ttmark.shared.http.auth import GUEST, require
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.http.service_errors import (
@@ -69,100 +66,97 @@ def public_limits(tier: PublicTier, others: HttpLimits) -> HttpLimits:
     )
 
 
+class PublicGate(HttpGate):
+    """Counts words instead of documents, and answers at multiples of a longer step from the request on."""
+
+    least_step = _STEP_SECONDS
+
+    def __init__(
+        self, admission: Admission, caller: Principal, request: Request, tier: PublicTier, text: str
+    ) -> None:
+        super().__init__(admission, caller, request)
+        self.owner = caller.line
+        self.began = time.perf_counter()
+        self.guest = request.scope["state"].get(GUEST)
+        self._allowance = tier.allowance
+        self._text = text
+
+    async def sized(self, request: DetectionRequest) -> DetectionRequest:
+        return request
+
+    async def readable(self, request: DetectionRequest) -> DetectionRequest:
+        return request
+
+    async def take(self, _: DetectionRequest) -> None:
+        if self._allowance is not None:
+            await self._allowance.take(self._caller, self.guest, words_of(self._text))
+
+    async def admit(self, request: DetectionRequest, selection: KeySelection) -> None:
+        with _without_figures():
+            await super().admit(request, selection)
+
+    async def read(self, work: Callable[[], Any]) -> Any:
+        with _without_figures():
+            return await super().read(work)
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        with _without_figures():
+            return await super().run(work)
+
+
+@contextmanager
+def _without_figures() -> Iterator[None]:
+    """That something has to wait is said without how much of whose work there is."""
+    try:
+        yield
+    except TooManyRequests as error:
+        raise TooManyRequests("Too many texts are being checked.", retry_after=error.retry_after) from None
+
+
 def public_routers(
-    tier: PublicTier,
-    backend: DetectionBackend,
-    metrics: DetectionMetrics,
-    audit: AuditSink,
-    admission: Admission,
-    examiner: ManifestExaminer,
-    reader: ReadsAlong,
-    *,
-    signs_cases: bool,
+    tier: PublicTier, means: Means, metrics: DetectionMetrics, audit: AuditSink, admission: Admission
 ) -> Sequence[APIRouter]:
     """The route, the document and the page."""
     asking = APIRouter(tags=["public"], route_class=body_route(Scope.DETECT_PUBLIC, admission.run_long))
     open_to_all = APIRouter(tags=["public"])
-    allowance = tier.allowance
-    spending = None if allowance is None else Spending(allowance.ledger, backend, allowance.refused)
+    counts, spending = tier.allowance, None
+    if counts is not None:
+        spending = Spending(counts.ledger, means.backend, counts.refused, name="public")
+    means = replace(means, spending=spending)
     document = tier.described(
-        PUBLIC_KEY_PATH if signs_cases else None, verifies_manifests=examiner.workers is not None
+        None if means.case_key is None else PUBLIC_KEY_PATH,
+        verifies_manifests=means.manifests.workers is not None,
     )
 
-    async def result_of(text: str, caller: Principal, request: Request, seconds: float) -> DetectionResult:
-        whole: DetectionRequest = CombinedRequest(inputs=[Document(text=text)], fpr=tier.rate)
-        parts = await examiner.part(whole, backend.label)
-        question = parts.visible
-        seeing = replace(caller, scopes=frozenset({Scope.DETECT_PUBLIC}))
-
-        def finish(index: int, result: DetectionResult, _: Sequence[str]) -> DetectionResult:
-            return with_manifests_of(index, result, parts, manifests)
-
-        journal, identifier = Journal("combined", metrics, PUBLIC_PATH), request_id(request.scope)
-
-        def render(response: DetectionResponse) -> DetectionResult:
-            journal.close(caller, identifier, audit)
-            return response.results[0]
-
-        try:
-            selection = check_askable(question, seeing, backend)
-        except (KeyNotFound, Unprocessable):
-            raise NoUsableKey("There is no key to ask at the moment.") from None
-        counted, guest = None, request.scope["state"].get(GUEST)
-        if allowance is not None:
-            await allowance.take(caller, guest, words_of(text))
-        manifests = await examiner.examine(parts.texts, caller.line)
-        try:
-            if spending is not None:
-                run = partial(admission.run_long, request, body_size(request))
-                asker = f"{caller.token_id} {guest or ''}"
-                counted = await spending.ask(question, "public", seeing, selection, run, asker)
-            blocks = await admission.admit("combined", question, caller, selection)
-            detection = Detection(
-                question,
-                seeing,
-                backend,
-                identifier,
-                journal,
-                finish,
-                counted,
-                reader.state,
-                selection=selection,
-            )
-            work = partial(admission.done, blocks, caller, request)
-            result = await answered(detection, work, reader, render, spending, seconds)
-        except TooLarge:  # its message says how much work it would have been or how many tokens may be
-            raise TooLarge("The text is too long.", param="text") from None
-        except TooManyRequests as error:
-            raise TooManyRequests(
-                "Too many texts are being checked.", retry_after=error.retry_after
-            ) from None
-        return result.model_copy(update={"asked_before": None, "reads_back": None})
-
     @asking.post(PUBLIC_PATH, response_model=PublicAnswer, responses=problems(*BODY_PROBLEMS))
-    async def ask(body: PublicQuestion, caller: Caller, request: Request) -> Response:
+    async def ask_publicly(body: PublicQuestion, caller: Caller, request: Request) -> Response:
         """Whether a text contains passages made here, at the deployment's one rate."""
-        started = time.perf_counter()
         if len(body.text) > tier.characters:
             raise TooLarge(f"The text may have {tier.characters} characters.", param="text")
-        seconds = reader.expected_seconds([len(body.text.encode())])
-        step = max(_STEP_SECONDS, step_seconds([-(-len(body.text.encode()) // 3)], seconds))
-        result = await result_of(body.text, caller, request, seconds)
-        if result.verdict == "no_verdict":
-            await leave_evenly(started, step)
-            raise TooManyRequests(
-                "This text, or one like it, has been asked about as often as it may be for now. "
-                "Other texts can be asked about.",
-                param="text",
-                retry_after=None if result.error is None else result.error.retry_after,
-            )
-        answer = PublicAnswer(
-            verdict=_VERDICTS[result.verdict],
-            basis=result.basis if result.basis != Basis.WATERMARK else None,
-            message=_said(result, tier.rate, preferred_words(request.headers.get("accept-language"))),
+        gate = PublicGate(admission, caller, request, tier, body.text)
+        journal, identifier = Journal(CombinedRequest.mode, metrics, PUBLIC_PATH), request_id(request.scope)
+        words = preferred_words(request.headers.get("accept-language"))
+
+        def render(response: DetectionResponse) -> Response | TooManyRequests:
+            journal.close(caller, identifier, audit)
+            return _answer(response.results[0], tier.rate, words)
+
+        question = Question(
+            CombinedRequest(inputs=[Document(text=body.text)], fpr=tier.rate),
+            replace(caller, scopes=frozenset({Scope.DETECT_PUBLIC}), rates=(tier.rate,)),
+            identifier,
+            journal,
+            asker=f"{caller.token_id} {gate.guest or ''}",
         )
-        await leave_evenly(started, step)
-        return json_answer(answer, headers={"Cache-Control": "no-store"})
+        try:
+            answer = await ask(question, means, gate, render)
+        except (KeyNotFound, Unprocessable):
+            raise NoUsableKey("There is no key to ask at the moment.") from None
+        except TooLarge:  # its message says how much work it would have been or how many tokens may be
+            raise TooLarge("The text is too long.", param="text") from None
+        if isinstance(answer, TooManyRequests):
+            raise answer
+        return answer
 
     @open_to_all.get(DOCUMENT_PATH)
     async def provenance() -> TextProvenance:
@@ -170,6 +164,24 @@ def public_routers(
         return document
 
     return asking, open_to_all, page_router(PAGE_PATH, "check", "ttmark.detect_service.public")
+
+
+def _answer(result: DetectionResult, rate: float, words: Words) -> Response | TooManyRequests:
+    """What everybody is told, or that nothing is."""
+    if result.verdict == "no_verdict":
+        return TooManyRequests(
+            "This text, or one like it, has been asked about as often as it may be for now. "
+            "Other texts can be asked about.",
+            param="text",
+            retry_after=None if result.error is None else result.error.retry_after,
+        )
+    result = result.model_copy(update={"asked_before": None, "reads_back": None})
+    answer = PublicAnswer(
+        verdict=_VERDICTS[result.verdict],
+        basis=result.basis if result.basis != Basis.WATERMARK else None,
+        message=_said(result, rate, words),
+    )
+    return json_answer(answer, headers={"Cache-Control": "no-store"})
 
 
 def _said(result: DetectionResult, rate: float, words: Words) -> Message:

@@ -1,119 +1,76 @@
-"""What callers ask: `POST /v1/detect` and `/v1/detect/*`; and what they can ask with: `GET /v1/keys`."""
+"""What callers ask: `POST /v1/detect`; and what they can ask with: `GET /v1/keys`."""
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable
 
 from fastapi import APIRouter, Request, Response
 
-from ttmark.detect_service.api.admission import Admission
-from ttmark.detect_service.api.body_route import body_route, body_size
+from ttmark.detect_service.api.admission import Admission, HttpGate
+from ttmark.detect_service.api.body_route import body_route
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
+from ttmark.detect_service.ask import Means, Question, ask
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.cases.case_writer import Cases
-from ttmark.detect_service.detection_request import Detection, answered_evenly
-from ttmark.detect_service.key_selection import check_askable, permitted
-from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.results import response_json
-from ttmark.detect_service.spending import spending_of
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.keys.records import ForeignKey, HeldKey
 from ttmark.shared.languages.words import preferred_words
-from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.detection import (
     MAX_DOCUMENTS,
-    AlignedRequest,
     CombinedRequest,
     CombinedResponse,
+    DetectionRequest,
+    DetectionResponse,
+)
+from ttmark.shared.schemas.detection_keys import (
     DetectionKey,
     DetectionKeys,
     DetectionKeyVersion,
     DetectionLimits,
-    DetectionRequest,
-    DetectionResponse,
-    DetectionResult,
-    DirectRequest,
-    LocalizedRequest,
 )
 from ttmark.shared.vault.audit_events import AuditSink
 
+Answer = Callable[[DetectionRequest, Principal, Request], Awaitable[Response]]
+"""Of a request that came in by HTTP."""
 
-def detection_router(
-    backend: DetectionBackend,
-    metrics: DetectionMetrics,
-    allowance: DocumentAllowance | None,
-    audit: AuditSink,
-    admission: Admission,
-    case_key: CaseKey | None,
-    examiner: ManifestExaminer,
-    reader: ReadsAlong,
-) -> APIRouter:
-    """The likelihood ratio, and the paper's three detectors; `case_key` signs cases."""
-    spending = spending_of(allowance, backend)
-    router = APIRouter(
-        prefix="/v1/detect",
-        tags=["detection"],
-        responses=problems(404, *BODY_PROBLEMS),
-        route_class=body_route(Scope.DETECT, admission.run_long, admission.shorten),
-    )
 
-    async def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> Response:
-        sent = await admission.sized(permitted(body, caller), caller, request)
-        parts = await examiner.part(sent, backend.label)
-        body = await admission.within_limits(parts.visible, caller, request)
-        selection = check_askable(body, caller, backend)
-        counted = None
-        if allowance is not None:
-            await allowance.take(caller, len(body.inputs))
-        if spending is not None and not caller.sees_evidence:
-            run = partial(admission.run_long, request, body_size(request))
-            counted = await spending.ask(body, mode, caller, selection, run)
-        manifests = await examiner.examine(parts.texts, caller.tenant)
+def answers(means: Means, metrics: DetectionMetrics, audit: AuditSink, admission: Admission) -> Answer:
+    """How a request of any method is answered."""
 
-        journal, identifier = Journal(mode, metrics), request_id(request.scope)
+    async def answer(body: DetectionRequest, caller: Principal, request: Request) -> Response:
+        journal, identifier = Journal(body.mode, metrics, body.path), request_id(request.scope)
         words = preferred_words(request.headers.get("accept-language"))
-        cases = Cases(sent, mode, case_key, identifier)
-
-        def finish(index: int, result: DetectionResult, skipped_keys: Sequence[str]) -> DetectionResult:
-            result = with_manifests_of(index, result, parts, manifests, words)
-            spent = None if counted is None else counted.named(index)
-            return cases.added(index, result, skipped_keys, spent)
 
         def render(response: DetectionResponse) -> Response:
             journal.close(caller, identifier, audit)
             # Serialised here: the framework would validate the model a second time.
             return Response(response_json(response), media_type="application/json")
 
-        blocks = await admission.admit(mode, body, caller, selection)
-        detection = Detection(
-            body, caller, backend, identifier, journal, finish, counted, reader.state, words, selection
-        )
-        work = partial(admission.done, blocks, caller, request)
-        return await answered_evenly(detection, work, reader, render, spending)
+        question = Question(body, caller, identifier, journal, words)
+        return await ask(question, means, HttpGate(admission, caller, request), render)
+
+    return answer
+
+
+def asking_router(admission: Admission) -> APIRouter:
+    """For routes whose body is a detection request."""
+    return APIRouter(
+        prefix="/v1/detect",
+        tags=["detection"],
+        responses=problems(404, *BODY_PROBLEMS),
+        route_class=body_route(Scope.DETECT, admission.run_long, admission.shorten),
+    )
+
+
+def detection_router(answer: Answer, admission: Admission) -> APIRouter:
+    """The one question: the likelihood ratio."""
+    router = asking_router(admission)
 
     @router.post("", response_model=CombinedResponse)
     async def combined(body: CombinedRequest, caller: Caller, request: Request) -> Response:
         """Whether a text contains passages made with the keys: unedited, edited, or inside a longer text."""
-        return await answer("combined", body, caller, request)
-
-    @router.post("/direct", response_model=DetectionResponse)
-    async def direct(body: DirectRequest, caller: Caller, request: Request) -> Response:
-        """Unedited text (paper Eq. 6)."""
-        return await answer("direct", body, caller, request)
-
-    @router.post("/aligned", response_model=DetectionResponse)
-    async def aligned(body: AlignedRequest, caller: Caller, request: Request) -> Response:
-        """Edited text (paper Algorithm 2)."""
-        return await answer("aligned", body, caller, request)
-
-    @router.post("/localized", response_model=DetectionResponse)
-    async def localized(body: LocalizedRequest, caller: Caller, request: Request) -> Response:
-        """Watermarked passages inside a longer document."""
-        return await answer("localized", body, caller, request)
+        return await answer(body, caller, request)
 
     return router
 

@@ -6,19 +6,17 @@ from typing import Any
 
 import orjson
 
+from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.bulk.row_format import InputRow, error_row, result_row
-from ttmark.detect_service.detection_request import detect
-from ttmark.detect_service.manifests.manifest_examiner import Found, with_manifests_of
-from ttmark.detect_service.manifests.manifest_stripping import parted
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.schemas.detection import DetectionResult, Document
-from ttmark.shared.schemas.manifests import FoundManifest
 
 _NO_REQUEST = "bulk"
-_UNREAD = FoundManifest(status="not_examined", reason="bulk runs verify no manifests")
+_UNVERIFIED = ManifestExaminer(None, why_not="bulk runs verify no manifests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +57,7 @@ class Examiner:
         caller = Principal(_NO_REQUEST, self.tenant, frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
         request = self.options.request(documents)
         try:
-            parts = parted(request, self.backend.label)
-            unread: Found = {place: [_UNREAD] * len(text.wrappers) for place, text in parts.texts.items()}
-
-            def finish(index: int, result: DetectionResult, _: Sequence[str]) -> DetectionResult:
-                return with_manifests_of(index, result, parts, unread)
-
-            response = detect(parts.visible, caller, self.backend, _NO_REQUEST, finish=finish)
+            response = ask_here(Question(request, caller, _NO_REQUEST), Means(self.backend, _UNVERIFIED))
             return [result.error.message if result.error else result for result in response.results]
         except Exception as error:  # whatever one document leads to must not cost the others their rows
             if len(documents) > 1:

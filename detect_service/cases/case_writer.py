@@ -7,7 +7,7 @@ from html import escape
 from importlib.metadata import version
 from typing import Any
 
-from ttmark.detect_service.options import route_of
+from ttmark.detect_service.spent_document import Counted
 from ttmark.shared.cases.signed_file import CASE_FORMAT, Case, CaseKey, case_file
 from ttmark.shared.detection_words import about_words
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
@@ -18,40 +18,35 @@ _LEFT_OUT = {"evidence", "case"}
 
 
 class Cases:
-    """Adds a case to each result of a request, where it asks for them and there is a `key`.
+    """Adds a case to each result of a request, signed with `key`.
 
     A case holds what was asked (options, route), what was answered, and hashes in place of texts.
+
+    Args:
+        counted: the documents, where some of their rows may be drawn; None: none is.
     """
 
-    def __init__(self, request: DetectionRequest, mode: str, key: CaseKey | None, request_id: str) -> None:
+    def __init__(
+        self, request: DetectionRequest, key: CaseKey, request_id: str, counted: Counted | None = None
+    ) -> None:
         self._request = request
-        self._key = key if request.case else None
-        if self._key is None:
-            return
+        self._key = key
+        self._counted = counted
         self._shared = {
             "format": CASE_FORMAT,
-            "signing_key": self._key.public.name,
+            "signing_key": key.public.name,
             "issued_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "release": version("ttmark"),
             "request_id": request_id,
-            "route": route_of(mode),
+            "route": request.path,
             "options": request.model_dump(mode="json", exclude={"inputs", "case"}),
         }
 
-    def added(
-        self,
-        index: int,
-        result: DetectionResult,
-        skipped_keys: Sequence[str],
-        spent: dict[str, object] | None = None,
-    ) -> DetectionResult:
+    def added(self, index: int, result: DetectionResult, skipped_keys: Sequence[str]) -> DetectionResult:
         """The result of document number `index` with its case.
 
-        Args:
-            spent: which rows were drawn, and from which seed, so that the result can be recomputed.
+        It says which rows were drawn, and from which seed, so that the result can be recomputed.
         """
-        if self._key is None:
-            return result
         pause()
         case = {
             **self._shared,
@@ -59,6 +54,7 @@ class Cases:
             "document": content_hash(self._request.inputs[index]),
             "result": result.model_dump(mode="json", exclude=_LEFT_OUT),
         }
+        spent = None if self._counted is None else self._counted.named(index)
         if spent is not None:
             case["spent"] = spent
         return result.model_copy(update={"case": case_file(case, self._key)})

@@ -3,30 +3,20 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, JobMetrics, Journal
-from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.detection_request import Detection, answered_evenly
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
+from ttmark.detect_service.ask import Gate, Means, Question, ask
 from ttmark.detect_service.documents_without_verdict import log_fault
-from ttmark.detect_service.examination import Finish
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, PartAnswer
 from ttmark.detect_service.jobs.sealed_jobs import JobHead, Jobs, open_head
-from ttmark.detect_service.key_selection import check_askable, permitted
-from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer, with_manifests_of
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.spending import Spending
-from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.access.scopes import Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import InternalError, ServiceError, Unauthorized
-from ttmark.shared.schemas.detection import (
-    DetectionRequest,
-    DetectionResult,
-    Document,
-    DocumentError,
-)
+from ttmark.shared.schemas.detection import DetectionResult, Document, DocumentError
 from ttmark.shared.schemas.jobs import JobResult
 from ttmark.shared.vault.audit_events import AuditSink
 from ttmark.shared.vault.key_store_errors import InvalidToken
@@ -45,20 +35,14 @@ class PartWork:
     Attributes:
         queue: where the work is done, in the background.
         metrics, detection: of jobs, and of the documents in them.
-        reader: reads texts along.
-        examiner: verifies manifests.
-        spending: counts the documents of callers who see verdicts alone; None: nothing does.
     """
 
     jobs: Jobs
-    backend: DetectionBackend
+    means: Means
     queue: FairQueue
     metrics: JobMetrics
     detection: DetectionMetrics
     audit: AuditSink
-    reader: ReadsAlong
-    examiner: ManifestExaminer = field(default_factory=lambda: ManifestExaminer(None))
-    spending: Spending | None = None
 
     async def do(self, claim: Claim) -> None:
         """Examines the documents of a part and writes the answers.
@@ -98,79 +82,57 @@ class PartWork:
         try:
             caller = await self.jobs.current(head.token_id)
             check_scope(caller, Scope.DETECT)
-            request = permitted(head.options.request(documents), caller)
+            request = head.options.request(documents)
         except InvalidToken:
             error = Unauthorized("The access token that made this job is no longer valid.")
             return [error] * len(documents)
         except ServiceError as error:
             return [error] * len(documents)
-        journal = Journal(head.options.mode, self.detection, ROUTE)
-        parts = await self.examiner.part(request, self.backend.label)
-        manifests = await self.examiner.examined(parts.texts)
-
-        def finish(index: int, result: DetectionResult, _: Sequence[str]) -> DetectionResult:
-            return with_manifests_of(index, result, parts, manifests)
-
-        mode = head.options.mode
-        outcomes = await self._examined(parts.visible, mode, caller, claim.job.job_id, journal, finish)
+        journal = Journal(request.mode, self.detection, ROUTE)
+        outcomes = await self._examined(Question(request, caller, claim.job.job_id, journal))
         journal.close(caller, claim.job.job_id, self.audit)
         return outcomes
 
-    async def _examined(
-        self,
-        request: DetectionRequest,
-        mode: str,
-        caller: Principal,
-        job_id: str,
-        journal: Journal,
-        finish: Finish,
-    ) -> list[DetectionResult | ServiceError]:
+    async def _examined(self, question: Question) -> Sequence[DetectionResult | ServiceError]:
         """An outcome for each document; one that is refused is found by halving."""
-        documents = request.inputs
-        cost = sum(len(document.text or document.token_ids or ()) for document in documents)
-
-        async def run(work: Callable[[], Any]) -> Any:
-            return await self.queue.run(caller.tenant, cost, work, background=True)
-
-        counted, selection = None, None
+        documents = question.request.inputs
         try:
-            if self.spending is not None and not caller.sees_evidence:
-                selection = check_askable(request, caller, self.backend)
-                counted = await self.spending.ask(request, mode, caller, selection, run)
-            detection = Detection(
-                request,
-                caller,
-                self.backend,
-                job_id,
-                journal,
-                finish,
-                counted,
-                self.reader.state,
-                selection=selection,
-            )
-            return await answered_evenly(
-                detection, run, self.reader, lambda response: list(response.results), self.spending
-            )
+            response = await ask(question, self.means, JobGate(self.queue, question), lambda given: given)
         except QueueFull:
             await asyncio.sleep(_FULL_SECONDS)
-            return await self._examined(request, mode, caller, job_id, journal, finish)
+            return await self._examined(question)
         except ServiceError as error:
             if error.status not in _REFUSED_DOCUMENT or len(documents) == 1:
                 return [error] * len(documents)
         except Exception as error:  # of the part: what fails for a document is an outcome of its own
             log_fault(error)
             return [InternalError("Something went wrong on our side.")] * len(documents)
+        else:
+            return response.results
         middle = len(documents) // 2
-        outcomes = []
-        for first, some in ((0, documents[:middle]), (middle, documents[middle:])):
-            half = request.model_copy(update={"inputs": some})
-            outcomes += await self._examined(half, mode, caller, job_id, journal, _from(first, finish))
+        outcomes: list[DetectionResult | ServiceError] = []
+        for some in (documents[:middle], documents[middle:]):
+            half = question.request.model_copy(update={"inputs": some})
+            outcomes += await self._examined(replace(question, request=half))
         return outcomes
 
 
-def _from(first: int, finish: Finish) -> Finish:
-    """`finish` for the documents from number `first` on."""
-    return lambda index, result, skipped_keys: finish(first + index, result, skipped_keys)
+class JobGate(Gate):
+    """Lets in what was paid for when the job was made, in the background."""
+
+    leaves_evenly = True
+
+    def __init__(self, queue: FairQueue, question: Question) -> None:
+        documents = question.request.inputs
+        self._queue = queue
+        self._line = question.caller.tenant
+        self._cost = sum(len(document.text or document.token_ids or ()) for document in documents)
+
+    async def read(self, work: Callable[[], Any]) -> Any:
+        return await self._queue.run(self._line, self._cost, work, background=True)
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        return await self._queue.run(self._line, self._cost, work, background=True)
 
 
 def _result(index: int, document: Document, outcome: DetectionResult | ServiceError) -> JobResult:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from ttmark.detect_service.documents_without_verdict import is_fault
+from ttmark.detect_service.examination import Finish
 from ttmark.detect_service.extraction import ExtractionBusy, ExtractionWorkers, UnreadableFile
-from ttmark.detect_service.manifests.manifest_stripping import PartedRequest, PartedText, Request, parted
+from ttmark.detect_service.manifests.manifest_stripping import PartedRequest, PartedText
+from ttmark.detect_service.manifests.manifest_words import with_manifests
 from ttmark.detect_service.manifests.signed_text import signed_span
-from ttmark.shared.detection_words import with_manifests
 from ttmark.shared.http.service_errors import TooManyRequests
-from ttmark.shared.labels import Label
 from ttmark.shared.languages.words import ENGLISH, Words
-from ttmark.shared.manifests.wrapper import BrokenWrapper, may_hold_wrappers
+from ttmark.shared.manifests.wrapper import BrokenWrapper
 from ttmark.shared.schemas.detection import Basis, DetectionRequest, DetectionResult
 from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest, ManifestReport
 
@@ -35,16 +35,26 @@ class ManifestExaminer:
     Attributes:
         workers: read them; None: they are found and not examined.
         anchors: certificates in PEM that are trusted; None: none is.
+        why_not: what is said of them where nothing reads them.
     """
 
     workers: ExtractionWorkers | None
     anchors: str | None = None
+    why_not: str = NO_LIBRARY
 
-    async def part(self, request: Request, label: Label | None) -> PartedRequest[Request]:
-        """The request without its manifests, and without the label where that stands at an end."""
-        if label is None and not any(may_hold_wrappers(document.text or "") for document in request.inputs):
-            return PartedRequest(request, {})
-        return await asyncio.to_thread(parted, request, label)
+    async def verified(
+        self, parts: PartedRequest[DetectionRequest], owner: str | None, words: Words
+    ) -> Finish:
+        """Verifies the manifests, and gives what adds them to the results.
+
+        Args:
+            owner: in whose turn; None: in the background, however long that takes.
+
+        Raises:
+            TooManyRequests: too much of the owner's waits to be read.
+        """
+        found = await (self.examined(parts.texts) if owner is None else self.examine(parts.texts, owner))
+        return lambda index, result, _: with_manifests_of(index, result, parts, found, words)
 
     async def examine(self, texts: dict[int, PartedText], owner: Hashable) -> Found:
         """The manifests of the documents that hold some, by the documents' places.
@@ -81,7 +91,7 @@ class ManifestExaminer:
         try:
             manifest = text.wrappers[number].manifest()
             if self.workers is None:
-                return _not_examined(NO_LIBRARY)
+                return _not_examined(self.why_not)
             answer = await self.workers.read_manifest(manifest, self.anchors, owner)
             report = ManifestReport.model_validate_json(answer)
         except BrokenWrapper as error:

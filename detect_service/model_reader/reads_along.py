@@ -54,6 +54,11 @@ class ReadsAlong:
         up.set_function(lambda: float(self.state == "up"))
 
     @property
+    def exists(self) -> bool:
+        """Whether there is a reader."""
+        return self._client is not None
+
+    @property
     def state(self) -> Literal["none", "down", "up"]:
         """Whether there is a reader, and it is thought to be well."""
         if self._client is None:

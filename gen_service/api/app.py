@@ -8,8 +8,9 @@ from opentelemetry.trace import NoOpTracerProvider
 
 from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import GenerationBackend
+from ttmark.gen_service.api.described import EVENT_PAYLOADS, describe_events
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
-from ttmark.gen_service.api.routes import BODY_SCOPES, EVENT_PAYLOADS, describe_events, generation_router
+from ttmark.gen_service.api.routes import BODY_SCOPES, generation_router
 from ttmark.gen_service.api.watermark_report import described_headers
 from ttmark.gen_service.playground import playground_router
 from ttmark.shared.http.app import AppOptions, create_app

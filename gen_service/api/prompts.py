@@ -154,7 +154,7 @@ def _characters(message: ChatMessage) -> int:
 
 def _seen(message: ChatMessage, label: Label | None) -> ChatMessage:
     """The message without manifests, thousands of tokens that say nothing, and an answer's label."""
-    text = without_wrappers(message.text)
+    text = message.text if message.text.isascii() else without_wrappers(message.text)
     if label is not None and message.role == "assistant":
         text = label.removed(text)
     return message if text == message.text else message.model_copy(update={"content": text})

@@ -173,7 +173,9 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     planner = _Planner("chatcmpl-", body, caller, backend)
     if body.top_logprobs and not body.logprobs:
         raise BadRequest("top_logprobs: needs logprobs.", param="top_logprobs")
-    tools = tool_use(body.tools, body.tool_choice, body.parallel_tool_calls, planner.model)
+    tools = None
+    if body.tools or body.tool_choice:
+        tools = tool_use(body.tools, body.tool_choice, body.parallel_tool_calls, planner.model)
     asked = asked_form(body, tools)
     prompt, usual = await planner.read("messages", body.messages, tools, body.chat_template_kwargs or {})
     return await planner.plan(

@@ -7,44 +7,41 @@ import re
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
-from starlette.concurrency import run_in_threadpool
 
 from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
+from ttmark.gen_service.api.described import (
+    CHAT_RESPONSES,
+    COMPLETION_RESPONSES,
+    ERRORS,
+    RESPONSES_RESPONSES,
+    errors,
+)
 from ttmark.gen_service.api.format import ChatFormat, CompletionFormat
 from ttmark.gen_service.api.key_selection import usable_keys
 from ttmark.gen_service.api.pipeline import answer_with_text
-from ttmark.gen_service.api.prompts import chat_prompt, check_text
 from ttmark.gen_service.api.readings import answer_with_readings
 from ttmark.gen_service.api.request_plan import plan_chat, plan_completion, plan_response
 from ttmark.gen_service.api.responses_format import ResponsesFormat
-from ttmark.gen_service.api.tools import tool_use
+from ttmark.gen_service.api.tokenizer_routes import tokenizer_router
 from ttmark.gen_service.api.verifier import Verifier
-from ttmark.gen_service.api.watermark_report import WARNING, described_headers
+from ttmark.gen_service.api.watermark_report import WARNING
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_body import PARSED_JSON
-from ttmark.shared.http.service_errors import BadRequest, ModelNotFound
-from ttmark.shared.manifests.wrapper import without_wrappers
-from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
+from ttmark.shared.http.service_errors import BadRequest
+from ttmark.shared.schemas.chat import ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
-from ttmark.shared.schemas.fields import ErrorEnvelope
 from ttmark.shared.schemas.models import (
-    DetokenizeRequest,
-    DetokenizeResponse,
     Model,
     ModelList,
     ModelProfile,
-    TokenizeRequest,
-    TokenizeResponse,
 )
 from ttmark.shared.schemas.readings import ReadingsRequest, ReadingsResponse
-from ttmark.shared.schemas.responses import RESPONSE_EVENTS, ResponseObject
+from ttmark.shared.schemas.responses import ResponseObject
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.unknown_fields import UnknownField, unknown_fields
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
@@ -110,107 +107,7 @@ def _warning(ignored: Sequence[UnknownField]) -> str:
     return f'299 - "Ignored: {", ".join(named)}{more}"'
 
 
-_COMPONENTS = "#/components/schemas/{model}"
-
-
-def event_content(*payloads: type[BaseModel], ends_with: str | None = None) -> dict[str, Any]:
-    """The `content` of a response whose events hold one of `payloads` as JSON, and at the end `ends_with`.
-
-    OpenAPI 3.1 has no keyword for the items of a stream (3.2 has `itemSchema`). Tools that read streams by a
-    3.1 description take `schema` as that of each event, and so is it meant.
-    """
-    references = [{"$ref": _COMPONENTS.format(model=model.__name__)} for model in payloads]
-    data: dict[str, Any] = {
-        "type": "string",
-        "contentMediaType": "application/json",
-        "contentSchema": {"anyOf": references},
-    }
-    schema = {
-        "type": "object",
-        "description": "One server-sent event; the body is a sequence of them.",
-        "required": ["data"],
-        "properties": {"data": {"anyOf": [{"const": ends_with}, data]} if ends_with else data},
-    }
-    return {"text/event-stream": {"schema": schema}}
-
-
-def describe_events(app: FastAPI, *payloads: type[BaseModel]) -> None:
-    """Defines `payloads` in the API's description: the framework knows of models of whole bodies only."""
-    describe: Callable[[], dict[str, Any]] = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        description = describe()
-        _, definitions = models_json_schema(
-            [(model, "serialization") for model in payloads], ref_template=_COMPONENTS
-        )
-        description["components"]["schemas"] = definitions["$defs"] | description["components"]["schemas"]
-        return description
-
-    app.openapi = openapi  # type: ignore[method-assign]
-
-
 Caller = Annotated[Principal, Depends(require(Scope.GENERATE))]
-
-
-def tokenizer_router(backend: GenerationBackend, route: type[JsonRoute]) -> APIRouter:
-    """Both of them; they take no part of the engine's time."""
-    router = APIRouter(tags=["generation"], route_class=route)
-
-    @router.post("/tokenize", responses=ERRORS)
-    async def tokenize(body: TokenizeRequest, _: Caller) -> TokenizeResponse:
-        """Says which tokens a text or a conversation is to the model."""
-        model = _model(body.model, backend)
-        tokens = await _tokens(body, model, backend)
-        names = model.generator.tokenizer.backend.id_to_token
-        return TokenizeResponse(
-            count=len(tokens),
-            max_model_len=model.generator.context_length,
-            tokens=list(tokens),
-            token_strs=[names(token) or "" for token in tokens] if body.return_token_strs else None,
-        )
-
-    @router.post("/detokenize", responses=ERRORS)
-    async def detokenize(body: DetokenizeRequest, _: Caller) -> DetokenizeResponse:
-        """Says which text tokens are."""
-        model = _model(body.model, backend)
-        check_text(body.tokens, model, "tokens")
-        decode = model.generator.tokenizer.backend.decode
-        text = await run_in_threadpool(decode, body.tokens, skip_special_tokens=False)
-        return DetokenizeResponse(prompt=text)
-
-    return router
-
-
-def _model(model_id: str | None, backend: GenerationBackend) -> ServedModel:
-    if model_id is None and len(backend.models) > 1:
-        raise ModelNotFound("No model is named, and several are served.", param="model")
-    return backend.model(next(iter(backend.models)) if model_id is None else model_id)
-
-
-async def _tokens(body: TokenizeRequest, model: ServedModel, backend: GenerationBackend) -> Sequence[int]:
-    if body.messages is None:
-        prompt = without_wrappers(body.prompt or "")
-        check_text(prompt, model, "prompt")
-        encode = model.generator.tokenizer.backend.encode
-        special = body.add_special_tokens is not False
-        encoding = await run_in_threadpool(encode, prompt, add_special_tokens=special)
-        return list(encoding.ids)
-    if body.add_special_tokens:
-        raise BadRequest(
-            "add_special_tokens: not available together with messages; the chat template sets them itself.",
-            param="add_special_tokens",
-        )
-    tools = tool_use(body.tools, None, None, model)
-    read = await chat_prompt(
-        body.messages,
-        model,
-        field="messages",
-        label=backend.labels.label,
-        tools=tools.shown if tools else (),
-        variables=body.chat_template_kwargs or {},
-        opens_answer=body.add_generation_prompt is not False,
-    )
-    return read.token_ids
 
 
 def describe(model_id: str, model: ServedModel, tenant: str, backend: GenerationBackend) -> Model:
@@ -243,40 +140,6 @@ def describe(model_id: str, model: ServedModel, tenant: str, backend: Generation
 
 Reads = Annotated[Principal, Depends(require(Scope.READ))]
 Auditor = Annotated[Principal, Depends(require(Scope.DETECT_EVIDENCE))]
-
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorEnvelope, "description": description}
-    for status, description in {
-        400: "The body is not strict JSON, or a field is at fault; `param` names it",
-        401: "No valid access token",
-        403: "The token lacks a scope",
-        404: "Unknown model or watermark key",
-        408: "The body did not arrive in time",
-        413: "The body is too large",
-        415: "The body is not uncompressed JSON",
-        429: "The queue is full, or a limit of the token is reached; Retry-After says when to try again",
-        500: "The completion failed while it was generated",
-        503: "Not ready, shutting down, or no watermark key",
-    }.items()
-}
-
-
-def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: ERRORS[status] for status in statuses}
-
-
-def _with_stream(
-    description: str, *payloads: type[BaseModel], ends_with: str | None = None
-) -> dict[int | str, dict[str, Any]]:
-    content = event_content(*payloads, ends_with=ends_with)
-    return {200: {"description": description, "content": content, "headers": described_headers()}, **ERRORS}
-
-
-_CHOICES = "The completions, or with `stream` their events"
-COMPLETION_RESPONSES = _with_stream(_CHOICES, CompletionResponse, ErrorEnvelope, ends_with="[DONE]")
-CHAT_RESPONSES = _with_stream(_CHOICES, ChatChunk, ErrorEnvelope, ends_with="[DONE]")
-RESPONSES_RESPONSES = _with_stream("The response, or with `stream` its events", *RESPONSE_EVENTS)
-EVENT_PAYLOADS: tuple[type[BaseModel], ...] = (CompletionResponse, ChatChunk, ErrorEnvelope, *RESPONSE_EVENTS)
 
 _GENERATE = ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/tokenize", "/detokenize")
 BODY_SCOPES = dict.fromkeys(_GENERATE, Scope.GENERATE) | {
@@ -318,12 +181,12 @@ def generation_router(books: Accounting) -> APIRouter:
         """Says how likely the model finds each part of texts."""
         return await answer_with_readings(books, body, caller, request)
 
-    @router.get("/models", responses=_errors(401, 403, 429, 503))
+    @router.get("/models", responses=errors(401, 403, 429, 503))
     async def models(caller: Caller) -> ModelList:
         """The models, and the watermarks that the caller's keys give them."""
         return ModelList(data=[describe(*item, caller.tenant, backend) for item in backend.models.items()])
 
-    @router.get("/models/{model_id:path}", responses=_errors(401, 403, 404, 429, 503))
+    @router.get("/models/{model_id:path}", responses=errors(401, 403, 404, 429, 503))
     async def model(model_id: str, caller: Caller) -> Model:
         """One model."""
         return describe(model_id, backend.model(model_id), caller.tenant, backend)

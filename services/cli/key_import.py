@@ -11,8 +11,10 @@ from ttmark.services.cli.files import TooLong, bytes_of
 from ttmark.services.cli.key_store import moment, run, tell
 from ttmark.services.cli.options import JsonOutput, TokenizerOption
 from ttmark.shared.keys.key_files import LibraryKeyFile, NotAKeyFile
-from ttmark.shared.keys.records import KeyInfo
-from ttmark.shared.schemas.profile import ForeignProfile, Profile, Purpose, profile_fields
+from ttmark.shared.keys.key_records import KeyInfo
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.schemas.profile_presets import Purpose, profile_fields
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 

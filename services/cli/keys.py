@@ -13,9 +13,11 @@ from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_ta
 from ttmark.services.cli.key_upkeep import backup, restore, rewrap, upkeep, verify
 from ttmark.services.cli.options import JsonOutput, TokenizerOption
 from ttmark.services.cli.terminal import Yes, confirm
-from ttmark.shared.keys.records import KeyInfo
+from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.keys.volume import rotate_due, volume_name
-from ttmark.shared.schemas.profile import MAX_POOL, ForeignProfile, Profile, Purpose
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
+from ttmark.shared.schemas.profile import MAX_POOL, Profile
+from ttmark.shared.schemas.profile_presets import Purpose
 from ttmark.shared.vault.key_store_errors import ReplicasBehind
 
 app = typer.Typer(help="Watermark keys and their versions.", no_args_is_help=True)

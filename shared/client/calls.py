@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from ttmark.shared.schemas import detection
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
-from ttmark.shared.schemas.detection import CombinedResponse, DetectionKeys
+from ttmark.shared.schemas.detection import CombinedResponse
+from ttmark.shared.schemas.detection_keys import DetectionKeys
 from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
 from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance

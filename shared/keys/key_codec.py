@@ -7,19 +7,18 @@ from datetime import datetime
 import orjson
 from pydantic import ValidationError
 
+from ttmark.shared.keys.key_records import KeyInfo, KeyRecord, VersionRecord
 from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import (
     ForeignKey,
     ForeignVersion,
     HeldKey,
-    KeyInfo,
-    KeyRecord,
     KeyState,
     UnlockedKey,
     UnlockedVersion,
-    VersionRecord,
 )
-from ttmark.shared.schemas.profile import ForeignProfile, Profile
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
+from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.envelope import Envelope, canonical_json
 from ttmark.shared.vault.kek import DataKey
 from ttmark.shared.vault.key_store_errors import RecordTampered

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ttmark.shared.keys.key_codec import KIND, describe, dump_record, load_record, new_version, unlock
-from ttmark.shared.keys.records import HeldKey, KeyInfo, KeyRecord, KeyState, UnlockedKey
+from ttmark.shared.keys.key_records import KeyInfo, KeyRecord
+from ttmark.shared.keys.records import HeldKey, KeyState, UnlockedKey
 from ttmark.shared.keys.replica_reports import replicas_behind
 from ttmark.shared.keys.rotation import (
     check_own,
@@ -18,7 +19,8 @@ from ttmark.shared.keys.rotation import (
     promoted,
     retired,
 )
-from ttmark.shared.schemas.profile import ForeignProfile, Profile
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
+from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.audit_events import Action, AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.envelope import Envelope
 from ttmark.shared.vault.kek import DataKey, KeyWrapper

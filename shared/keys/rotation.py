@@ -2,8 +2,9 @@
 
 from datetime import datetime
 
-from ttmark.shared.keys.records import ForeignKey, HeldKey, KeyRecord, KeyState, UnlockedKey, VersionRecord
-from ttmark.shared.schemas.profile import ForeignProfile
+from ttmark.shared.keys.key_records import KeyRecord, VersionRecord
+from ttmark.shared.keys.records import ForeignKey, HeldKey, KeyState, UnlockedKey
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.vault.key_store_errors import InvalidTransition, KeyNotFound
 
 _RETIRABLE = (KeyState.PENDING, KeyState.ACTIVE)

@@ -1,7 +1,7 @@
 """Requests and answers of the detection service: documents, what was found in them, and keys."""
 
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
@@ -104,7 +104,15 @@ class Document(StrictModel):
 
 
 class DetectionRequest(StrictModel):
-    """What all detection modes share."""
+    """What all detection modes share.
+
+    Attributes:
+        mode: the detector's name.
+        path: of the route where it is asked.
+    """
+
+    mode: ClassVar[str]
+    path: ClassVar[str]
 
     inputs: Annotated[list[Document], Field(min_length=1, max_length=MAX_DOCUMENTS)]
     keys: Annotated[list[KeyId], Field(min_length=1, max_length=256)] | None = Field(
@@ -131,6 +139,8 @@ class DetectionRequest(StrictModel):
 class DirectRequest(DetectionRequest):
     """Unedited text: blocks at fixed boundaries (paper Eq. 6)."""
 
+    mode: ClassVar[str] = "direct"
+    path: ClassVar[str] = "/v1/detect/direct"
     phase: Annotated[Phase, NoTruthValue] | None = Field(
         default=None,
         description="Where blocks begin: `0`, or `any`. Left out: `any` for text, `0` for token ids.",
@@ -150,6 +160,8 @@ class DirectRequest(DetectionRequest):
 class AlignedRequest(DetectionRequest):
     """Edited text: blocks are realigned around insertions and deletions (paper Algorithm 2)."""
 
+    mode: ClassVar[str] = "aligned"
+    path: ClassVar[str] = "/v1/detect/aligned"
     beta: Annotated[float, Field(ge=0, le=100)] = Field(
         default=DEFAULT_BETA,
         description="What skipping a token costs, in standard deviations. Another value needs "
@@ -160,6 +172,8 @@ class AlignedRequest(DetectionRequest):
 class LocalizedRequest(DetectionRequest):
     """Watermarked passages inside a longer document."""
 
+    mode: ClassVar[str] = "localized"
+    path: ClassVar[str] = "/v1/detect/localized"
     method: Literal["scan", "waterseeker"] = Field(
         default="scan", description="`waterseeker` is the published method."
     )
@@ -173,6 +187,9 @@ _CONVERSATION_OR_MORE: list[JsonValue] = [
 
 class CombinedRequest(DetectionRequest):
     """One question: unedited, edited, or passages in a longer text, by one likelihood ratio."""
+
+    mode: ClassVar[str] = "combined"
+    path: ClassVar[str] = "/v1/detect"
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -361,44 +378,3 @@ class CombinedResponse(DetectionResponse):
     """Results in the order of the inputs; of a conversation one."""
 
     results: list[CombinedResult]  # type: ignore[assignment]
-
-
-class DetectionKeyVersion(AnswerModel):
-    """One version of a key, without its secret."""
-
-    version: int
-    state: str
-
-
-class DetectionKey(AnswerModel):
-    """A key that the caller may detect with."""
-
-    key_id: str
-    profile: str
-    scheme: str
-    foreign: bool = Field(default=False, description="Whether the key is another system's.")
-    block_size: int
-    pool: int = Field(default=1, description="Keys of each version; one of them made each completion.")
-    payloads: bool = Field(default=False, description="Whether requests choose the pool's key: a payload.")
-    tokenizer_fingerprint: str
-    tokenizer_available: bool
-    versions: list[DetectionKeyVersion]
-
-
-class DetectionLimits(AnswerModel):
-    """What one request may hold."""
-
-    documents: int
-    document_tokens: int
-    body_bytes: int
-
-
-class DetectionKeys(AnswerModel):
-    """`GET /v1/keys`: what the caller can do here."""
-
-    keys: list[DetectionKey]
-    scopes: list[str] = Field(description="Scopes of the access token that was sent.")
-    rates: list[float] | None = Field(
-        default=None, description="The values of `fpr` that it may ask with; null: any."
-    )
-    limits: DetectionLimits

@@ -2,15 +2,13 @@
 
 import hashlib
 from collections.abc import Mapping
-from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 
 SPEC_VERSION: Final = 1
 MAX_POOL: Final = 4096
@@ -82,85 +80,3 @@ class Profile(BaseModel):
         """Readable name with the first 32 bits of the SHA-256 of the canonical form."""
         digest = hashlib.sha256(self.canonical()).hexdigest()[:8]
         return f"{self.scheme}-r{self.block_size}-{digest}"
-
-
-class Purpose(StrEnum):
-    """What the texts of a key are for."""
-
-    ANSWERS = "answers"
-    EDITED_TEXT = "edited-text"
-
-
-PRESETS: Mapping[Purpose, Mapping[str, Any]] = {
-    Purpose.ANSWERS: {"scheme": "gumbel", "context_width": 2, "pool": 4},
-    Purpose.EDITED_TEXT: {"scheme": "gumbel", "context_width": 2},
-}
-"""Fields of a profile; what is left out has the scheme's default."""
-
-
-OWN = ("scheme", "parameters")
-"""A key that is made with one of them starts from no preset."""
-
-
-def profile_fields(purpose: Purpose | None = None, **given: Any) -> dict[str, Any]:
-    """The fields of a profile for a purpose, by default for answers.
-
-    `block_size`, `context_width` and `pool` replace the preset's. With a scheme or parameters the profile has
-    the defaults of the scheme, which is Gumbel if none is given, and one key. A field that is None or empty
-    is not given.
-
-    Raises:
-        ValueError: a purpose is given beside one of them.
-    """
-    fields = {name: value for name, value in given.items() if value not in (None, {})}
-    if fields.keys().isdisjoint(OWN):
-        return {**PRESETS[purpose or Purpose.ANSWERS], **fields}
-    if purpose is not None:
-        raise ValueError("a purpose chooses scheme and parameters: give it without them or leave it out")
-    return {"scheme": "gumbel", **fields}
-
-
-class ForeignProfile(BaseModel):
-    """A foreign scheme with its parameters, by the names that the original gives them; no secret.
-
-    Attributes:
-        foreign: tells it from a profile of ours wherever it is written.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    foreign: Literal[True] = True
-    scheme: str
-    parameters: Mapping[str, int | float | str]
-    tokenizer_fingerprint: Fingerprint
-
-    @field_validator("scheme")
-    @classmethod
-    def _known(cls, scheme: str) -> str:
-        if scheme not in FOREIGN_SCHEMES:
-            raise ValueError(f"a foreign scheme is one of {', '.join(FOREIGN_SCHEMES)}, not {scheme}")
-        return scheme
-
-    @model_validator(mode="after")
-    def _all_parameters(self) -> Self:
-        if self.parameters.keys() != FOREIGN_SCHEMES[self.scheme].defaults.keys():
-            raise ValueError(f"these are not the parameters of {self.scheme}")
-        return self
-
-    @property
-    def title(self) -> str:
-        """The scheme in words."""
-        return FOREIGN_SCHEMES[self.scheme].title
-
-    def canonical(self) -> bytes:
-        """Canonical JSON (sorted keys, no white space)."""
-        return orjson.dumps(self.stored(), option=orjson.OPT_SORT_KEYS)
-
-    def stored(self) -> dict[str, object]:
-        """As JSON values."""
-        return self.model_dump(mode="json")
-
-    @cached_property
-    def profile_id(self) -> str:
-        """Readable name with the first 32 bits of the SHA-256 of the canonical form."""
-        return f"{self.scheme}-{hashlib.sha256(self.canonical()).hexdigest()[:8]}"

@@ -32,7 +32,8 @@ from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.limits.public_allowance import PublicBudget
-from ttmark.shared.schemas.profile import ForeignProfile, Profile
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
+from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store

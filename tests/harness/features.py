@@ -59,7 +59,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     ),
     "oidc": ("shared/access/oidc.py",),
     "paper": (
-        "detect_service/paper_detectors.py",
+        "detect_service/paper/",
         "shared/watermark/detectors/localized.py",
         "shared/watermark/detectors/scan.py",
         "shared/watermark/detectors/segments.py",
@@ -83,6 +83,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "spent": (
         "detect_service/spending.py",
         "detect_service/spent_document.py",
+        "detect_service/spent_examination.py",
         "shared/limits/spent_evidence.py",
     ),
     "structured": (

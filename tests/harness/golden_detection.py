@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from tests.harness.golden import GOLDEN
+from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.detection_request import detect
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.key_files import export_file
+from ttmark.shared.keys.key_records import KeyInfo, VersionInfo
 from ttmark.shared.keys.pool import derive_prf_keys
-from ttmark.shared.keys.records import KeyInfo, KeyState, UnlockedKey, UnlockedVersion, VersionInfo
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
@@ -142,7 +143,7 @@ def detection_vectors() -> dict[str, Any]:
     for name, options, wanted in CASES:
         chosen = DetectionOptions(keys=None if wanted is None else tuple(wanted), fpr=FPR, **options)
         request = chosen.request([Document(token_ids=texts[name])])
-        (result,) = detect(request, CALLER, backend, "golden").results
+        (result,) = ask_here(Question(request, CALLER, "golden"), Means(backend)).results
         shown = {"verdict", "log10_p", "z", "hypotheses", "scored_blocks", "pool_keys_found"}
         shown |= {"tokens_needed", "tokens_typical"}
         answer = result.model_dump(mode="json", include=shown, exclude_none=True)

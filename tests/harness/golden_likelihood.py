@@ -7,7 +7,7 @@ import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,11 @@ from tokenizers import Tokenizer
 
 from tests.harness.golden_detection import CALLER, exported, write_lines
 from tests.harness.golden_texts import tokenizer_file
+from tests.harness.said_by import SaidBy, SilentReader
+from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.detection_request import Detection
 from ttmark.detect_service.document_reader import DocumentReader
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.pool import derive_prf_keys
@@ -137,10 +139,9 @@ def asked_about(
         reader=wanted,
         conversation=len(documents) > 1,
     )
-    detection = Detection(asked, CALLER, backend, "golden", reader=reader)
-    unread = detection.look()
-    readings = {} if fails else {text: byte_reading(said_of(text)) for text in unread}
-    (result,) = detection.answer(readings).results
+    made_up = (SilentReader if fails else SaidBy)(lambda text: byte_reading(said_of(text)), reader)
+    means = Means(backend, reader=cast(ReadsAlong, made_up))
+    (result,) = ask_here(Question(asked, CALLER, "golden"), means).results
     return result
 
 

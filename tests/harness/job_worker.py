@@ -8,14 +8,15 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, JobMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, WorkMetrics
+from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
 from ttmark.detect_service.jobs.background import JobWorker
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, PartAnswer
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.sealed_jobs import JobStore
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.services.detection_stores import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
@@ -46,7 +47,7 @@ async def _work(lease_seconds: float, parts: int, moment: Moment | None) -> None
     queue = FairQueue(workers=1, most_jobs=8, observer=WorkMetrics(registry))
     metrics, detection = JobMetrics(registry), DetectionMetrics(registry)
     async with access:
-        part_work = PartWork(jobs, backend, queue, metrics, detection, no_audit, ReadsAlong(None, registry))
+        part_work = PartWork(jobs, Means(backend), queue, metrics, detection, no_audit)
         await JobWorker(jobs, part_work, metrics, ready=lambda: access.cache.ready).run()
 
 

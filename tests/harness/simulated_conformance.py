@@ -18,7 +18,8 @@ from ttmark.evaluation.simulated import VOCABULARY, SimulatedModel
 from ttmark.services.conformance_run import detection
 from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.profile import Profile, profile_fields
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.schemas.profile_presets import profile_fields
 from ttmark.shared.tokenization import TextTokenizer
 
 PLAN = Plan({CHAT: 18, PLAIN: 9}, 9, 80, (40, 80), 0, 0, 3)

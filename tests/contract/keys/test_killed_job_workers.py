@@ -15,8 +15,8 @@ from prometheus_client import CollectorRegistry
 from tests.contract.keys.faulty_store import KEK
 from tests.harness.job_tenants import provision
 from tests.harness.job_worker import work
-from ttmark.detect_service.api.metrics_and_audit import JobMetrics
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_service import JobService
 from ttmark.detect_service.jobs.sealed_jobs import JobLimits, Jobs
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH

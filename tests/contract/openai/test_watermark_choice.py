@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ttmark.shared.keys.records import ForeignKey, ForeignVersion, KeyState
-from ttmark.shared.schemas.profile import ForeignProfile
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.watermark.foreign import VllmGumbel
 
 REQUEST: dict[str, Any] = {"top_k": 4, "ignore_eos": True}

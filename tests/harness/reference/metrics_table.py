@@ -9,15 +9,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
 from ttmark.detect_service.api.extract import ExtractionMetrics
-from ttmark.detect_service.api.metrics_and_audit import (
-    EVENTS,
-    MODES,
-    REFUSALS,
-    DetectionMetrics,
-    JobMetrics,
-    WorkMetrics,
-)
+from ttmark.detect_service.api.metrics_and_audit import MODES, REFUSALS, DetectionMetrics, WorkMetrics
 from ttmark.detect_service.extraction.extraction import Format
+from ttmark.detect_service.jobs.job_metrics import EVENTS, JobMetrics
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
@@ -25,7 +19,8 @@ from ttmark.services.canary import CanaryMetrics
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.health import ReadinessCollector
 from ttmark.shared.http.telemetry import HttpMetrics
-from ttmark.shared.keys.key_cache import KeyCache, watch_keys, watch_ledger, watch_volume
+from ttmark.shared.keys.key_cache import KeyCache
+from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.limits.allowances import LIMITS, LimitMetrics

@@ -15,9 +15,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.cost import request_cost
-from ttmark.detect_service.detection_request import detect
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
@@ -75,7 +75,7 @@ def measured(backend: DetectionBackend, request: DetectionRequest) -> float:
     least = float("inf")
     for _ in range(3):
         began = time.thread_time()
-        detect(request, caller, backend, "r")
+        ask_here(Question(request, caller, "r"), Means(backend))
         least = min(least, time.thread_time() - began)
         if least > 0.5:
             break

@@ -34,7 +34,7 @@ from tests.harness.job_tenants import provision
 from tests.harness.observe.services import answers, free_port
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
-from ttmark.shared.schemas.profile import profile_fields
+from ttmark.shared.schemas.profile_presets import profile_fields
 from ttmark.shared.tokenization import TextTokenizer
 
 # A service of one route that answers with a constant.

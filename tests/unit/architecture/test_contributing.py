@@ -176,8 +176,8 @@ def languages_router() -> APIRouter:
             "        console_router(sign_in),\n        languages_router(),\n",
         ),
         (
-            "from ttmark.detect_service.api.routes import detection_router, keys_router\n",
-            "from ttmark.detect_service.api.routes import detection_router, keys_router\n"
+            "from ttmark.detect_service.api.problems import describe_problems\n",
+            "from ttmark.detect_service.api.problems import describe_problems\n"
             "from ttmark.detect_service.api.languages import languages_router\n",
         ),
     ],

@@ -1,15 +1,17 @@
 """Messages of a conversation as one question to `POST /v1/detect`."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from tests.harness.said_by import SaidBy, SilentReader
 from tests.unit.detect.callers import CALLERS
 from tests.unit.detect.conftest import HUMAN
 from tests.unit.detect.oracle import KEY, RULE, oracle
-from ttmark.detect_service.detection_request import Detection
+from ttmark.detect_service.ask import Means, Question, ask_here
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.schemas.detection import CombinedRequest, CombinedResult, Document
 
@@ -126,15 +128,16 @@ def read_by(service: Any, texts: list[str], readings: bool, **more: Any) -> tupl
     request = CombinedRequest(
         inputs=[Document(text=text) for text in texts], keys=["a-one"], conversation=True, **more
     )
-    detection = Detection(request, CALLERS["mine"], service.backend, "r", reader="up")
-    unread = detection.look()
-    found = {}
-    for text in unread if readings else ():
+
+    def evenly(text: str) -> ByteReading:
         count = len(text.encode())
-        found[text] = ByteReading(np.arange(1, count + 1), np.full(count, math.log(1 / 26)))
-    (result,) = detection.answer(found).results
+        return ByteReading(np.arange(1, count + 1), np.full(count, math.log(1 / 26)))
+
+    reader = (SaidBy if readings else SilentReader)(evenly)
+    means = Means(service.backend, reader=cast(ReadsAlong, reader))
+    (result,) = ask_here(Question(request, CALLERS["mine"]), means).results
     assert isinstance(result, CombinedResult)
-    return result, unread
+    return result, reader.asked
 
 
 async def test_a_conversation_is_read_where_that_may_change_the_verdict(service: Any) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.detect.held_keys import held
 from ttmark.detect_service.key_selection import KeySelection
-from ttmark.detect_service.paper_detectors import direct
+from ttmark.detect_service.paper.detectors import direct
 from ttmark.detect_service.verdict import (
     Decision,
     Finding,

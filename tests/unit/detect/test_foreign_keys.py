@@ -21,7 +21,7 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.detection import CombinedResult
-from ttmark.shared.schemas.profile import ForeignProfile
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store

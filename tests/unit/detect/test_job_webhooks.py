@@ -15,8 +15,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.callers import once
-from ttmark.detect_service.api.metrics_and_audit import JobMetrics
 from ttmark.detect_service.jobs.background import MOST_CALLS, TENANTS_AT_ONCE, JobCalls, JobExpiry
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import JobRecord, PartAnswer, StoreLimits
 from ttmark.detect_service.jobs.sealed_jobs import JobHead, Jobs, seal_head
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs

@@ -14,15 +14,16 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.callers import CALLERS, once
 from tests.unit.detect.served import served
-from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, JobMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, WorkMetrics
+from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
 from ttmark.detect_service.jobs.background import JobWorker
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import StoreLimits
 from ttmark.detect_service.jobs.part_work import MOST_ATTEMPTS, PartWork
 from ttmark.detect_service.jobs.sealed_jobs import JobLimits, Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.normalization.normalizer import NormalizedText, TextNormalizer
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.vault.audit_events import AuditEvent
@@ -99,9 +100,7 @@ def open_desk(service, tmp_path: Path) -> Open:
         other = CollectorRegistry()
         queue = FairQueue(workers=1, most_jobs=9, observer=WorkMetrics(other))
         metrics = JobMetrics(other)
-        parts = PartWork(
-            jobs, backend, queue, metrics, DetectionMetrics(other), events.append, ReadsAlong(None, other)
-        )
+        parts = PartWork(jobs, Means(backend), queue, metrics, DetectionMetrics(other), events.append)
         worker = JobWorker(jobs, parts, metrics, ready=lambda: True)
         async with served(backend, authenticate, options=options, jobs=jobs) as client:
             yield Desk(client, worker, store, tmp_path / "jobs.db", events, callers, registry, other)

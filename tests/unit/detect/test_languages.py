@@ -12,14 +12,10 @@ import pytest
 from babel import Locale
 from babel.numbers import format_decimal
 
+from ttmark.detect_service.conversation_words import conversation_message
+from ttmark.detect_service.manifests.manifest_words import with_manifests
 from ttmark.shared.cases.signed_file import verified_case
-from ttmark.shared.detection_words import (
-    about_words,
-    conversation_message,
-    message,
-    public_message,
-    with_manifests,
-)
+from ttmark.shared.detection_words import about_words, message, public_message
 from ttmark.shared.languages.words import LANGUAGES, preferred_words, words_of
 from ttmark.shared.schemas.detection import (
     AskedBefore,

@@ -24,6 +24,7 @@ from ttmark.detect_service.manifests.manifest_examiner import (
     MOST_OF_A_REQUEST,
     ManifestExaminer,
 )
+from ttmark.detect_service.manifests.manifest_stripping import parted
 from ttmark.gen_service.api.provenance import ManifestRule
 from ttmark.shared.manifests.report import manifest_report
 from ttmark.shared.manifests.signer import ManifestSigner
@@ -50,7 +51,7 @@ def examiner(ours: Credential) -> ManifestExaminer:
 
 
 async def found(examiner: ManifestExaminer, text: str) -> list[FoundManifest]:
-    parts = await examiner.part(CombinedRequest(inputs=[Document(text=text)]), None)
+    parts = parted(CombinedRequest(inputs=[Document(text=text)]), None)
     return (await examiner.examine(parts.texts, "tenant")).get(0, [])
 
 
@@ -190,7 +191,7 @@ async def test_what_is_looked_at_is_bounded(examiner: ManifestExaminer) -> None:
     many = await found(examiner, TEXT + broken * 10_000)
     assert [one.status for one in many] == ["does_not_verify"] * MOST_OF_A_DOCUMENT + ["not_examined"]
     documents = [Document(text=TEXT + broken) for _ in range(2 * MOST_OF_A_REQUEST)]
-    parts = await examiner.part(CombinedRequest(inputs=documents), None)
+    parts = parted(CombinedRequest(inputs=documents), None)
     answers = await examiner.examine(parts.texts, "tenant")
     statuses = [one.status for each in answers.values() for one in each]
     assert statuses.count("not_examined") == MOST_OF_A_REQUEST

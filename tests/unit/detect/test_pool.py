@@ -14,7 +14,7 @@ from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.detect_service.paper_detectors import aligned, direct, localized
+from ttmark.detect_service.paper.detectors import aligned, direct, localized
 from ttmark.detect_service.verdict import Detector
 from ttmark.shared.watermark import Watermark
 

@@ -10,8 +10,8 @@ from scipy.stats import binom
 from tests.harness.trained_tokenizers import byte_level
 from tests.unit.detect.callers import CALLERS
 from tests.unit.detect.held_keys import key_of
+from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.detection_request import detect
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.detect_service.options import DetectionOptions, Mode
@@ -122,7 +122,10 @@ def test_two_readings_give_no_more_false_alarms_than_promised(tokenizer, mode: M
     log10_p: list[float] = []
     for backend in backends(tokenizer, 16):
         request = DetectionOptions(mode=mode, fpr=0.1, phase=0).request(documents)
-        log10_p += [one.log10_p or 0.0 for one in detect(request, CALLERS["mine"], backend, "r").results]
+        log10_p += [
+            one.log10_p or 0.0
+            for one in ask_here(Question(request, CALLERS["mine"], "r"), Means(backend)).results
+        ]
     assert len(log10_p) == 1280
     for fpr in (5e-2, 1e-2):
         alarms = sum(one <= math.log10(fpr) for one in log10_p)
@@ -137,5 +140,5 @@ def test_without_evidence_the_number_of_tokens_does_not_tell_which_key_came_clos
     keys = [key_of(tokenizer, b"first".ljust(16), "first"), key_of(pairs, b"second".ljust(16), "second")]
     backend = DetectionBackend(FixedKeys.of(keys), TokenizerSet([tokenizer, pairs]), 5_000)
     request = DetectionOptions(mode="direct").request([Document(text=text) for text in texts])
-    found = detect(request, CALLERS["verdict"], backend, "r").results
+    found = ask_here(Question(request, CALLERS["verdict"], "r"), Means(backend)).results
     assert [one.tokens for one in found] == [len(tokenizer.encode(text)) for text in texts]

@@ -14,9 +14,10 @@ from tests.unit.detect.callers import CALLERS
 from tests.unit.detect.conftest import Service
 from tests.unit.detect.served import served
 from tests.unit.watermark.conftest import Counting
+from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import request_cost
-from ttmark.detect_service.detection_request import Detection, detect
+from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.results import response_json
@@ -54,10 +55,10 @@ async def test_answers_are_the_same_to_the_byte_when_the_work_is_interrupted(ser
     text = service.marked("a-one", 900)
     documents = [Document(text=text), Document(token_ids=TOKENS), Document(id='"evidence":[]', text="x")]
     request = request_of(name, documents, evidence="blocks")
-    whole = detect(request, CALLERS["mine"], service.backend, "r")
+    whole = ask_here(Question(request, CALLERS["mine"], "r"), Means(service.backend))
     counting = Counting()
     with interruptible(counting):
-        in_slices = response_json(detect(request, CALLERS["mine"], service.backend, "r"))
+        in_slices = response_json(ask_here(Question(request, CALLERS["mine"], "r"), Means(service.backend)))
     assert in_slices == whole.model_dump_json().encode()
     assert counting.pauses > 10
 
@@ -149,14 +150,14 @@ async def test_a_tenant_has_a_budget_of_work_for_a_minute(service: Service) -> N
 async def test_a_full_line_is_refused_with_a_time_to_come_back(service, monkeypatch):
     begun, done = threading.Event(), threading.Event()
 
-    look = Detection.look
+    look = Examination.look
 
-    def slow(detection: Detection) -> list[str]:
+    def slow(examination: Examination) -> None:
         begun.set()
         assert done.wait(30)
-        return look(detection)
+        look(examination)
 
-    monkeypatch.setattr(Detection, "look", slow)
+    monkeypatch.setattr(Examination, "look", slow)
     dear = {"inputs": [{"token_ids": TOKENS}], "beta": 4.0, "keys": ["a-one"]}
     async with client_of(service, jobs=1) as client:
         first = asyncio.create_task(client.post("/v1/detect/aligned", json=dear))
@@ -177,7 +178,7 @@ async def test_work_ends_when_its_client_leaves(service: Service, monkeypatch: p
         while True:
             pause()
 
-    monkeypatch.setattr(Detection, "look", endless)
+    monkeypatch.setattr(Examination, "look", endless)
     async with client_of(service) as client:
         app = client._transport.app  # type: ignore[attr-defined]
     body = b'{"inputs": [{"token_ids": [%s]}], "beta": 4.0}' % b",".join(b"%d" % i for i in TOKENS)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.harness.simulated_conformance import PLAN, TOKENIZER, simulated_key, simulated_run
+from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.detection_request import detect
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.evaluation.conformance.answer_language import NAMES, language_of
 from ttmark.evaluation.conformance.figures import Figure, compare, figures_of
@@ -125,11 +125,14 @@ def test_a_text_is_found_exactly_where_the_service_says_watermarked() -> None:
     rates = (0.1, 1e-2, 2e-4)
     log10_p = np.array(detection(TOKENIZER, rates)(key, texts))
     backend = DetectionBackend(FixedKeys([key]), TokenizerSet([TOKENIZER]), 100_000)
-    caller = Principal("t", "acme", frozenset({Scope.DETECT}))
+    caller = Principal("t", "acme", frozenset({Scope.DETECT}), rates=tuple(rates))
     for rate in rates:
         options = DetectionOptions(keys=("assistant",), fpr=rate)
         documents = [Document(text=text) for text in texts]
-        verdicts = [one.verdict for one in detect(options.request(documents), caller, backend, "r").results]
+        verdicts = [
+            one.verdict
+            for one in ask_here(Question(options.request(documents), caller, "r"), Means(backend)).results
+        ]
         found = sum(verdict == "watermarked" for verdict in verdicts)
         assert [one.found for one in figures_of("s", "n", log10_p, [rate])] == [found]
 

@@ -27,7 +27,8 @@ from ttmark.evaluation.synonyms import Synonyms
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import key_lanes
-from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, detect_conversation, detect_likelihood
+from ttmark.shared.watermark.likelihood.conversation import detect_conversation
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, detect_likelihood
 
 pytestmark = pytest.mark.long
 

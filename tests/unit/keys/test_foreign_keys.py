@@ -12,7 +12,8 @@ from tests.unit.keys.test_commands import folder
 from ttmark.services.cli.key_store import KeyStore
 from ttmark.services.cli.key_store import run as run_on_store
 from ttmark.shared.keys.key_codec import KIND
-from ttmark.shared.keys.records import ForeignKey, KeyRecord
+from ttmark.shared.keys.key_records import KeyRecord
+from ttmark.shared.keys.records import ForeignKey
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 
 __all__ = ["folder"]

@@ -6,7 +6,7 @@ import pytest
 
 import ttmark
 from ttmark.shared.keys.key_files import LibraryKeyFile
-from ttmark.shared.schemas.profile import profile_fields
+from ttmark.shared.schemas.profile_presets import profile_fields
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics
-from ttmark.shared.keys.key_cache import watch_keys
+from ttmark.shared.keys.key_metrics import watch_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable

@@ -131,7 +131,7 @@ def break_services(traced: Any, tokens: dict[str, str], secrets: dict[str, bytes
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ttmark.gen_service.api.routes.plan_completion", fails)
-        patch.setattr("ttmark.detect_service.detection_request.Detection.look", fails)
+        patch.setattr("ttmark.detect_service.examination.Examination.look", fails)
         answers = [traced.replicas[name].ask(tokens["good"]) for name in ("gen-7", "detect-7")]
     assert [answer.status_code for answer in answers] == [500, 500]
     return b"\n".join(answer.content for answer in answers)
