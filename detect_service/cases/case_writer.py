@@ -9,6 +9,7 @@ from typing import Any
 
 from ttmark.detect_service.spent_document import Counted
 from ttmark.shared.cases.signed_file import CASE_FORMAT, Case, CaseKey, case_file
+from ttmark.shared.cases.signed_page import definitions, whole_page
 from ttmark.shared.detection_words import about_words
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
 from ttmark.shared.watermark.interruption import pause
@@ -68,38 +69,25 @@ def content_hash(document: Document) -> dict[str, str]:
     return {"content": "token_ids", "sha256": hashlib.sha256(listed.encode()).hexdigest()}
 
 
-_STYLE = (
-    "body{font:16px/1.55 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#1d1e24;"
-    "background:#fff}h1{font-size:1.6rem;margin:0 0 .5rem}h2{font-size:1.1rem;margin:2rem 0 .5rem}"
-    "dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1.25rem}dt{color:#62646e}"
-    "dd{margin:0;overflow-wrap:anywhere}pre{white-space:pre-wrap;overflow-wrap:anywhere;font:inherit;"
-    "border:1px solid #e4e1d9;border-radius:8px;padding:1rem}mark{background:#eeecfd;color:inherit;"
-    "border-bottom:2px solid #4a3fd6}"
-)
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-
-
 def page_around(case: Case, text: str | None) -> tuple[str, str]:
     """The html before and behind the case itself; `text` is shown with its passages where it is given."""
     result = case["result"]
     words = result["message"]
     language = escape(words.get("language") or "en")
-    facts = "".join(f"<dt>{escape(term)}</dt><dd>{escape(value)}</dd>" for term, value in _facts(case))
-    shown = (
-        "" if text is None else f"<h2>The text</h2><pre>{_marked(text, result.get('segments') or [])}</pre>"
-    )
-    before = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Watermark case</title><style>{_STYLE}</style></head><body>"
-        f'<div lang="{language}"><h1>{escape(words["headline"])}</h1><p>{escape(words["explanation"])}</p>'
-        f"<p>{escape(words['caution'])}</p></div>"
-        f"<dl>{facts}</dl>{shown}<h2>Is this page genuine?</h2>"
+    parts = [
+        f'<div lang="{language}"><h1>{escape(words["headline"])}</h1>',
+        *(f"<p>{escape(words[name])}</p>" for name in ("explanation", "caution")),
+        "</div>",
+        definitions(dict(_facts(case))),
+    ]
+    if text is not None:
+        parts += ["<h2>The text</h2>", f"<pre>{_marked(text, result.get('segments') or [])}</pre>"]
+    parts.append(
+        "<h2>Is this page genuine?</h2>"
         "<p>Anybody can write such a page. <code>ttmark case verify</code> says whether the service signed "
         "this one; a changed page is refused.</p>"
     )
-    return before, "</body></html>\n"
+    return whole_page("Watermark case", parts)
 
 
 def _facts(case: Case) -> Iterator[tuple[str, str]]:

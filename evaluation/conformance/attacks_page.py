@@ -10,15 +10,14 @@ from ttmark.evaluation.conformance.attacks import UNMARKED, UNTOUCHED
 from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.conformance.html import (
     bullets,
-    definitions,
     figure_cell,
     figures_table,
     made_with,
     rate_name,
     share,
-    whole_page,
 )
 from ttmark.evaluation.report.result import groups
+from ttmark.shared.cases.signed_page import definitions, whole_page
 
 FAILS, WEAKENED, HOLDS = (
     "The mark fails against these",
@@ -78,14 +77,15 @@ def attacks_page(report: Mapping[str, Any]) -> tuple[str, str]:
         _Line(row, [one for one in figures if (one.section, one.name) == (row["kind"], row["name"])])
         for row in report["attacks"]
     ]
-    parts = [*_facts(report), *_summary(lines)]
+    title = f"What attacks leave of the mark of {report['subject']}"
+    parts = [f"<h1>{escape(title)}</h1>", *_facts(report), *_summary(lines)]
     for kind in (UNTOUCHED, UNMARKED, *KINDS, FORGING):
         parts += _table(kind, [line for line in lines if line.row["kind"] == kind])
     limits = [*LIMITS, NEVER_RUN, *report["left_out"]]
     parts += ["<h2>Methods</h2>", bullets(METHODS), "<h2>Limits</h2>", bullets(limits)]
     made_of = {**made_with(report), "Texts, SHA-256": report["texts"]["sha256"], **report["tools"]}
     parts += ["<h2>What it was made of</h2>", definitions(made_of)]
-    return whole_page(f"What attacks leave of the mark of {report['subject']}", parts)
+    return whole_page(title, parts)
 
 
 def verdicts(lines: Sequence[_Line]) -> dict[str, list[_Line]]:

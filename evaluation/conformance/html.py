@@ -1,28 +1,11 @@
-"""Parts of signed pages: head, lists, shares in words, and intervals drawn as lines."""
+"""Parts of the pages of reports: lists, shares in words, and intervals drawn as lines."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from ttmark.evaluation.conformance.figures import Figure
-from ttmark.evaluation.conformance.page_words import STYLE
 from ttmark.evaluation.run_manifest import in_words
-
-
-def whole_page(title: str, parts: Sequence[str]) -> tuple[str, str]:
-    """The page before and after the data that `SignedKind.page` puts into it; the title is its heading."""
-    head = (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-    )
-    body = "\n".join([f"<h1>{escape(title)}</h1>", *parts])
-    return f"{head}{body}\n</main>\n", "\n</body>\n</html>\n"
-
-
-def definitions(entries: Mapping[str, str]) -> str:
-    """Terms, and what they are."""
-    return "<dl>" + "".join(f"<dt>{a}</dt><dd>{escape(b)}</dd>" for a, b in entries.items()) + "</dl>"
 
 
 def made_with(report: Mapping[str, Any], more: str = "") -> dict[str, str]:

@@ -8,14 +8,12 @@ from ttmark.evaluation.conformance.answer_language import NAMES
 from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.conformance.html import (
     bullets,
-    definitions,
     figure_cell,
     figures_table,
     made_with,
     percent,
     rate_name,
     share,
-    whole_page,
 )
 from ttmark.evaluation.conformance.measure import (
     ALL,
@@ -29,6 +27,7 @@ from ttmark.evaluation.conformance.measure import (
 )
 from ttmark.evaluation.conformance.page_words import ABOUT, LIMITS, METHODS
 from ttmark.evaluation.report.result import groups
+from ttmark.shared.cases.signed_page import definitions, whole_page
 from ttmark.shared.languages.words import counted
 
 _SCALE_ROOM = 1.1
@@ -39,7 +38,7 @@ def page_parts(report: Mapping[str, Any]) -> tuple[str, str]:
     figures = [Figure.of_stored(one) for one in report["figures"]]
     key, model = report["key"], report["model"]
     title = f"Error rates of key {key['key_id']} on {model['name']}"
-    parts = [*_facts(report), *_summary(figures)]
+    parts = [f"<h1>{escape(title)}</h1>", *_facts(report), *_summary(figures)]
     for section in (FRESH_SECTION, DEPLOYED_SECTION, SAMPLING, LENGTH, KIND, LANGUAGE, EDIT):
         rows = [one for one in figures if one.section == section]
         parts += _section(section, rows)

@@ -308,6 +308,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_the_page_says_first_where_the_mark_fails(report: dict[str, Any]) -> None:
     page = attacks_page(report)[0]
+    assert "default-src 'none'" in page
     assert "<b>" not in page
     body = page.partition("</style>")[2]
     places = [
