@@ -147,6 +147,9 @@ class Change:
     end: int
     replacement: str
 
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.what}"
+
     @property
     def key(self) -> str:
         """Names the change wherever its line stands in the file."""

@@ -1,134 +1,105 @@
-"""One run of the tool: workers on copies of a snapshot; what they found is kept for the next run."""
+"""What test files cover and what became of changes, kept as long as what they come from stays the same."""
 
 import hashlib
 import json
-import multiprocessing
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
-import psutil
-
-from tests.harness.mutation import worker
 from tests.harness.mutation.changes import Change
-from tests.harness.mutation.covered import Covered
-from tests.harness.mutation.report import caught
-from tests.harness.mutation.run import begin
-from tests.harness.mutation.tree import ROOT, digest, take_snapshot
+from tests.harness.mutation.runs import Copy, Ran, tree_files
+
+_MOST_SECONDS = 90.0  # of CPU, of tests for one change
+_Job = TypeVar("_Job")
+_Result = TypeVar("_Result")
+Covered = dict[str, tuple[float, dict[str, list[int]]]]
+"""Of each test file its CPU seconds, and the lines that it runs by source file."""
 
 
-class Kept:
-    """Records by name, written at once, so that a run that is stopped goes on where it was."""
-
-    def __init__(self, folder: Path, snapshot: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._snapshot = folder, snapshot
-
-    def get(self, name: str) -> Any:
-        """A record, or None where there is none or a file that it comes from has changed."""
-        kept = self._read(name)
-        valid = kept and digest(self._snapshot, kept["files"]) == kept["digest"]
-        return kept["record"] if valid else None
-
-    def last(self, name: str) -> Any:
-        """The record of the last run, or None where there is none."""
-        return self._read(name).get("record")
-
-    def put(self, name: str, record: Any, files: Sequence[str]) -> None:
-        """Keeps a record that comes from these files."""
-        kept = {
-            "name": name,
-            "files": sorted(files),
-            "digest": digest(self._snapshot, files),
-            "record": record,
-        }
-        self._path(name).write_text(json.dumps(kept))
-
-    def _read(self, name: str) -> dict[str, Any]:
-        path = self._path(name)
-        return dict(json.loads(path.read_text())) if path.exists() else {}
-
-    def _path(self, name: str) -> Path:
-        return self._folder / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
-
-
-Job = tuple[str, Callable[[], Any]]
+def tests_of(change: Change, covered: Covered) -> dict[str, float]:
+    """The test files that run a changed line and their seconds: first those that run most of its file."""
+    own = set(range(change.first, change.last + 1))
+    found = {name: (seconds, lines.get(change.path, [])) for name, (seconds, lines) in covered.items()}
+    seeing = [name for name, (_, lines) in found.items() if own.intersection(lines)]
+    seeing.sort(key=lambda name: (-len(found[name][1]), found[name][0]))
+    sums = accumulate(found[name][0] for name in seeing)
+    return {name: found[name][0] for name, total in zip(seeing, sums, strict=True) if total <= _MOST_SECONDS}
 
 
 class Session:
-    """A context: at its end the processes are gone."""
+    """Runs over copies of the tree. What it learns is kept at once: a run that is stopped goes on there."""
 
-    def __init__(self, temporary: Path, jobs: int) -> None:
-        self.snapshot = temporary / "snapshot"
-        self._temporary = temporary
-        self._files = take_snapshot(self.snapshot)
-        self._records = Kept(ROOT / "build/mutation/coverage", self.snapshot)
-        self._outcomes = Kept(ROOT / "build/mutation/outcomes", self.snapshot)
-        spawn = multiprocessing.get_context("spawn")
-        self._workers = ProcessPoolExecutor(jobs, spawn, initializer=begin)
+    def __init__(self, root: Path, temporary: Path, jobs: int) -> None:
+        self._root, self._jobs, self._names = root, jobs, tree_files(root)
+        self._kept = root / "build/mutation.json"
+        self._records: dict[str, list[Any]] = (
+            json.loads(self._kept.read_text()) if self._kept.exists() else {}
+        )
+        self._copies: SimpleQueue[Copy] = SimpleQueue()
+        for number in range(jobs):
+            self._copies.put(Copy(root, self._names, temporary / str(number)))
 
-    def __enter__(self) -> "Session":
-        return self
-
-    def __exit__(self, error: object, *_: object) -> None:
-        if error:
-            for process in psutil.Process().children():
-                process.terminate()
-        self._workers.shutdown(cancel_futures=True)
-
-    def cover(self, tests: tuple[str, ...], folders: Sequence[str]) -> Covered:
+    def cover(self, tests: Sequence[str]) -> Covered:
         """What every test file covers, measured where it is not known."""
-        covered = Covered()
-        shared = [name for name in self._files if Path(name).match("tests/**/conftest.py")]
-        missing: list[Job] = []
-        for name in self._files:
-            if not name.startswith(tests) or not Path(name).match("test_*.py"):
-                continue
-            if record := self._records.get(name):
-                covered.add(record)
+        files = [one for one in self._names if one.startswith(tuple(tests)) and Path(one).match("test_*.py")]
+        shared = [name for name in self._names if Path(name).match("tests/**/conftest.py")]
+        for name, measured in self._done([name for name in files if not self._known(name)], Copy.measure):
+            if measured is None:
+                print(f"mutate: {name} does not pass unchanged and is left out", file=sys.stderr)
             else:
-                missing.append((name, partial(worker.measure, self._temporary, name, folders)))
-        for name, record in self._done(missing, lambda record: f"{len(record['seconds'])} tests"):
-            self._records.put(name, record, [name, *shared, *record["lines"]])
-            covered.add(record)
-        return covered
+                self._keep(name, measured, [name, *shared, *measured[1]])
+        return {name: known for name in files if (known := self._known(name))}
 
-    def attempt(
-        self, changes: Iterable[Change], covered: Covered, most: float, *, fresh: bool = False
-    ) -> dict[str, dict[str, Any]]:
-        """What became of each change, tried where it is not known, with tests of `most` seconds."""
-        outcomes: dict[str, dict[str, Any]] = {}
-        missing: list[Job] = []
-        path_of = {change.key: change.path for change in changes}
-        for change in changes:
-            tests = covered.tests_of(change, most)
-            outcome = None if fresh else self._outcomes.get(change.key)
-            if outcome and (caught(outcome) or outcome["tests"] == len(tests)):
-                outcomes[change.key] = outcome
-            else:
-                before = (self._outcomes.last(change.key) or {}).get("test")
-                if before in tests:
-                    tests = {before: tests[before], **tests}
-                missing.append((change.key, partial(worker.attempt, self._temporary, change, tests)))
-        known = set(self._files)
-        code = [name for name in self._files if name.endswith(".py") and "harness/mutation" not in name]
-        for key, outcome in self._done(missing, lambda outcome: f"{outcome['verdict']} {outcome['test']}"):
-            # Caught stays caught while file and test are the same. What survived, any new test may catch.
-            catcher = outcome["test"].split("::")[0]
-            files = [path_of[key], *({catcher} & known)] if caught(outcome) else code
-            self._outcomes.put(key, outcome, files)
-            outcomes[key] = outcome
+    def attempt(self, changes: Sequence[Change], covered: Covered) -> dict[str, Ran]:
+        """What became of each change, tried where no test is known that caught it."""
+        outcomes = {one.key: Ran(*known) for one in changes if (known := self._known(one.key))}
+
+        def tried(copy: Copy, change: Change) -> Ran:
+            tests = tests_of(change, covered)
+            return copy.attempt(change, tests) if tests else Ran("uncovered")
+
+        for change, ran in self._done([one for one in changes if one.key not in outcomes], tried):
+            outcomes[change.key] = ran
+            if ran.caught:
+                self._keep(change.key, (ran.verdict, ran.test), [change.path, ran.test.partition("::")[0]])
         return outcomes
 
-    def _done(self, jobs: Sequence[Job], words: Callable[[Any], str]) -> Iterator[tuple[str, Any]]:
-        """The names and results of the jobs as they end, with a line for each on standard error."""
-        names = {self._workers.submit(work): name for name, work in jobs}
-        for number, future in enumerate(as_completed(names), start=1):
-            name, result = names[future], future.result()
-            said = words(result) if result else "takes too long, left out"
-            print(f"[{number}/{len(jobs)}] {name}: {said}", file=sys.stderr, flush=True)
-            if result:
-                yield name, result
+    def _done(
+        self, jobs: Sequence[_Job], work: Callable[[Copy, _Job], _Result]
+    ) -> Iterator[tuple[_Job, _Result]]:
+        """Jobs and their results as they end, each with a line on standard error."""
+
+        def done(job: _Job) -> _Result:
+            copy = self._copies.get()
+            try:
+                return work(copy, job)
+            finally:
+                self._copies.put(copy)
+
+        with ThreadPoolExecutor(self._jobs) as threads:
+            futures = {threads.submit(done, job): job for job in jobs}
+            try:
+                for number, future in enumerate(as_completed(futures), start=1):
+                    print(f"[{number}/{len(jobs)}] {futures[future]}", file=sys.stderr, flush=True)
+                    yield futures[future], future.result()
+            finally:
+                threads.shutdown(wait=False, cancel_futures=True)
+
+    def _known(self, name: str) -> Any:
+        record, files, digest = self._records.get(name, (None, (), ""))
+        return record if digest == self._digest(files) else None
+
+    def _keep(self, name: str, record: Any, files: Iterable[str]) -> None:
+        listed = sorted(files)
+        self._records[name] = [record, listed, self._digest(listed)]
+        self._kept.parent.mkdir(exist_ok=True)
+        self._kept.write_text(json.dumps(self._records))
+
+    def _digest(self, names: Iterable[str]) -> str:
+        paths = [self._root / name for name in names]
+        contents = [path.read_bytes() if path.is_file() else b"" for path in paths]
+        return hashlib.sha256(b"".join(hashlib.sha256(content).digest() for content in contents)).hexdigest()

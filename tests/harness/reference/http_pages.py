@@ -1,4 +1,7 @@
-"""docs/reference/http-*.md, from the OpenAPI descriptions of both services."""
+"""docs/reference/http-*.md, from the OpenAPI descriptions of both services.
+
+sphinxcontrib-openapi 0.10 leaves out the body of `POST /v1/detect`, and all but one alternative of a choice.
+"""
 
 import json
 import re

@@ -4,9 +4,10 @@ import ast
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests.harness.mutation.__main__ import ANSWERS, stale
 from tests.harness.mutation.changes import Change, by_line, changes_in, changes_of, sample
-from tests.harness.mutation.report import Answer, read_answers, stale
 
 CHANGED = {
     "a < b": {"a <= b"},
@@ -107,22 +108,8 @@ def test_of_lines_that_read_alike_one_is_drawn(tmp_path: Path) -> None:
     assert len(sample(changes_in(tmp_path, "."), 20, seed=1)) == 2
 
 
-def test_an_answer_is_stale_when_its_line_has_changed(tmp_path: Path) -> None:
-    (tmp_path / "code.py").write_text("x = a < b\n")
-    keys = [change.key for change in changes_of(tmp_path, "code.py")]
-    known = Answer("code.py", "x = a < b", "a < b -> a <= b", "They are never equal.")
-    gone = Answer("code.py", "x = a > b", "a > b -> a >= b", "They are never equal.")
-    assert stale([known, gone], keys) == [gone]
-
-
-def test_an_answer_without_a_reason_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "answers.yml").write_text("- {file: code.py, line: x, change: y, reason: ''}\n")
-    with pytest.raises(ValueError, match=r"answers\.yml, entry 1: needs the texts"):
-        read_answers(tmp_path / "answers.yml")
-
-
-def test_the_answers_of_this_project_fit_its_code() -> None:
-    root = Path(__file__).resolve().parents[3]
-    answers = read_answers(root / "tests/mutation_answers.yml")
-    keys = [change.key for file in {answer.file for answer in answers} for change in changes_of(root, file)]
-    assert stale(answers, keys) == []
+def test_the_answers_of_this_project_fit_its_code_and_one_whose_line_has_changed_does_not() -> None:
+    answers = yaml.safe_load(ANSWERS.read_text())
+    gone = "shared/watermark/prf.py | x = a > b | a > b -> a >= b"
+    assert stale(answers) == set()
+    assert stale({**answers, gone: "They are never equal."}) == {gone}
