@@ -49,14 +49,14 @@ class Lab:
         return replace(SETTINGS[name], **cast(Any, self.sampling))
 
     def entropy(self, setting: SamplingSetting, tokens: int, texts: int) -> EntropyReport:
-        """Along up to `texts` unwatermarked texts of `tokens` tokens, with the bounds of pairs."""
+        """Along up to `texts` unwatermarked texts of `tokens` tokens."""
         count = min(ENTROPY_TEXTS, texts)
-        path = self.run.folder / "entropy" / f"{setting.slug}-n{tokens}-{count}-r2.json"
+        path = self.run.folder / "entropy" / f"{setting.slug}-n{tokens}-{count}.json"
         report = read_kept(path, EntropyReport)
         if report is None:
             plain = self.run.texts(Cell(None, 1, setting, tokens), count)
             pairs = [(self.prompt(text.index), text.token_ids) for text in plain]
-            report = measure_entropy(self.source.language_model, setting, pairs, self.run.seed)
+            report = measure_entropy(self.source.language_model, setting, pairs)
             write_kept(path, report)
         return report
 

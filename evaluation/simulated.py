@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ttmark.evaluation.experiment_cells import Cell, sampling_seed
-from ttmark.evaluation.language_model import write_text
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting, sampling_seed
+from ttmark.evaluation.language_model import supports
 from ttmark.evaluation.run_folder import Completion, OnText
+from ttmark.shared.watermark import key_lanes
 
 SIMULATED = "simulated"
 VOCABULARY = 509
@@ -83,6 +84,41 @@ class SimulatedSource:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def block_distribution(
+    model: SimulatedModel, setting: SamplingSetting, text: Sequence[int], tokens: int
+) -> tuple[list[list[int]], NDArray[np.float64]]:
+    """The joint distribution of the next tokens: paths [N][tokens] and their probabilities [N]."""
+    paths: list[list[int]] = [[]]
+    probs = np.ones(1)
+    for _ in range(tokens):
+        after = supports(model.branch_logits(text, paths), setting)
+        probs = np.concatenate([p * support.probs for p, support in zip(probs, after, strict=True)])
+        paths = [
+            [*path, token]
+            for path, support in zip(paths, after, strict=True)
+            for token in support.ids.tolist()
+        ]
+    return paths, probs
+
+
+def write_text(
+    model: SimulatedModel, cell: Cell, key: bytes, prompt: Sequence[int], draws: np.random.Generator
+) -> tuple[int, ...]:
+    """One text of a cell, block by block from the (watermarked) joint distribution (Algorithm 1)."""
+    watermark = cell.watermark() if cell.scheme else None
+    tracker = watermark.tracker() if watermark else None
+    lanes = key_lanes(key)[None]
+    tokens: list[int] = []
+    while len(tokens) < cell.tokens:
+        paths, probs = block_distribution(model, cell.setting, [*prompt, *tokens], cell.block_size)
+        context = tracker.next_context(tokens) if tracker else None
+        if watermark and context is not None:
+            blocks, offsets = np.array(paths), np.array([0, len(paths)])
+            probs = watermark.reweight(lanes, np.array([context]), blocks, probs, offsets)
+        tokens += paths[draws.choice(len(paths), p=probs / probs.sum())]
+    return tuple(tokens[: cell.tokens])
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -35,6 +35,14 @@ def test_a_line_cut_off_by_a_crash_is_generated_again(open_run: Callable[[], Run
     assert len(path.read_bytes().splitlines()) == 4
 
 
+def test_texts_of_earlier_runs_say_more_and_are_read(open_run: Callable[[], Run], source: Any) -> None:
+    (text,) = open_run().texts(CELL, 1)
+    path = open_run().folder / "texts" / f"{CELL.name}.jsonl"
+    path.write_text(path.read_text().replace('"index":0', '"index":0,"seconds":0.5,"rows":60'))
+    assert open_run().texts(CELL, 1) == [text]
+    assert source.made == [(CELL.name, 0)]
+
+
 def test_texts_of_a_cell_have_different_keys(open_run: Callable[[], Run]) -> None:
     run = open_run()
     texts = run.texts(CELL, 4)

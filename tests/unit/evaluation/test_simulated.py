@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from ttmark.evaluation.experiment_cells import SETTINGS, Cell, Setting
+from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
 from ttmark.evaluation.language_model import supports
 from ttmark.evaluation.run_folder import Completion
-from ttmark.evaluation.simulated import CANDIDATES, SimulatedModel, SimulatedSource
+from ttmark.evaluation.simulated import CANDIDATES, SimulatedModel, SimulatedSource, block_distribution
 from ttmark.shared.watermark import detect_direct
 
 pytestmark = pytest.mark.long
@@ -36,6 +36,18 @@ def test_a_step_is_the_same_whichever_way_it_is_asked_for() -> None:
     assert torch.equal(whole[2:], model.branch_logits([3, 10], [[20]]))
     assert torch.equal(whole[2:], model.branch_logits([3, 10, 20], [[]]))
     assert not torch.equal(whole[2:], model.branch_logits([4, 10, 20], [[]]))
+
+
+def test_the_distribution_of_a_block_is_the_product_along_its_paths() -> None:
+    model, text, setting = SimulatedModel(), (7, 1, 2), SamplingSetting(3, 1.0, 1.0)
+    single, pair, triple = (block_distribution(model, setting, text, size) for size in (1, 2, 3))
+    assert [len(probs) for _, probs in (single, pair, triple)] == [3, 9, 27]
+    assert [path[:1] for path in pair[0][::3]] == single[0]
+    # the chance of a first token is what its paths have together
+    np.testing.assert_allclose(pair[1].reshape(3, 3).sum(axis=1), single[1], rtol=1e-12)
+    np.testing.assert_allclose(triple[1].reshape(9, 3).sum(axis=1), pair[1], rtol=1e-12)
+    # greedy sampling leaves a single path, which is certain
+    assert block_distribution(model, SamplingSetting(1, 1.0, 1.0), text, 2)[1].tolist() == [1.0]
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3])
