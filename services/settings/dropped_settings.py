@@ -137,17 +137,19 @@ def check_dropped(names: Iterable[str], given: Given, warn: Callable[[str], None
         StartupError: one has another value than what took its place.
     """
     given = {name: value.strip() for name, value in given.items() if value.strip()}
-    idle, wishes = [], []
+    idle, gone, wishes = [], [], []
     for name in sorted(given.keys() & set(names)):
         match DROPPED[name]:
             case Constant() as constant if not _same(given[name], constant.now(given)):
                 wishes.append(f"{name} is a constant now, {constant.now(given)}: remove it ({constant.why})")
             case Gone(why, switches_on) if switches_on and not _same(given[name], "0"):
-                warn(f"{name} is not read any more: {why}")
+                gone.append(f"{name} is not read any more: {why}")
             case _:
                 idle.append(name)
     if wishes:
         raise StartupError("; ".join(wishes))
+    for line in gone:
+        warn(line)
     if idle:
         warn(f"not read any more, which changes nothing ({_PAGE}): {', '.join(idle)}")
 

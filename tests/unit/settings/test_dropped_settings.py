@@ -141,6 +141,14 @@ def test_another_value_ends_the_start_and_is_not_repeated(told: Told, value: str
     assert "QUEUE" not in said
 
 
+def test_what_ends_the_start_is_told_alone() -> None:
+    said: list[str] = []
+    given = {"TTMARK_EXTRACT_SECONDS": "31", "TTMARK_QUEUE_KEEP_DAYS": "90", "TTMARK_QUEUE_ITEMS": "7"}
+    with pytest.raises(StartupError):
+        check_dropped(given, given, said.append)
+    assert said == []
+
+
 def test_all_other_values_are_told_together(told: Told) -> None:
     with pytest.raises(StartupError) as ended:
         told(dict.fromkeys(CONSTANTS, "-7"))
