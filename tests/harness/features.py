@@ -1,8 +1,16 @@
 """Which modules belong to which optional feature: who asks a text about a mark needs none of them.
 
+    python -m tests.harness.features > tests/unit/architecture/importers.yml
+
 A module stands under one feature, by its path or by that of its folder. What is in no list is the core, or
 stands beside it (command line, client, settings, words, evaluation).
 """
+
+from functools import cache
+
+import yaml
+
+from tests.harness.imports import PACKAGES, ROOT, imports_between, module_name, sources
 
 FEATURES: dict[str, tuple[str, ...]] = {
     "audit": (
@@ -103,3 +111,21 @@ FEATURES: dict[str, tuple[str, ...]] = {
 def feature_of(path: str) -> str | None:
     """The feature that a module belongs to, by its path below the root of the tree."""
     return next((name for name, homes in FEATURES.items() if path.startswith(homes)), None)
+
+
+@cache
+def importers() -> dict[str, list[str]]:
+    """By feature: the modules outside it that import one of its own, inside functions too."""
+    paths = {module_name(path): str(path.relative_to(ROOT)) for path in sources()}
+    found: dict[str, set[str]] = {name: set() for name in FEATURES}
+    for module, others in imports_between(PACKAGES).items():
+        for other in others:
+            feature = feature_of(paths[other])
+            if feature is not None and feature != feature_of(paths[module]):
+                found[feature].add(paths[module])
+    return {feature: sorted(modules) for feature, modules in found.items()}
+
+
+if __name__ == "__main__":
+    print("# By feature: who imports it from outside. No line is added; one that is no longer true goes.")
+    print(yaml.safe_dump(importers()), end="")

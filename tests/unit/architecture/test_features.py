@@ -1,0 +1,27 @@
+"""Which modules outside an optional feature import it: the list may only shrink."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.harness.features import FEATURES, importers
+from tests.harness.imports import ROOT
+
+LIST = yaml.safe_load(Path(__file__).with_name("importers.yml").read_text())
+
+
+def test_the_modules_of_a_feature_are_there_and_each_stands_under_one() -> None:
+    homes = [home for homes in FEATURES.values() for home in homes]
+    assert [home for home in homes if not (ROOT / home).exists()] == []
+    assert [a for a in homes for b in homes if a != b and a.startswith(b)] == []
+    assert LIST.keys() == FEATURES.keys()
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_nobody_new_imports_a_feature_and_who_stopped_is_off_the_list(feature: str) -> None:
+    imports_it, listed = set(importers()[feature]), set(LIST[feature])
+    assert imports_it - listed == set(), (
+        "a feature gets no new importer"
+    )
+    assert listed - imports_it == set(), "take these off importers.yml"
