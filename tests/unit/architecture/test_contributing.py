@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 TUTORIAL = (ROOT / "docs/tutorials/add-a-scheme.md").read_text()
 MOST_FILES = 5
+MOST_OF_THE_SPINE = (13, 3_400)
 
 Edits = Mapping[str, str | Sequence[tuple[str, str]]]
 """By file: its text where it is new, else what comes in place of what."""
@@ -208,10 +209,19 @@ RECIPES = {
 }
 
 
-def named(section: str) -> list[str]:
+def named(section: str, level: int = 3) -> list[str]:
     """The files of a section's table."""
-    text = PAGE.split(f"\n### {section}\n")[1].partition("\n#")[0]
+    text = PAGE.split(f"\n{'#' * level} {section}\n")[1].partition("\n#")[0]
     return re.findall(r"^\| `([\w./]+)` \|", text, re.M)
+
+
+def test_the_spine_is_there_and_about_as_long_as_the_page_says() -> None:
+    spine = named("The spine", level=2)
+    lines = sum((ROOT / file).read_text().count("\n") for file in spine)
+    ((files, said),) = re.findall(r"these (\d+) files, some ([\d,]+) lines,", PAGE)
+    assert int(files) == len(spine) <= MOST_OF_THE_SPINE[0]
+    assert abs(int(said.replace(",", "")) - lines) <= 100
+    assert lines <= MOST_OF_THE_SPINE[1]
 
 
 def make(edits: Edits, tree: Path) -> None:
