@@ -5,6 +5,7 @@ import math
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 
 import httpx
 from fastapi import FastAPI
@@ -18,13 +19,15 @@ from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
 from ttmark.services.detection_stores import open_jobs
+from ttmark.services.kept_before import tell_where
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError
 from ttmark.shared.access.oidc import Authenticate, OidcTokens
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
-from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.app import AppOptions, beside
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.request_body import HttpLimits
@@ -128,7 +131,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             admit=allowance.admit,
             limits=HttpLimits(settings.max_body_bytes),
             cors_origins=settings.cors_origins,
-            lifespan=lifespan,
+            lifespan=beside(lifespan, [partial(tell_where, KeyStoreSettings().url())]),
             registry=registry,
             tracer_provider=settings.open_tracing("ttmark-detect"),
             audit=access.audit,

@@ -8,8 +8,12 @@ _REVEAL = "no version is made public any more: `ttmark keys export` writes its P
 _REVEALED = (
     "revealed keys are no longer read: `ttmark keys export` and the library's Key.load took their place"
 )
+_KEPT = "no cases are kept: keep the file, and `ttmark case export-kept` writes those that were kept"
 
 DROPPED = {
+    "ttmark case store": _KEPT,
+    "ttmark case show": _KEPT,
+    "ttmark case delete": _KEPT,
     "ttmark keys describe": _PORTABLE,
     "ttmark keys reveal": _REVEAL,
     "ttmark detect --mark": _MARK,

@@ -23,6 +23,7 @@ from starlette.types import Scope
 
 from ttmark.shared.access.scopes import Scope as AccessScope
 from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware, Guests
+from ttmark.shared.http.dropped_routes import instead_of
 from ttmark.shared.http.health import Readiness, ReadinessCollector, health_router
 from ttmark.shared.http.request_body import HttpLimits, JsonBodyMiddleware, RunLong
 from ttmark.shared.http.service_errors import (
@@ -223,7 +224,9 @@ def _from_http_exception(error: HTTPException, path: str) -> ServiceError:
     headers = dict(error.headers or {})
     if error.status_code == 404:
         hint = "." if path.startswith("/v1/") else "; those of the API begin with /v1."
-        return NotFound(f"There is no such route{hint}", headers=headers)
+        instead = instead_of(path)
+        message = f"There is no such route{hint}" if instead is None else f"This route is gone. {instead}"
+        return NotFound(message, headers=headers)
     if error.status_code == 405:
         return MethodNotAllowed("The route does not have this method.", headers=headers)
     if error.status_code < 500:

@@ -23,6 +23,7 @@ Action = Literal[
     "text.read",
     "job.create",
     "job.delete",
+    "case.export",
     "token.create",
     "token.revoke",
     "token.refuse",

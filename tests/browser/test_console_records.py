@@ -175,3 +175,13 @@ def test_a_phone_has_no_boxes_that_scroll_inside(connected: Page, site) -> None:
         "() => { const { top } = document.getElementById('passage-2').getClientRects()[0];"
         " return top > 60 && top < innerHeight; }"
     )
+
+
+def test_a_link_to_a_case_that_was_kept_says_what_took_its_place(page: Page, site) -> None:
+    page.goto("about:blank")
+    page.goto(f"{site.url}/#case={'0' * 32}")
+    expect(page.locator("#text-problem")).to_contain_text("The service keeps no cases any more.")
+    assert page.evaluate("location.hash") == ""
+    sign_in(page, site.tokens["verdict"])
+    page.get_by_text("Connected ·").wait_for()
+    expect(page.locator("#text-problem")).to_contain_text("ask for the one that this link named")
