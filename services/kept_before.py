@@ -1,9 +1,11 @@
 """Cases and a team's queue, which earlier releases kept beside the key store: found, exported, deleted."""
 
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,10 @@ def _item(item_id: str, tenant: str, state: str, version: int, sealed: bytes, ex
     return Kept(tenant, item_id, name.encode(), sealed, expires_at, False)
 
 
+def _rows(connection: sqlite3.Connection, statement: str) -> list[Any]:
+    return connection.execute(statement).fetchall()
+
+
 class KeptInFiles:
     """In two SQLite files in the folder of the key store's. Methods raise StoreUnavailable."""
 
@@ -71,7 +77,7 @@ class KeptInFiles:
             if (path := self._folder / name).exists():
                 file = SqliteFile(str(path), path, ())
                 try:
-                    rows = await file.run(lambda connection, of=statement: connection.execute(of).fetchall())
+                    rows = await file.run(partial(_rows, statement=statement))
                 finally:
                     await file.close()
                 found += [made(*row) for row in rows]

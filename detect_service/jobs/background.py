@@ -18,11 +18,11 @@ from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, DueCall
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.sealed_jobs import Jobs, open_head, status_of
-from ttmark.detect_service.stored_records import keep_expiring
 from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable
 
 TENANTS_AT_ONCE = 8
 _IDLE_SECONDS = 1.0
+_EXPIRE_SECONDS = 30.0
 _FAILED_SECONDS = 5.0
 
 
@@ -197,7 +197,12 @@ class JobExpiry:
     metrics: JobMetrics
 
     async def run(self) -> None:
-        await keep_expiring(self.expire, "ttmark.jobs", "job_expiry_failed")
+        while True:
+            try:
+                await self.expire()
+            except Exception as error:
+                structlog.get_logger("ttmark.jobs").warning("job_expiry_failed", error=type(error).__name__)
+            await asyncio.sleep(_EXPIRE_SECONDS)
 
     async def expire(self) -> None:
         """Forgets jobs and idempotency keys whose time has come, and counts what waits.

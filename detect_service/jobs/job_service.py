@@ -3,7 +3,8 @@
 import hashlib
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,14 +23,14 @@ from ttmark.detect_service.jobs.sealed_jobs import (
     status_of,
 )
 from ttmark.detect_service.key_selection import check_askable, permitted
-from ttmark.detect_service.stored_records import event_of, store_of
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.service_errors import NotFound, TooLarge, TooManyRequests, Unprocessable
+from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.languages.words import counted
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobStatus
-from ttmark.shared.vault.audit_events import AuditSink
+from ttmark.shared.vault.audit_events import Action, AuditEvent, AuditSink
+from ttmark.shared.vault.key_store_errors import KeyStoreError
 from ttmark.shared.watermark.interruption import pause
 
 Run = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -79,7 +80,7 @@ class JobService:
         async def make(status: JobStatus) -> None:
             await self._make(status, kept, caller, run)
             self.metrics.jobs.labels("created").inc()
-            self.audit(event_of(caller, request_id, "job.create", status.id))
+            self._audit(caller, request_id, "job.create", status.id)
 
         async def is_there(job_id: str) -> bool:
             return await self.jobs.store.get(caller.tenant, job_id) is not None
@@ -90,7 +91,7 @@ class JobService:
                 await make(fresh)
                 return fresh
             fingerprint = await run(lambda: _fingerprint(body))
-            with store_of("Jobs"):
+            with _store_at_hand():
                 asked = Asked(fingerprint, fresh, charge, make, is_there)
                 return await Once(self.jobs.store.keys, self.jobs.kek).answer(key, caller, asked)
         except (TooLarge, TooManyRequests, Unprocessable):
@@ -124,7 +125,7 @@ class JobService:
             part_documents=size,
             options=body.options(),
         )
-        with store_of("Jobs"):
+        with _store_at_hand():
             sealed, seal = await seal_head(self.jobs.kek, status.id, head)
         parts: list[bytes] = await run(lambda: _sealed_parts(seal, body.inputs, size))
         needed = room(status.documents, sum(map(len, parts)))
@@ -135,7 +136,7 @@ class JobService:
             )
         job = JobRecord(status.id, caller.tenant, sealed, status.documents, len(parts), status.expires_at)
         try:
-            with store_of("Jobs"):
+            with _store_at_hand():
                 await self.jobs.store.create(job, parts, store)
         except TooManyJobs:
             raise TooManyRequests(
@@ -162,7 +163,7 @@ class JobService:
             NotFound: there is none.
             StoreDown: the store is away, or the job was sealed under a key that is not at hand.
         """
-        with store_of("Jobs"):
+        with _store_at_hand():
             job = await self.jobs.store.get(caller.tenant, job_id)
             if job is None:
                 raise NotFound("There is no such job.")
@@ -188,7 +189,7 @@ class JobService:
         size = head.part_documents
         first, end = offset // size, min(job.parts, -(-(offset + limit) // size))
         lines: list[bytes] = []
-        with store_of("Jobs"):
+        with _store_at_hand():
             for part, sealed in enumerate(
                 await self.jobs.store.results(job_id, first, max(0, end - first)), first
             ):
@@ -202,11 +203,28 @@ class JobService:
     async def delete(self, job_id: str, caller: Principal, request_id: str) -> None:
         """Ends a job and forgets all of it. Raises as `get`."""
         await self.get(job_id, caller)
-        with store_of("Jobs"):
+        with _store_at_hand():
             deleted = await self.jobs.store.delete(caller.tenant, job_id)
         if deleted:
             self.metrics.jobs.labels("deleted").inc()
-            self.audit(event_of(caller, request_id, "job.delete", job_id))
+            self._audit(caller, request_id, "job.delete", job_id)
+
+    def _audit(self, caller: Principal, request_id: str, action: Action, job_id: str) -> None:
+        who, tenant = caller.token_id, caller.tenant
+        self.audit(AuditEvent(action, token_id=who, tenant=tenant, request_id=request_id, job_id=job_id))
+
+
+@contextmanager
+def _store_at_hand() -> Iterator[None]:
+    """Around what the store is asked, or what opens a record.
+
+    Raises:
+        StoreDown: the store is away, or the record was sealed under a key that is not at hand.
+    """
+    try:
+        yield
+    except KeyStoreError:
+        raise StoreDown("Jobs cannot be reached at the moment.", retry_after=1) from None
 
 
 def _fingerprint(body: JobRequest) -> str:

@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from ttmark.detect_service.idempotency import idempotency_store
 from ttmark.detect_service.idempotency.idempotency_store import RequestKeys
@@ -20,7 +21,7 @@ from ttmark.detect_service.jobs.job_store import (
     TooManyJobs,
     room,
 )
-from ttmark.detect_service.stored_records import SqliteRecords
+from ttmark.shared.vault.sqlite_store import SqliteFile
 
 _SCHEMA = (
     """
@@ -63,8 +64,8 @@ ORDER BY part LIMIT 1
 _HELD = "job_id = ? AND part = ? AND worker = ? AND results IS NULL"
 
 
-class SqliteJobs(SqliteRecords):
-    """Jobs and their parts in a `SqliteFile`.
+class SqliteJobs:
+    """Jobs and their parts in a `SqliteFile`. Methods raise StoreUnavailable when it does not answer in time.
 
     Attributes:
         keys: idempotency keys of requests to make a job.
@@ -72,7 +73,7 @@ class SqliteJobs(SqliteRecords):
     """
 
     def __init__(self, path: Path, *, lease_seconds: float) -> None:
-        super().__init__("job store", path, _SCHEMA, "jobs", "job_id")
+        self._file = SqliteFile(f"job store {path}", path, _SCHEMA)
         self.lease_seconds = lease_seconds
         self.keys: RequestKeys = idempotency_store.SqliteKeys(self._file)
 
@@ -206,6 +207,24 @@ class SqliteJobs(SqliteRecords):
         """Documents without an answer."""
         ((waiting,),) = await self._rows("SELECT TOTAL(documents - answered) FROM jobs")
         return int(waiting)
+
+    async def delete(self, tenant: str, job_id: str) -> bool:
+        """Forgets a job of the tenant; whether there was one."""
+        return await self._changed("DELETE FROM jobs WHERE tenant = ? AND job_id = ?", tenant, job_id) == 1
+
+    async def expire(self, now: float) -> int:
+        """Forgets the jobs whose time has come; how many."""
+        return await self._changed("DELETE FROM jobs WHERE expires_at <= ?", now)
+
+    async def close(self) -> None:
+        """Gives up connections and files."""
+        await self._file.close()
+
+    async def _rows(self, statement: str, *values: object) -> list[Any]:
+        return await self._file.run(lambda connection: connection.execute(statement, values).fetchall())
+
+    async def _changed(self, statement: str, *values: object) -> int:
+        return await self._file.change(lambda connection: connection.execute(statement, values).rowcount)
 
 
 def _listed(tenants: Collection[str]) -> str:

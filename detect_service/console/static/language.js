@@ -36,9 +36,6 @@ export const list = (parts) => new Intl.ListFormat(language).format(parts);
 /** A time of day, as the reader's country writes it where the browser knows that. */
 export const timeOfDay = (time) => new Intl.DateTimeFormat(country(), { hour: "2-digit", minute: "2-digit" }).format(time);
 
-/** A day and its time, the same way. */
-export const dateTime = (time) => new Intl.DateTimeFormat(country(), { dateStyle: "short", timeStyle: "short" }).format(time);
-
 const country = () => navigator.languages.find((one) => primary(one) === language) ?? language;
 
 /** Writes `sentence()` into a property of a node now, and again whenever another language is chosen. Returns the node. */

@@ -24,14 +24,17 @@ def test_a_trail_as_it_was_written_is_in_order(folder: Path) -> None:
 
 
 def test_records_of_what_is_gone_are_in_order_and_leave_as_they_were_written(folder: Path) -> None:
-    """An earlier release committed to PRF keys, and made versions public."""
+    """An earlier release committed to PRF keys, made versions public, and kept cases and a queue."""
     chain = Chain(folder / "audit", "earlier")
     for action in ("key.create", "key.reveal"):
         chain.append({"action": action, "key_id": "k", "version": 1, "commitment": "ab" * 32})
+    chain.append({"action": "case.store", "tenant": "t", "case_id": "cd" * 16})
+    chain.append({"action": "queue.change", "tenant": "t", "item_id": "cd" * 16, "state": "decided"})
     chain.close()
     assert invoke("audit", "verify", "store").exit_code == 0
     assert invoke("audit", "export", "out.jsonl").exit_code == 0
     assert (folder / "out.jsonl").read_text().count(f'"commitment":"{"ab" * 32}"') == 2
+    assert (folder / "out.jsonl").read_text().count(f'_id":"{"cd" * 16}"') == 2
     assert invoke("audit", "verify", "out.jsonl").exit_code == 0
 
 

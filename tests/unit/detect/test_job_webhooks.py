@@ -26,6 +26,7 @@ from ttmark.services.startup import StartupError
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.jobs import JobOptions
 from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import StoreUnavailable
 
 HOSTS = ("hooks.example.org", "inside:8080")
 SECRET = bytes(range(32))
@@ -271,6 +272,20 @@ async def test_receivers_that_drip_stop_neither_the_calls_of_others_nor_the_end_
         await eventually(lambda: bad.calls >= 3)
         assert bad.most_open == 1
     await eventually(lambda: bad.open == 0)
+
+
+async def test_forgetting_jobs_outlives_a_store_that_is_away(store: SqliteJobs, monkeypatch) -> None:
+    asked = []
+
+    async def away(_: float) -> int:
+        asked.append(1)
+        raise asyncio.CancelledError if len(asked) == 3 else StoreUnavailable("the disk is full")
+
+    monkeypatch.setattr("ttmark.detect_service.jobs.background._EXPIRE_SECONDS", 0.0)
+    monkeypatch.setattr(store, "expire", away)
+    with pytest.raises(asyncio.CancelledError):
+        await JobExpiry(jobs_with(store, Webhooks([], bytes(32))), JobMetrics(CollectorRegistry())).run()
+    assert len(asked) == 3
 
 
 async def test_several_tenants_are_called_at_once_and_those_beyond_soon(store, dripping, good):
