@@ -11,7 +11,10 @@ import httpx
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from ttmark.detect_service.api.admission import Terms
 from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.api.features import background_jobs, console, files, public_tier
+from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.console import SignIn
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
@@ -117,14 +120,22 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
                 await reader.aclose()
                 await jobs.store.close()
 
+    features = [files(workers), console(sign_in), background_jobs(jobs)]
+    if public is not None:
+        features.append(public_tier(public))
     return create_detection_app(
-        DetectionBackend(
-            access.cache,
-            tokenizers,
-            settings.max_document_tokens,
-            settings.max_request_blocks,
-            label=settings.load_label(),
-            draw_secret=access.kek.derive(b"ttmark draws"),
+        Means(
+            DetectionBackend(
+                access.cache,
+                tokenizers,
+                settings.max_document_tokens,
+                settings.max_request_blocks,
+                label=settings.load_label(),
+                draw_secret=access.kek.derive(b"ttmark draws"),
+            ),
+            settings.manifest_examiner(workers),
+            reader if reader.exists else None,
+            case_key=settings.load_case_key(),
         ),
         AppOptions(
             authenticate=authenticate,
@@ -138,16 +149,8 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             guests=guests,
         ),
         readiness=lambda: Readiness({"keys": access.cache.ready}),
-        allowance=allowance,
-        workers=workers,
-        work=WorkLimits(settings.workers, settings.max_queue),
-        budget=budget,
-        jobs=jobs,
-        case_key=settings.load_case_key(),
-        examiner=settings.manifest_examiner(workers),
-        public=public,
-        reader=reader,
-        sign_in=sign_in,
+        terms=Terms(allowance, budget, WorkLimits(settings.workers, settings.max_queue)),
+        features=features,
     )
 
 

@@ -1,6 +1,7 @@
 """Takes in the work of a request: refuses what is too much, does what is short, queues what is long."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -29,27 +30,30 @@ _BLOCKS_IN_A_PARSED_BYTE = 0.05
 _QUEUE_RETRY_SECONDS = 2.0
 
 
-class Admission:
-    """Between the routes and the workers.
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What questions cost.
 
-    Args:
-        budget: of each tenant; None: any.
+    Attributes:
         allowance: of each token, asked for the documents of a request; None: any.
+        budget: of each tenant, asked for their work; None: any.
+        work: how much is worked on, and waits.
     """
 
-    def __init__(
-        self,
-        backend: DetectionBackend,
-        limits: WorkLimits,
-        metrics: WorkMetrics,
-        budget: WorkBudget | None = None,
-        allowance: DocumentAllowance | None = None,
-    ) -> None:
-        self.allowance = allowance
+    allowance: DocumentAllowance | None = None
+    budget: WorkBudget | None = None
+    work: WorkLimits = field(default_factory=WorkLimits)
+
+
+class Admission:
+    """Between the routes and the workers."""
+
+    def __init__(self, backend: DetectionBackend, terms: Terms, metrics: WorkMetrics) -> None:
+        self.allowance = terms.allowance
         self._backend = backend
-        self._limits = limits
+        self._limits = limits = terms.work
         self._metrics = metrics
-        self._budget = budget
+        self._budget = terms.budget
         self.queue = FairQueue(workers=limits.threads, most_jobs=limits.queued_requests, observer=metrics)
         metrics.watch(lambda: self.queue.depth)
 

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.harness.certificates import Credential, credential
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.served import detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
@@ -27,7 +27,6 @@ from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Guests
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import UnlockedKey
@@ -157,10 +156,10 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     guests = Guests(PUBLIC_PATH, tokens["public"], bytes(16), _admit)
     workers = ExtractionWorkers()
     authority = credential()
-    app = create_detection_app(
+    app = detection_app(
         DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=30_000),
         AppOptions(authenticate=registry.authenticate, guests=guests),
-        readiness=lambda: Readiness({"keys": cache.ready}),
+        ready=lambda: {"keys": cache.ready},
         workers=workers,
         case_key=CaseKey.generate(),
         examiner=ManifestExaminer(workers, authority.root.decode()),

@@ -16,13 +16,12 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from tests.browser.conftest import word_tokenizer
 from tests.harness.observe.services import free_port
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.served import detection_app
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.console import SignIn
 from ttmark.shared.access.oidc import OidcRules, OidcTokens
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.vault.key_store_errors import InvalidToken
 
 PACKAGE = "oidc-provider@9.13.3"
@@ -59,10 +58,9 @@ def place(pytestconfig: pytest.Config) -> Iterator[Place]:
         raise InvalidToken
 
     asks = httpx.AsyncClient()
-    app = create_detection_app(
+    app = detection_app(
         DetectionBackend(FixedKeys([]), TokenizerSet([word_tokenizer()]), 30_000),
         AppOptions(authenticate=OidcTokens(rules, asks).beside(no_tokens_of_ours)),
-        readiness=lambda: Readiness({"keys": True}),
         sign_in=SignIn(where.issuer, "console", AUDIENCE),
     )
     server = uvicorn.Server(uvicorn.Config(app, port=console, log_config=None, lifespan="off"))

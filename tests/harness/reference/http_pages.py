@@ -13,7 +13,10 @@ from typing import Any, cast
 from fastapi import FastAPI
 
 from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.api.features import background_jobs, console, files
+from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.jobs.sealed_jobs import Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.gen_service.api.app import create_generation_app
@@ -323,10 +326,10 @@ def _detection() -> FastAPI:
     nothing = cast(Any, None)
     kek, unopened = KeyEncryptionKey(bytes(KEK_BYTES)), Path("not opened")
     cache = KeyCache(KeyRing(SqliteStore(unopened), kek))
+    jobs = Jobs(SqliteJobs(unopened, lease_seconds=1), kek, nothing)
     return create_detection_app(
-        DetectionBackend(cache, TokenizerSet([]), max_document_tokens=1),
+        Means(DetectionBackend(cache, TokenizerSet([]), max_document_tokens=1), case_key=CaseKey.generate()),
         AppOptions(authenticate=nothing),
         readiness=lambda: Readiness({}),
-        jobs=Jobs(SqliteJobs(unopened, lease_seconds=1), kek, nothing),
-        case_key=CaseKey.generate(),
+        features=[files(ExtractionWorkers()), console(), background_jobs(jobs)],
     )

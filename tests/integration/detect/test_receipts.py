@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.contract.openai.composed import Keys
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.served import detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.gen_service.api.app import create_generation_app
@@ -20,7 +20,6 @@ from ttmark.gen_service.demo_model import PROMPTS_PATH
 from ttmark.gen_service.engine import Engine
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
@@ -90,10 +89,9 @@ async def services(engine: Engine, request: pytest.FixtureRequest) -> AsyncItera
         AppOptions(authenticate=_authenticate),
     )
     workers = ExtractionWorkers(ExtractionLimits(workers=1))
-    detection = create_detection_app(
+    detection = detection_app(
         DetectionBackend(keys, TokenizerSet([engine.tokenizer]), max_document_tokens=5_000),
         AppOptions(authenticate=_authenticate),
-        readiness=lambda: Readiness({}),
         workers=workers,
     )
     headers = {"Authorization": "Bearer any"}

@@ -13,14 +13,13 @@ from typer.testing import Result
 
 import ttmark
 from tests.harness.command_line import invoke
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.served import detection_app
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.evaluation.adversaries.catalogue import Attack, attacks
 from ttmark.services import conformance_attacks
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.key_files import LibraryKeyFile
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile_presets import profile_fields
@@ -45,10 +44,9 @@ def service_and_texts() -> Iterator[tuple[str, Sequence[str]]]:
     ((profile, prf_keys),) = key.variants(tokenizer.fingerprint)
     version = UnlockedVersion(1, KeyState.PRIMARY, *prf_keys)
     held = FixedKeys([UnlockedKey("assistant", "acme", profile, 1, (version,))])
-    served = create_detection_app(
+    served = detection_app(
         DetectionBackend(held, TokenizerSet([tokenizer]), 30_000),
         AppOptions(authenticate=authenticate),
-        readiness=lambda: Readiness({"keys": True}),
         workers=ExtractionWorkers(),
     )
     listener = socket.create_server(("127.0.0.1", 0))

@@ -173,8 +173,8 @@ def languages_router() -> APIRouter:
 ''',
     "detect_service/api/app.py": [
         (
-            "        console_router(sign_in),\n",
-            "        console_router(sign_in),\n        languages_router(),\n",
+            "        keys_router(means.backend, options.limits),\n",
+            "        keys_router(means.backend, options.limits),\n        languages_router(),\n",
         ),
         (
             "from ttmark.detect_service.api.problems import describe_problems\n",
@@ -191,12 +191,13 @@ def languages_router() -> APIRouter:
 }
 ENDPOINT_IS_THERE = """
 from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.backend import TokenizerSet
 from ttmark.shared.http.app import AppOptions
 
 backend = DetectionBackend(None, TokenizerSet([]), max_document_tokens=1)
-app = create_detection_app(backend, AppOptions(authenticate=None), readiness=None)
+app = create_detection_app(Means(backend), AppOptions(authenticate=None), readiness=None)
 description = app.openapi()
 assert description["paths"]["/v1/languages"]["get"]["description"] == "Languages of the answers."
 assert "languages" in description["components"]["schemas"]["Languages"]["properties"]

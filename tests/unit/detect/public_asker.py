@@ -8,14 +8,13 @@ from typing import Any
 import httpx
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.served import detection_app
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Guests
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.allowances import LimitMetrics
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
@@ -80,10 +79,9 @@ async def public_service(
     tier = PublicTier(rate, None, BUDGET, guests, allowance)
     admit = allowance.admit_guest if allowance else None
     door = Guests(PUBLIC_PATH, token, bytes(16), admit) if guests and admit else None
-    app = create_detection_app(
+    app = detection_app(
         backend or service.backend,
         AppOptions(authenticate=service.authenticate, registry=metrics, audit=audited.append, guests=door),
-        readiness=lambda: Readiness({"keys": True}),
         public=tier,
         examiner=examiner,
     )

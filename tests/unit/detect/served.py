@@ -5,13 +5,37 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from ttmark.detect_service.api.admission import Terms
 from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.api.features import background_jobs, console, files, public_tier
+from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.extraction import ExtractionWorkers
+from ttmark.detect_service.fair_work.fair_queue import WorkLimits
+from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.http.health import Readiness
+
+
+def detection_app(backend: DetectionBackend, options: AppOptions, **parts: Any) -> FastAPI:
+    """The application over `backend`, with those `parts` that a test has of its own, by these names:
+    allowance, budget, work; examiner, reader, case_key; workers, jobs, public, sign_in; ready."""
+    given = parts.pop
+    examiner = given("examiner", None) or ManifestExaminer(None)
+    means = Means(backend, examiner, given("reader", None), case_key=given("case_key", None))
+    terms = Terms(given("allowance", None), given("budget", None), given("work", None) or WorkLimits())
+    features = [files(given("workers", None) or ExtractionWorkers()), console(given("sign_in", None))]
+    jobs, public, ready = given("jobs", None), given("public", None), given("ready", dict)
+    features += [background_jobs(jobs)] * (jobs is not None)
+    features += [public_tier(public)] * (public is not None)
+    assert not parts, f"no such parts: {', '.join(parts)}"
+    return create_detection_app(
+        means, options, readiness=lambda: Readiness(ready()), terms=terms, features=features
+    )
 
 
 @asynccontextmanager
@@ -26,9 +50,7 @@ async def served(
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client of it; `options` are those of any HTTP application, `raises` is off to see a 500."""
     given = {"registry": CollectorRegistry()} | (options or {})
-    app = create_detection_app(
-        backend, AppOptions(authenticate=authenticate, **given), readiness=lambda: Readiness({}), **parts
-    )
+    app = detection_app(backend, AppOptions(authenticate=authenticate, **given), **parts)
     transport = httpx.ASGITransport(app, raise_app_exceptions=raises)
     async with httpx.AsyncClient(transport=transport, base_url="http://detect", headers=headers) as client:
         yield client
