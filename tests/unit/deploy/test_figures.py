@@ -1,5 +1,6 @@
 """The comparison of the documents' numbers with the results files."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.harness.figures.result_pages import stale_pictures
 from tests.harness.figures.values import BadFigure, Measured, value_at
 from tests.harness.reference.result_plots import pictures
 from ttmark.evaluation.report.result import Result, Table
+from ttmark.evaluation.run_manifest import machine
 
 FOUND = {"estimate": 0.9512, "low": 0.9101, "high": 0.9732}
 ROWS = (
@@ -172,6 +174,15 @@ def test_a_table_that_is_changed_in_its_page_fails(changed: Change) -> None:
     lines = changed("docs/results/direct.md", "95.1 %", "96.1 %")
     assert any("direct.json: no page beside it holds its tables" in line for line in lines)
     assert any("direct.md: 1 results say what made them, 0 are of results files" in line for line in lines)
+
+
+def test_a_command_that_is_changed_in_its_page_fails_and_a_machine_may_stand_elsewhere(
+    changed: Change,
+) -> None:
+    made, path = "Made by `ttmark eval direct`", "docs/results/direct.json"
+    assert changed(path, '"machine": null', f'"machine": {json.dumps(machine())}') == []
+    lines = changed("docs/results/direct.md", made, made.replace("direct", "strict"))
+    assert any("direct.json: no page beside it holds its tables" in line for line in lines)
 
 
 def test_a_table_without_a_page_fails_unless_the_book_says_why(checkout: Path) -> None:
