@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.mutation import runs
-from tests.harness.mutation.changes import changes_of
+from tests.harness.mutation.changes import Change, changes_of
 from tests.harness.mutation.runs import Copy, Ran
 from tests.harness.mutation.session import Session
 from tests.harness.mutation.session import tests_of as covering
@@ -129,3 +129,16 @@ def test_what_is_known_is_not_measured_again_before_a_file_changes(
         measured.clear()
         covered = Session(root, tmp_path / "copies", 1).cover(["tests/"])
         assert (measured, sorted(covered)) == (again, ["tests/test_luck.py", "tests/test_work.py"])
+
+
+def test_what_uses_most_of_a_file_in_its_time_comes_first_until_it_takes_long() -> None:
+    covered = {
+        "imports": (1.0, {"code.py": [1, 5]}),
+        "uses": (50.0, {"code.py": [1, 2, 3, 4, 5, 6]}),
+        "uses and takes long": (500.0, {"code.py": [1, 2, 3, 4, 5, 6, 7, 8, 9]}),
+        "runs other lines": (1.0, {"code.py": [1, 2, 3, 4]}),
+        "runs another file": (1.0, {"other.py": [5]}),
+    }
+    change = Change("code.py", 5, "x = 1", "1 -> 2", 5, 5, 0, 1, "2")
+    assert list(covering(change, covered)) == ["uses", "uses and takes long"]
+    assert list(covering(change, {"imports": covered["imports"]})) == ["imports"]
