@@ -45,6 +45,7 @@ def test_each_file_gets_an_answer_that_opens_from_the_list_and_one_that_fails_st
     expect(five.locator("#batch-list tr")).to_have_count(5)
 
 
+@pytest.mark.long
 def test_a_run_can_be_stopped_and_keeps_its_answers(five: Page) -> None:
     asked: list[Route] = []
 
@@ -64,6 +65,7 @@ def test_a_run_can_be_stopped_and_keeps_its_answers(five: Page) -> None:
     expect(five.locator("#check-label")).to_have_text("Check the 5 files")
 
 
+@pytest.mark.long
 def test_a_service_that_refuses_one_file_is_asked_about_the_others(connected: Page, site) -> None:
     files = [file(f"{name}.txt", site.human(150, seed)) for seed, name in enumerate(["a", "b", "c"])]
     give(connected, *files)
@@ -81,6 +83,7 @@ def test_a_service_that_refuses_one_file_is_asked_about_the_others(connected: Pa
     expect(row(connected, "c.txt")).to_contain_text("No watermark found")
 
 
+@pytest.mark.long
 def test_a_text_that_failed_in_the_service_has_no_verdict(connected: Page, site) -> None:
     message = {"headline": "Not examined", "explanation": "An error on our side.", "caution": "No answer."}
     error = {"code": "internal_error", "message": "An error."}
@@ -98,6 +101,7 @@ def test_a_text_that_failed_in_the_service_has_no_verdict(connected: Page, site)
     expect(connected.locator("#history .excerpt")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_too_many_and_too_large_files_are_refused_in_words(connected: Page) -> None:
     give(connected, *(file(f"{n}.txt", "x") for n in range(1_001)))
     expect(connected.locator("#text-problem")).to_have_text(
@@ -111,6 +115,7 @@ def test_too_many_and_too_large_files_are_refused_in_words(connected: Page) -> N
     expect(row(connected, "small.txt")).to_contain_text("Too short to tell")
 
 
+@pytest.mark.long
 def test_files_are_dropped_together(connected: Page, site) -> None:
     connected.evaluate(
         """([marked, human]) => {
@@ -128,6 +133,7 @@ def test_files_are_dropped_together(connected: Page, site) -> None:
     expect(row(connected, "two.txt")).to_contain_text("No watermark found")
 
 
+@pytest.mark.long
 def test_an_inserted_word_does_not_make_the_rest_look_unmarked(connected: Page, site) -> None:
     words = site.marked("press-room", 400).split(" ")
     words[200:200] = [words[1]]

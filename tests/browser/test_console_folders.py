@@ -119,6 +119,7 @@ def test_a_folder_is_checked_row_by_row_sorted_filtered_saved_and_remembered(che
     expect(checked.locator("#batch")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_a_service_that_takes_no_more_is_waited_for_and_says_how_many_hours(connected: Page, site) -> None:
     files = [file(f"{seed}.txt", site.human(150, seed)) for seed in range(12)]
     answered: list[Route] = []
@@ -148,6 +149,7 @@ def test_a_service_that_takes_no_more_is_waited_for_and_says_how_many_hours(conn
     expect(connected.locator("#batch-list tr.not_detected")).to_have_count(12)
 
 
+@pytest.mark.long
 def test_a_service_that_is_away_is_asked_again_and_weak_evidence_can_be_chosen(connected: Page, site) -> None:
     files = [file(f"{seed}.txt", site.human(150, seed)) for seed in range(3)]
     away: list[Route] = []
@@ -209,6 +211,7 @@ def test_many_files_hold_up_no_frame(connected, site, tmp_path, size, record_pro
     assert size == 50 or longest < 100
 
 
+@pytest.mark.long
 def test_a_mail_is_listed_and_found_by_its_subject_and_its_sender(connected: Page, tmp_path: Path) -> None:
     for name, sender in (("a.eml", "Anna Example <anna@example.org>"), ("b.eml", "bob@example.org")):
         (tmp_path / name).write_text(f"Subject: Walks\nFrom: {sender}\n\nA short text.\n")

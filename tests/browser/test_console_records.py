@@ -5,6 +5,7 @@ import io
 import json
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from playwright.sync_api import Page, expect
 from typer.testing import CliRunner, Result
 
@@ -40,6 +41,7 @@ def test_check_is_above_the_fold(page: Page, site) -> None:
     expect(button).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.long
 def test_results_name_the_file_and_a_rejected_one_leaves_nothing(connected: Page, site) -> None:
     box, source = connected.get_by_label("Text to check"), connected.locator("#source")
     give(connected, file("letter.txt", site.marked("press-room", 120)))
@@ -65,6 +67,7 @@ def test_results_name_the_file_and_a_rejected_one_leaves_nothing(connected: Page
     expect(connected.locator("#result")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_the_history_survives_a_reload_and_a_service_away_and_ends_with_signing_out(connected, site):
     check(connected, site.marked("press-room", 120))
     check(connected, site.human(120))
@@ -88,6 +91,7 @@ def test_the_history_survives_a_reload_and_a_service_away_and_ends_with_signing_
     assert connected.evaluate("Object.keys(localStorage)") == []
 
 
+@pytest.mark.long
 def test_more_than_the_browser_keeps_costs_the_oldest(connected: Page, site) -> None:
     check(connected, "first " + site.human(60))
     connected.evaluate("sessionStorage.setItem('fill', 'x'.repeat(5 * 1024 * 1024 - 40_000))")
@@ -100,6 +104,7 @@ def test_more_than_the_browser_keeps_costs_the_oldest(connected: Page, site) -> 
     assert connected.locator("#history button").count() < 3
 
 
+@pytest.mark.long
 def test_the_history_as_csv(connected: Page, site) -> None:
     check(connected, '=HYPERLINK("x"), ' + site.marked("press-room", 120))
     check(connected, "bade bor")
@@ -112,6 +117,7 @@ def test_the_history_as_csv(connected: Page, site) -> None:
     assert float(rows[1]["log10_p"]) < -5
 
 
+@pytest.mark.long
 def test_a_saved_case_is_verified_by_a_second_person(connected: Page, site, tmp_path):
     text = passages(site)
     check(connected, text, "Mixed", "1e-3")
@@ -133,6 +139,7 @@ def test_a_saved_case_is_verified_by_a_second_person(connected: Page, site, tmp_
         assert invoke(verify).exit_code == 1
 
 
+@pytest.mark.long
 def test_a_text_can_be_handed_over_behind_the_address(page: Page, site) -> None:
     page.goto("about:blank")
     page.goto(f"{site.url}/#text=a%20%3Cb%3Etext%3C%2Fb%3E+of+another+page")
@@ -141,6 +148,7 @@ def test_a_text_can_be_handed_over_behind_the_address(page: Page, site) -> None:
     expect(page.locator("#result")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_what_is_not_found_has_no_colour_of_ours(connected: Page, site) -> None:
     """A grey has red, green and blue that are almost equal; ours have far more blue."""
     spread = """() => ['1', '2', '3', '4'].map((level) => {
@@ -158,6 +166,7 @@ def test_what_is_not_found_has_no_colour_of_ours(connected: Page, site) -> None:
     expect(connected.locator("#where-note")).to_contain_text("not a sign of a human author")
 
 
+@pytest.mark.long
 def test_a_phone_has_no_boxes_that_scroll_inside(connected: Page, site) -> None:
     connected.set_viewport_size({"width": 390, "height": 844})
     check(connected, passages(site), "Mixed", "1e-3")

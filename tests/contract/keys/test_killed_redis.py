@@ -70,6 +70,7 @@ def is_claimed(secured: SecuredRedis) -> bool:
             return False
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("fault", ["killed", "paused"])
 def test_a_job_comes_to_its_end_though_redis_was_away(secured, asker, fault):

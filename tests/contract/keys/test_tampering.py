@@ -160,7 +160,9 @@ async def tamper(store: RecordStore, count: int) -> tuple[int, list[str]]:
     return refused, accepted
 
 
-@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count", [100, pytest.param(1_000, marks=pytest.mark.long), pytest.param(10_000, marks=pytest.mark.slow)]
+)
 async def test_every_tampered_record_is_refused(plain_store, record_result, count):
     refused, accepted = await tamper(plain_store, count)
     assert accepted == []

@@ -12,6 +12,8 @@ from transformers import AutoModelForCausalLM
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark.detectors.block_scores import detect_direct
 
+pytestmark = pytest.mark.long
+
 QUESTION: Any = [{"role": "user", "content": "Describe a walk by the sea in a few sentences."}]
 KEY = b"acme-main".ljust(16)
 

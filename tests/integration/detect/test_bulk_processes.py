@@ -77,6 +77,7 @@ def finish(process: subprocess.Popen[bytes]) -> None:
     assert process.returncode == 0, errors.decode()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(source, environment, kills):
     whole, out = source.with_name("whole.jsonl"), source.with_name("out.jsonl")

@@ -113,7 +113,7 @@ async def test_a_service_that_is_told_to_stop_answers_what_it_has_taken_on(
     )
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", [pytest.param(False, marks=pytest.mark.long), True])
 async def test_what_outlasts_the_drain_is_told_to_come_again(start, tiny_setup, stream):
     service = start(tiny_setup, drain_seconds=0.1, max_concurrency=1)
     service.wait_until_ready()

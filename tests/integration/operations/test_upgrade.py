@@ -88,6 +88,7 @@ def test_what_the_release_before_kept_is_read_and_changed_and_read_there_again(
     assert listed.count("main") == 2
 
 
+@pytest.mark.long
 def test_a_backup_of_the_release_before_restores_and_one_of_this_release_restores_there(
     old: Path, typed: Type, tmp_path: Path
 ) -> None:

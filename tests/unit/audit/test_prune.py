@@ -184,6 +184,7 @@ def append_for_a_while(folder: str, begun: Event, enough: Event) -> None:
     chain.close()
 
 
+@pytest.mark.long
 def test_a_service_that_writes_meanwhile_loses_nothing(place: Path, chains: tuple[str, str]) -> None:
     fork = multiprocessing.get_context("spawn")
     begun, enough = fork.Event(), fork.Event()
@@ -201,6 +202,7 @@ def test_a_service_that_writes_meanwhile_loses_nothing(place: Path, chains: tupl
     assert "gen@busy" in in_order()
 
 
+@pytest.mark.long
 def test_two_runs_at_once_do_not_get_into_each_others_way(place: Path, chains: tuple[str, str]) -> None:
     command = [sys.executable, "-m", "ttmark.services", "audit", "prune", "--keep", "9d", "--yes"]
     runs = [subprocess.Popen(command) for _ in range(2)]

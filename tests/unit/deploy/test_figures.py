@@ -88,6 +88,7 @@ def with_book(checkout: Path, **parts: Any) -> list[str]:
     return check(checkout)
 
 
+@pytest.mark.long
 def test_the_numbers_of_this_repository_are_those_of_its_results(root: Path) -> None:
     assert check(root) == []
     assert list(stale_pictures(pictures())) == []

@@ -100,7 +100,6 @@ def test_every_row_gets_one_row_whatever_it_holds(source: Path, examiner: Examin
     assert rows[10:20] == [{**row, "row": row["row"] + 10} for row in rows[:10]]
 
 
-@pytest.mark.long
 def test_a_run_that_is_killed_twenty_times_ends_like_one_that_was_not(source, examiner, monkeypatch):
     monkeypatch.setattr("ttmark.detect_service.bulk.run.ROWS_IN_A_CHUNK", 2)
     run(job(source, "whole.jsonl"), examiner)

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 NOTEBOOK = Path(__file__).resolve().parents[3] / "docs/tutorials/library.ipynb"
 
 

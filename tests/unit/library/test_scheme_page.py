@@ -12,6 +12,8 @@ import pytest
 
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/tutorials/add-a-scheme.md").read_text()
 USE = """
