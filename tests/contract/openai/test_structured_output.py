@@ -146,6 +146,7 @@ def test_ignore_eos_and_a_format_contradict_each_other(real: Any) -> None:
         assert (response.status_code, response.json()["error"]["param"]) == (400, "ignore_eos")
 
 
+@pytest.mark.long
 def test_other_requests_go_on_while_a_schema_is_prepared_and_it_is_given_up_in_time(real, monkeypatch):
     monkeypatch.setattr(structured_outputs, "COMPILE_SECONDS", 0.3)
     slow = threading.Event()

@@ -53,6 +53,7 @@ def test_a_template_that_does_too_much_is_refused_in_little_time(source: str) ->
     assert time.process_time() - started < 20
 
 
+@pytest.mark.long
 def test_a_template_that_is_a_bomb_when_it_is_read_does_not_go_off() -> None:
     started = time.process_time()
     for source in BOMBS:

@@ -53,6 +53,7 @@ print(time.monotonic() - began)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode != 0,
     reason="only root can give a process a name server of its own",

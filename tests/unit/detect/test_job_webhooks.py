@@ -240,6 +240,7 @@ async def eventually(condition: Callable[[], Awaitable[bool]] | Callable[[], boo
         await asyncio.sleep(0.02)
 
 
+@pytest.mark.long
 async def test_a_call_has_one_deadline_from_its_start_to_the_last_byte(dripping):
     receiver, host = dripping
     webhooks = Webhooks([host], bytes(32), seconds=DEADLINE)

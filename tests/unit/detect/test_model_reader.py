@@ -203,6 +203,7 @@ def refuses(status: int) -> Answer:
     return lambda handler, _: handler.say("", status)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "trouble", [hangs, drips, breaks_off, sends_elsewhere, *map(refuses, (500, 401, 429))]
 )

@@ -134,6 +134,7 @@ async def test_only_who_sees_evidence_chooses(service: Service) -> None:
     assert "detect:evidence" in response.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [20, pytest.param(1_000, marks=pytest.mark.slow)])
 async def test_time_does_not_tell_that_a_p_value_was_drawn_for(service: Service, count: int) -> None:
     generator = np.random.default_rng(5)

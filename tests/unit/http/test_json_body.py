@@ -164,6 +164,7 @@ def test_equal_numbers_of_a_long_body_are_one_object() -> None:
     assert len(set(map(id, found))) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("body", [b'["' + b'\\"' * 1_000_000, b"[" * 2_000_000, b'["' + b"\\" * 1_999_999])
 def test_hostile_bodies_of_two_megabytes_are_refused_in_linear_time(body: bytes) -> None:
     started = time.process_time()

@@ -43,6 +43,7 @@ def test_importing_it_loads_nothing_else() -> None:
     assert [name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names] == ["ttmark"]
 
 
+@pytest.mark.long
 def test_a_key_is_made_and_a_text_examined_without_torch_and_transformers() -> None:
     code = (
         "import sys, time; start = time.perf_counter(); import ttmark; took = time.perf_counter() - start\n"
