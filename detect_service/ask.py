@@ -22,13 +22,15 @@ from ttmark.detect_service.examination import Examination, Finish, OwnReader, Re
 from ttmark.detect_service.key_selection import KeySelection, check_askable, permitted
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.manifests.manifest_stripping import parted
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong, readings_of
 from ttmark.detect_service.spending import Spending
 from ttmark.detect_service.spent_document import Counted
 from ttmark.detect_service.spent_examination import SpentExamination
 from ttmark.detect_service.verdict import Finding
-from ttmark.shared.access.scopes import Principal
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.byte_reading import Content
 from ttmark.shared.cases.signed_file import CaseKey
+from ttmark.shared.http.auth import check_scope
 from ttmark.shared.labels import Label
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.manifests.wrapper import may_hold_wrappers
@@ -38,6 +40,7 @@ from ttmark.shared.schemas.detection import (
     DetectionResponse,
     DetectionResult,
 )
+from ttmark.shared.schemas.origin import Origin
 
 T = TypeVar("T")
 
@@ -143,7 +146,10 @@ async def ask(
         ServiceError: the question may not be asked, is more work than one may be, or has to wait.
     """
     caller, backend = question.caller, means.backend
+    reads_all = _says_origin(question.request)
     shows_evidence = caller.sees_evidence
+    if reads_all:
+        check_scope(caller, Scope.DETECT_EVIDENCE)
     sent = await gate.sized(permitted(question.request, caller))
     parts = None
     if _carries_more_than_words(sent, backend.label):
@@ -163,15 +169,16 @@ async def ask(
 
     began = time.perf_counter() if gate.began is None else gate.began
     examination = _examination(question, request, means, selection, shows_evidence, finishers, counted)
+    examination.reads_all = reads_all
     steps = _Steps(question, examination, render)
     seconds = None  # for texts to be read in
     evenly = gate.leaves_evenly and not shows_evidence and isinstance(request, CombinedRequest)
     if means.reader is not None and evenly:
         seconds = means.reader.expected_seconds(sizes_to_read(request, backend.most_read_characters))
-    if means.reader is None or examination.reader != "up":
+    if not reads_all and (means.reader is None or examination.reader != "up"):
         answer: T = await gate.run(steps.whole)
     else:
-        readings = await means.reader.read(await gate.run(steps.look), seconds)
+        readings = await readings_of(means.reader, await gate.run(steps.look), request, seconds)
         answer = await gate.run(partial(steps.answer, readings))
     if spending is not None and counted is not None:
         await spending.close(caller, counted)
@@ -195,6 +202,11 @@ def ask_here(question: Question, means: Means) -> DetectionResponse:
         return response
     asking.close()
     raise RuntimeError("a question that is asked at once waits for something")
+
+
+def _says_origin(request: DetectionRequest) -> bool:
+    """Whether the request says how its documents were made; then a language model reads them as made so."""
+    return any(getattr(request, name, None) is not None for name in Origin.model_fields)
 
 
 def _carries_more_than_words(request: DetectionRequest, label: Label | None) -> bool:
@@ -248,7 +260,7 @@ class _Steps(Generic[T]):
     examination: Examination
     render: Callable[[DetectionResponse], T]
 
-    def look(self) -> list[str]:
+    def look(self) -> list[Content]:
         """Examines every document without a language model; the texts that one is to read.
 
         Raises:

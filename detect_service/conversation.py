@@ -22,7 +22,7 @@ from ttmark.detect_service.results import is_weak, shown_key
 from ttmark.detect_service.spent_document import UNSEEN_SHARE, Counted
 from ttmark.detect_service.spent_examination import SpentExamination
 from ttmark.detect_service.verdict import Finding, Reach, typical_tokens, without_finding
-from ttmark.shared.byte_reading import ByteReading
+from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.http.service_errors import Unprocessable
 from ttmark.shared.limits.counting_filter import Refusal
 from ttmark.shared.schemas.detection import (
@@ -81,11 +81,13 @@ class ConversationExamination(SpentExamination):
             )
 
     @property
-    def unread(self) -> list[str]:
+    def unread(self) -> list[Content]:
         """Texts that a language model is to read, each once."""
         return self._readable if self._is_to_be_read else []
 
-    def outcomes(self, readings: Mapping[str, ByteReading]) -> list[tuple[DetectionResult, Finding | None]]:
+    def outcomes(
+        self, readings: Mapping[Content, ByteReading]
+    ) -> list[tuple[DetectionResult, Finding | None]]:
         """The one result.
 
         Args:
@@ -106,7 +108,7 @@ class ConversationExamination(SpentExamination):
             self._failed = not_examined(NAME, error, self.words, CombinedResult)
         return None
 
-    def _made(self, first: GrownEvidence, readings: Mapping[str, ByteReading]) -> DetectionResult:
+    def _made(self, first: GrownEvidence, readings: Mapping[Content, ByteReading]) -> DetectionResult:
         is_missed = self.reader == "down" and self._wants_a_reader
         state: ReaderState = "down" if is_missed else "none"
         evidence = first
@@ -119,7 +121,7 @@ class ConversationExamination(SpentExamination):
         return self._result(evidence, state if self.shows_evidence else None)
 
     @property
-    def _readable(self) -> list[str]:
+    def _readable(self) -> list[Content]:
         """Texts that are not too long for a reader, each once."""
         most = self.backend.most_read_characters
         texts = [reader.text for one in self._messages for reader in one.readers]

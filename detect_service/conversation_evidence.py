@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ttmark.detect_service.cascade import FIRST_SHARE, SECOND_SHARE
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.spent_document import SpentDocument
-from ttmark.shared.byte_reading import ByteReading
+from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.watermark.likelihood.conversation import ConversationEvidence, detect_conversation
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
@@ -78,7 +78,7 @@ def tries_of(keys: Sequence[UnlockedKey]) -> list[Try]:
 
 
 def grown_evidence(
-    messages: Sequence[Message], keys: Sequence[UnlockedKey], readings: Mapping[str, ByteReading]
+    messages: Sequence[Message], keys: Sequence[UnlockedKey], readings: Mapping[Content, ByteReading]
 ) -> GrownEvidence:
     """The evidence of messages in order.
 
@@ -101,7 +101,7 @@ def grown_evidence(
 def _of_keys(
     messages: Sequence[Message],
     keys: Sequence[UnlockedKey],
-    readings: Mapping[str, ByteReading],
+    readings: Mapping[Content, ByteReading],
     place: int,
 ) -> Floats:
     """log10 E of each message under each try [messages, tries], in way of reading number `place`."""
@@ -123,6 +123,8 @@ def _of_keys(
     return np.concatenate(parts, axis=1)
 
 
-def _reading(reader: DocumentReader, key: UnlockedKey, readings: Mapping[str, ByteReading]) -> Reading | None:
-    found = readings.get(reader.text)
+def _reading(
+    reader: DocumentReader, key: UnlockedKey, readings: Mapping[Content, ByteReading]
+) -> Reading | None:
+    found = readings.get(reader.content)
     return None if found is None else reader.reading(key, found)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.normalization.normalizer import NormalizedText, TextNormalizer
-from ttmark.shared.byte_reading import ByteReading
+from ttmark.shared.byte_reading import ByteReading, Content, id_ends
 from ttmark.shared.http.service_errors import TooLarge
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.manifests.wrapper import without_wrappers
@@ -72,6 +72,11 @@ class DocumentReader:
         undone = self.normalized if self.undo_tricks else None
         return undone.text if undone else self.document.text or ""
 
+    @property
+    def content(self) -> Content:
+        """What a language model is given: the text, or the token ids that came in its place."""
+        return tuple(self.document.token_ids or ()) if self.normalized is None else self.text
+
     def normalization(self, *, undone: bool) -> NormalizationReport | None:
         """What can hide a watermark in the text; None for a document that came as token ids."""
         if self.normalized is None:
@@ -94,6 +99,9 @@ class DocumentReader:
 
     def reading(self, key: HeldKey, of_text: ByteReading) -> Reading:
         """What a language model says of the text, by tokens of the key's tokenizer."""
+        if self.normalized is None:
+            ends = id_ends(self.token_ids(key).size)
+            return Reading(of_text.log_probs(np.column_stack([ends - ends[:1], ends])))
         return Reading(of_text.log_probs(byte_spans(self.text, self._offsets_under(key))))
 
     def characters(self, key: HeldKey, start: int, end: int) -> Span | None:

@@ -22,7 +22,7 @@ from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.method import Look, Method
 from ttmark.detect_service.results import with_evidence
 from ttmark.detect_service.verdict import Decision, Detector, Finding, best_finding, best_reading, decide
-from ttmark.shared.byte_reading import ByteReading
+from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.detection_words import message
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.languages.words import ENGLISH, Words
@@ -45,7 +45,7 @@ Outcome = tuple[DetectionResult, Finding | None]
 Finish = Callable[[int, DetectionResult, Sequence[str]], DetectionResult]
 """Completes the result of document number so and so, of a request that skipped these keys."""
 
-Readings = Mapping[str, ByteReading]
+Readings = Mapping[Content, ByteReading]
 """What a language model says of texts."""
 
 OwnReader = Callable[[DocumentReader, UnlockedKey], Reading | None]
@@ -66,6 +66,7 @@ class Examination:
         finish: asked for each document; None: nothing is added.
         words: of the language of the answers.
         own_reader: the caller's own language model; with it there is one step, at the whole rate.
+        reads_all: the request says how its documents were made: one step, at the whole rate, with the reader.
     """
 
     request: DetectionRequest
@@ -77,6 +78,7 @@ class Examination:
     finish: Finish | None = None
     words: Words = ENGLISH
     own_reader: OwnReader | None = None
+    reads_all: bool = False
     _documents: dict[int, Sequence[DocumentReader]] = field(default_factory=dict)
     _first: dict[int, Best | None] = field(default_factory=dict)
     _to_be_read: set[int] = field(default_factory=set)
@@ -99,10 +101,11 @@ class Examination:
                 self._unless_it_fails(index, self._look_at)
 
     @property
-    def unread(self) -> list[str]:
+    def unread(self) -> list[Content]:
         """Texts that a language model is to read, each once."""
         documents = [self._documents[index] for index in sorted(self._to_be_read)]
-        return list(dict.fromkeys(reader.text for readers in documents for reader in readers))
+        contents = [reader.content for readers in documents for reader in readers]
+        return list(dict.fromkeys(content for content in contents if content))
 
     def outcomes(self, readings: Readings) -> list[Outcome]:
         """The result of each document, with the evidence for it: None where no key had a version to try.
@@ -144,6 +147,10 @@ class Examination:
         return None
 
     def _look_at(self, index: int) -> None:
+        if self.reads_all:
+            self._first[index] = None
+            self._to_be_read.add(index)
+            return
         cascade, request = self._has_two_steps(self._documents[index]), self.request
         found = self._finding(index, share=FIRST_SHARE if cascade else 1.0, readings={})
         self._first[index] = found
@@ -189,18 +196,21 @@ class Examination:
         """What a language model says of the tokens of a document, as a key's profile reads it."""
         if self.own_reader is not None:
             return partial(self.own_reader, reader)
-        found = readings.get(reader.text)
+        found = readings.get(reader.content)
         return lambda key: None if found is None else reader.reading(key, found)
 
     def _both_steps(self, index: int, readings: Readings) -> tuple[Best | None, ReaderState]:
         found, readers = self._first[index], self._documents[index]
+        if self.reads_all:
+            is_read = all(reader.content in readings for reader in readers)  # an empty text is not
+            return self._finding(index, share=1.0, readings=readings), "read" if is_read else "none"
         if found is None or not self._has_two_steps(readers):
             is_missed = self.reader == "down" and self._wants_a_reader
             return found, "read" if self.own_reader else "down" if is_missed else "none"
         best, first = found
         if index not in self._to_be_read:
             return (best, without_reading(first)), "not_needed"
-        if not all(reader.text in readings for reader in readers):
+        if not all(reader.content in readings for reader in readers):
             return (best, without_reading(first)), "down"
         second = self._finding(index, share=SECOND_SHARE, readings=readings)
         if second is None:

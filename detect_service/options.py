@@ -1,7 +1,9 @@
 """What to look for in documents, whoever sends them: the command line and bulk runs."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from ttmark.shared.schemas.detection import (
     DEFAULT_FPR,
@@ -41,8 +43,13 @@ class DetectionOptions:
     beta: float = 5.0
     method: Literal["scan", "waterseeker"] = "scan"
 
-    def request(self, documents: list[Document]) -> DetectionRequest:
+    def request(
+        self, documents: list[Document], origin: Mapping[str, Any] = MappingProxyType({})
+    ) -> DetectionRequest:
         """The request that examines `documents`.
+
+        Args:
+            origin: how they were made, see `Origin`; for the mode `combined` alone.
 
         Raises:
             pydantic.ValidationError: an option is out of range.
@@ -54,4 +61,5 @@ class DetectionOptions:
             fpr=self.fpr,
             normalize=self.normalize,
             **{name: getattr(self, name) for name in own},
+            **origin,
         )

@@ -27,6 +27,7 @@ from ttmark.shared.schemas.detection import (
     DirectRequest,
     DocumentError,
 )
+from ttmark.shared.schemas.origin import Origin
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.interruption import pause
 
@@ -78,7 +79,9 @@ class Spending:
         options = {
             "mode": self.name or request.mode,
             "versions": [[key.key_id, *selection.numbers[key.key_id]] for key in keys],
-            **request.model_dump(mode="json", exclude={"inputs", "keys", "case", "fpr"}),
+            **request.model_dump(
+                mode="json", exclude={"inputs", "keys", "case", "fpr", *Origin.model_fields}
+            ),
         }
         named = orjson.dumps(options, option=orjson.OPT_SORT_KEYS)
 

@@ -67,7 +67,6 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             labels=LabelRule(settings.load_label(), settings.aigc_producer or None),
             opening_bits=settings.opening_bits,
             ignore_unknown_fields=settings.unknown_fields == "ignore",
-            draw_secret=access.kek.derive(b"ttmark draws"),
         ),
         AppOptions(
             authenticate=access.tokens.authenticate,

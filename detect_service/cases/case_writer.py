@@ -12,6 +12,7 @@ from ttmark.shared.cases.signed_file import CASE_FORMAT, Case, CaseKey, case_fil
 from ttmark.shared.cases.signed_page import definitions, whole_page
 from ttmark.shared.detection_words import about_words
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
+from ttmark.shared.schemas.origin import Origin
 from ttmark.shared.watermark.interruption import pause
 
 # Not signed: the scores of all blocks, which are long, and what is none of the result.
@@ -40,7 +41,7 @@ class Cases:
             "release": version("ttmark"),
             "request_id": request_id,
             "route": request.path,
-            "options": request.model_dump(mode="json", exclude={"inputs", "case"}),
+            "options": request.model_dump(mode="json", exclude={"inputs", "case", *Origin.model_fields}),
         }
 
     def added(self, index: int, result: DetectionResult, skipped_keys: Sequence[str]) -> DetectionResult:

@@ -1,11 +1,11 @@
 """How a service with a language model is asked, first of all the generation service; its errors."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ttmark.shared.byte_reading import ByteReading, InvalidReading
+from ttmark.shared.byte_reading import ByteReading, Content, InvalidReading, content_bytes
 
 
 class ReaderError(Exception):
@@ -18,6 +18,10 @@ class ReaderDown(ReaderError):
 
 class ReaderRefused(ReaderError):
     """The reader is there and does not read these texts."""
+
+
+class OriginNotRead(ReaderRefused):
+    """Readers of this kind read texts after nothing, as the model says them, and no token ids."""
 
 
 class ReaderElsewhere(ReaderError):
@@ -40,8 +44,14 @@ class Question(NamedTuple):
     readings: Callable[[Any], list[ByteReading]]
 
 
-Dialect = Callable[[Sequence[str]], Question]
-"""What asks one kind of reader for readings of texts; pure, and called in threads."""
+Origin = Mapping[str, Any]
+"""What texts are supposed to continue, and their sampling, as fields of `/v1/readings`; empty: nothing is."""
+
+Dialect = Callable[[Sequence[Content], Origin], Question]
+"""What asks one kind of reader for readings of texts; pure, and called in threads.
+
+Raises `OriginNotRead` where the kind has no way to ask so.
+"""
 _PATH = "v1/readings"
 _FRAME_BYTES = 4_096
 _TEXT_BYTES = 512
@@ -51,23 +61,24 @@ _PART_BYTES = 64  # a part has a byte at least, and two places and a number in t
 def ttmark_dialect(model: str) -> Dialect:
     """Asks a model of the generation service by its id."""
 
-    def question(texts: Sequence[str]) -> Question:
-        size = sum(len(text.encode()) for text in texts)
+    def question(texts: Sequence[Content], origin: Origin) -> Question:
+        size = sum(len(content_bytes(text)) for text in texts)
         most = _FRAME_BYTES + _TEXT_BYTES * len(texts) + _PART_BYTES * size
-        return Question(_PATH, {"model": model, "texts": list(texts)}, most, partial(_readings, texts))
+        body = {"model": model, "texts": list(texts), **origin}
+        return Question(_PATH, body, most, partial(_readings, texts))
 
     return question
 
 
-def _readings(texts: Sequence[str], answer: Any) -> list[ByteReading]:
+def _readings(texts: Sequence[Content], answer: Any) -> list[ByteReading]:
     found = answer.get("readings") if isinstance(answer, dict) else None
     if not isinstance(found, list) or len(found) != len(texts):
         raise InvalidReading("length")
     return [_reading(*each) for each in zip(texts, found, strict=True)]
 
 
-def _reading(text: str, said: Any) -> ByteReading:
-    content = text.encode()
+def _reading(text: Content, said: Any) -> ByteReading:
+    content = content_bytes(text)
     if not isinstance(said, dict) or said.get("sha256") != hashlib.sha256(content).hexdigest():
         raise InvalidReading("another_text")
     starts, ends, logprobs = (said.get(name) for name in ("starts", "ends", "logprobs"))

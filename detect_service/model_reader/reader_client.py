@@ -17,6 +17,8 @@ import orjson
 
 from ttmark.detect_service.model_reader.dialect import (
     Dialect,
+    Origin,
+    OriginNotRead,
     Question,
     ReaderDown,
     ReaderElsewhere,
@@ -24,7 +26,7 @@ from ttmark.detect_service.model_reader.dialect import (
     ReaderRefused,
 )
 from ttmark.shared.batches import batches
-from ttmark.shared.byte_reading import ByteReading, InvalidReading
+from ttmark.shared.byte_reading import ByteReading, Content, InvalidReading, content_bytes
 from ttmark.shared.vault.confidential import Confidential
 
 Address = IPv4Address | IPv6Address
@@ -141,6 +143,7 @@ class CircuitBreaker:
 
 
 _MOST_TEXTS = 64
+_NO_ORIGIN: Origin = {}
 _MOST_TEXT_BYTES = 131_072
 _ABOUT_THE_TEXTS = frozenset({400, 413, 422})
 
@@ -198,22 +201,27 @@ class ReaderClient(Confidential):
     async def aclose(self) -> None:
         await self._http.aclose()
 
-    async def read(self, texts: Sequence[str]) -> list[ByteReading]:
-        """A reading of each text, all or none.
+    async def read(self, texts: Sequence[Content], origin: Origin = _NO_ORIGIN) -> list[ByteReading]:
+        """A reading of each text, all or none; those of an origin are read one by one.
 
         Raises:
             ReaderDown: at once while the reader is left alone, else after the time-out at the latest.
-            ReaderRefused, ReaderElsewhere: the reader does not read the texts, or may not be sent any.
+            OriginNotRead, ReaderRefused: it does not read texts of an origin, or not these.
+            ReaderElsewhere: it may not be sent any.
             InvalidReading: what it says cannot be said of the texts.
         """
         if not self._breaker.admits():
             raise ReaderDown("the reader did not answer before and is left alone")
         try:
             async with asyncio.timeout(self._seconds):
+                count = 1 if origin else _MOST_TEXTS  # what a text continues counts with each
                 together = batches(
-                    texts, lambda text: len(text.encode()), _MOST_TEXT_BYTES, count=_MOST_TEXTS
+                    texts, lambda text: len(content_bytes(text)), _MOST_TEXT_BYTES, count=count
                 )
-                found = [await self._read(batch) for batch in together]
+                found = [await self._read(batch, origin) for batch in together]
+        except OriginNotRead:
+            self._breaker.gave_up()
+            raise
         except ReaderRefused:
             self._breaker.succeeded()
             raise
@@ -232,8 +240,8 @@ class ReaderClient(Confidential):
         self._breaker.succeeded()
         return list(chain.from_iterable(found))
 
-    async def _read(self, texts: Sequence[str]) -> list[ByteReading]:
-        question = await asyncio.to_thread(self._dialect, texts)
+    async def _read(self, texts: Sequence[Content], origin: Origin) -> list[ByteReading]:
+        question = await asyncio.to_thread(self._dialect, texts, origin)
         content = await self._answer(question)
         return await asyncio.to_thread(_understood, question, content)
 

@@ -8,9 +8,11 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from ttmark.detect_service.model_reader.dialect import ReaderError, ReaderRefused
+from ttmark.detect_service.model_reader.dialect import Origin, OriginNotRead, ReaderError, ReaderRefused
 from ttmark.detect_service.model_reader.reader_client import ReaderClient
-from ttmark.shared.byte_reading import ByteReading, InvalidReading
+from ttmark.shared.byte_reading import ByteReading, Content, InvalidReading, content_bytes
+from ttmark.shared.http.service_errors import NotReady, Unprocessable
+from ttmark.shared.schemas.detection import CombinedRequest, DetectionRequest
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _REMEMBERED = 64
@@ -73,7 +75,31 @@ class ReadsAlong:
             return self._timeout
         return min(self._timeout, _LONGER * max(self._lately) * _cost(sizes))
 
-    async def read(self, texts: Sequence[str], seconds: float | None = None) -> dict[str, ByteReading]:
+    async def read_as(self, texts: Sequence[Content], origin: Origin) -> dict[Content, ByteReading]:
+        """Readings of all of the texts, each as of this origin.
+
+        Raises:
+            Unprocessable: the reader does not read so, or not these.
+            NotReady: it does not answer.
+        """
+        began = time.perf_counter()
+        try:
+            if self._client is None:
+                raise OriginNotRead("there is no reader")
+            readings = await self._client.read(texts, origin)
+        except ReaderRefused as error:
+            self._texts.labels("refused").inc(len(texts))
+            raise not_read_so(error) from error
+        except (ReaderError, InvalidReading) as error:
+            self._texts.labels("failed").inc(len(texts))
+            raise NotReady("The language model that reads along does not answer.", retry_after=1) from error
+        self._texts.labels("read").inc(len(texts))
+        self._seconds.observe(time.perf_counter() - began)
+        return dict(zip(texts, readings, strict=True))
+
+    async def read(
+        self, texts: Sequence[Content], seconds: float | None = None
+    ) -> dict[Content, ByteReading]:
         """Readings of those of the texts that the reader reads, within so many seconds."""
         if self._client is None or not texts:
             return {}
@@ -87,14 +113,14 @@ class ReadsAlong:
         taken = time.perf_counter() - began
         self._seconds.observe(taken)
         if len(found) == len(texts):
-            self._lately.append(taken / _cost([len(text.encode()) for text in texts]))
+            self._lately.append(taken / _cost([len(content_bytes(text)) for text in texts]))
         return found
 
     async def aclose(self) -> None:
         if self._client is not None:
             await self._client.aclose()
 
-    async def _read(self, client: ReaderClient, texts: list[str]) -> dict[str, ByteReading]:
+    async def _read(self, client: ReaderClient, texts: list[Content]) -> dict[Content, ByteReading]:
         try:
             readings = await client.read(texts)
         except ReaderRefused:
@@ -108,6 +134,31 @@ class ReadsAlong:
             return {}
         self._texts.labels("read").inc(len(texts))
         return dict(zip(texts, readings, strict=True))
+
+
+async def readings_of(
+    reader: ReadsAlong | None,
+    texts: Sequence[Content],
+    request: DetectionRequest,
+    seconds: float | None = None,
+) -> dict[Content, ByteReading]:
+    """Readings of a request's texts: of all, as made so, where it says how they were made.
+
+    Raises:
+        Unprocessable, NotReady: not all of such are read.
+    """
+    if isinstance(request, CombinedRequest) and request.has_origin:
+        if reader is None:
+            raise not_read_so(OriginNotRead("there is no reader"))
+        return await reader.read_as(texts, request.origin)
+    return {} if reader is None else await reader.read(texts, seconds)
+
+
+def not_read_so(why: ReaderRefused) -> Unprocessable:
+    """The refusal of a question about texts that no language model reads as of their origin."""
+    return Unprocessable(
+        f"No language model reads these texts after a prompt and at a sampling here: {why}.", param="inputs"
+    )
 
 
 def _cost(sizes: Sequence[int]) -> int:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ttmark.detect_service.model_reader.dialect import Dialect, Question
-from ttmark.shared.byte_reading import ByteReading, Ints, InvalidReading, checked_logprobs
+from ttmark.detect_service.model_reader.dialect import Dialect, Origin, OriginNotRead, Question
+from ttmark.shared.byte_reading import ByteReading, Content, Ints, InvalidReading, checked_logprobs
 from ttmark.shared.tokenization import TextTokenizer, byte_ends, reading_windows
 
 _PATH = "v1/completions"
@@ -46,8 +46,10 @@ def vllm_dialect(model: str, tokenizer: TextTokenizer, context_tokens: int) -> D
         parts = [_Part([*begin, *ids[at:end]], len(begin) + kept - at) for at, kept, end in windows]
         return _Text(parts, byte_ends(text, encoded.offsets))
 
-    def question(texts: Sequence[str]) -> Question:
-        asked = [cut(text) for text in texts]
+    def question(texts: Sequence[Content], origin: Origin) -> Question:
+        if origin:
+            raise OriginNotRead("a vLLM server has no filters to read a text with")
+        asked = [cut(text) for text in texts if isinstance(text, str)]
         prompts = [part.prompt for text in asked for part in text.parts]
         body = {"model": model, "prompt": prompts, "max_tokens": 1, "prompt_logprobs": 1, **_SAMPLING}
         most = _FRAME_BYTES + sum(_TOKEN_BYTES * (1 + len(prompt)) for prompt in prompts)

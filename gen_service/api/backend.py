@@ -127,13 +127,11 @@ class RequestLimits:
 
     Attributes:
         max_completions: prompts times completions of each.
-        max_verified_blocks: blocks that a verification hashes under all keys; 4 million are about a second.
         max_read_tokens: tokens of the texts of a request for readings, together.
         keep_alive_seconds: silence after which a stream sends a comment, so that proxies keep it open.
     """
 
     max_completions: int = 64
-    max_verified_blocks: int = 20_000_000
     max_read_tokens: int = 131_072
     keep_alive_seconds: float = 10.0
 
@@ -151,7 +149,6 @@ class GenerationBackend:
         labels: the visible label of completions.
         opening_bits: surprise of a completion's tokens before its first mark.
         ignore_unknown_fields: answers requests that have fields which nobody knows.
-        draw_secret: seeds the draws of a verification's p-values; no watermark key.
     """
 
     models: Mapping[str, ServedModel]
@@ -164,7 +161,6 @@ class GenerationBackend:
     labels: LabelRule = field(default_factory=LabelRule)
     opening_bits: float = 0.0
     ignore_unknown_fields: bool = False
-    draw_secret: bytes = b""
 
     def model(self, model_id: str) -> ServedModel:
         """The model that a request names.

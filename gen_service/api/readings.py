@@ -29,7 +29,8 @@ from ttmark.shared.http.service_errors import (
 )
 from ttmark.shared.languages.words import counted
 from ttmark.shared.observability.tracing import request_id
-from ttmark.shared.schemas.readings import Origin, Reading, ReadingsRequest, ReadingsResponse
+from ttmark.shared.schemas.origin import Origin
+from ttmark.shared.schemas.readings import Reading, ReadingsRequest, ReadingsResponse
 from ttmark.shared.tokenization import Window, byte_ends, reading_windows
 
 Result = TypeVar("Result")

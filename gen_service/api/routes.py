@@ -27,7 +27,6 @@ from ttmark.gen_service.api.readings import answer_with_readings
 from ttmark.gen_service.api.request_plan import plan_chat, plan_completion, plan_response
 from ttmark.gen_service.api.responses_format import ResponsesFormat
 from ttmark.gen_service.api.tokenizer_routes import tokenizer_router
-from ttmark.gen_service.api.verifier import Verifier
 from ttmark.gen_service.api.watermark_report import WARNING
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
@@ -44,7 +43,6 @@ from ttmark.shared.schemas.readings import ReadingsRequest, ReadingsResponse
 from ttmark.shared.schemas.responses import ResponseObject
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.unknown_fields import UnknownField, unknown_fields
-from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 
 Handle = Callable[[Request], Coroutine[Any, Any, Response]]
 _MOST_NAMED = 20
@@ -139,11 +137,9 @@ def describe(model_id: str, model: ServedModel, tenant: str, backend: Generation
 
 
 Reads = Annotated[Principal, Depends(require(Scope.READ))]
-Auditor = Annotated[Principal, Depends(require(Scope.DETECT_EVIDENCE))]
 
 _GENERATE = ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/tokenize", "/detokenize")
 BODY_SCOPES = dict.fromkeys(_GENERATE, Scope.GENERATE) | {
-    "/v1/watermark/verify": Scope.DETECT_EVIDENCE,
     "/v1/readings": Scope.READ,
 }
 """What callers need before their body is read; no other paths outside of `/v1/` need a token."""
@@ -151,7 +147,7 @@ BODY_SCOPES = dict.fromkeys(_GENERATE, Scope.GENERATE) | {
 
 def generation_router(books: Accounting) -> APIRouter:
     """All routes that need a token."""
-    backend, verifier = books.backend, Verifier(books)
+    backend = books.backend
     route = IgnoringRoute if backend.ignore_unknown_fields else JsonRoute
     whole = APIRouter()
     router = APIRouter(prefix="/v1", tags=["generation"], route_class=route)
@@ -170,11 +166,6 @@ def generation_router(books: Accounting) -> APIRouter:
     async def responses(body: ResponsesRequest, caller: Caller, request: Request) -> Response:
         """Answers a conversation; nothing is stored."""
         return await answer_with_text(books, body, caller, request, plan_response, ResponsesFormat)
-
-    @router.post("/watermark/verify", responses=ERRORS)
-    async def verify(body: VerificationRequest, caller: Auditor, request: Request) -> VerificationResponse:
-        """Looks for a mark in a text of this model, with the model's own uncertainty as weights."""
-        return await verifier.answer(body, caller, request)
 
     @router.post("/readings", responses=ERRORS)
     async def readings(body: ReadingsRequest, caller: Reads, request: Request) -> ReadingsResponse:

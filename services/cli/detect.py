@@ -3,8 +3,9 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -32,6 +33,7 @@ PhaseOption = Literal["0", "any"]
 Method = Literal["scan", "waterseeker"]
 
 FOUND_CODE = 3
+_READ_AS = "Wrong values cost power. Default: the model's own, with any of these or --prompt."
 _COLUMNS = ("verdict", "p-value", "tokens", "key", "passages")
 
 
@@ -72,6 +74,18 @@ def detect(
     tenant: Annotated[
         str | None, typer.Option(help="Whose keys --bulk tries; default: the only one.")
     ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(help="What the files continue, or answer with --chat: the writing model reads along."),
+    ] = None,
+    chat: Annotated[bool, typer.Option("--chat", help="The prompt was a user's message.")] = False,
+    temperature: Annotated[
+        float | None, typer.Option(help=f"Sampling of the files, as the next four. {_READ_AS}")
+    ] = None,
+    top_p: Annotated[float | None, typer.Option(help="1 is off.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="0 is off.")] = None,
+    min_p: Annotated[float | None, typer.Option(help="0 is off.")] = None,
+    repetition_penalty: Annotated[float | None, typer.Option(help="1 is off.")] = None,
     fail_on_found: Annotated[
         bool, typer.Option("--fail-on-found", help="Exit code 3 where a watermark is found.")
     ] = False,
@@ -101,6 +115,20 @@ def detect(
         beta=beta,
         method=method,
     )
+    if chat and prompt is None:
+        raise typer.BadParameter("--chat takes --prompt, the user's message")
+    origin: dict[str, Any] = {
+        "prompt": None if chat else prompt,
+        "messages": [{"role": "user", "content": prompt}] if chat else None,
+        "temperature": temperature,
+        "top_p": top_p,
+        "top_k": top_k,
+        "min_p": min_p,
+        "repetition_penalty": repetition_penalty,
+    }
+    origin = {name: value for name, value in origin.items() if value is not None}
+    if origin and (conversation or bulk is not None or mode != "combined"):
+        raise typer.BadParameter("a prompt and sampling go with none of --conversation, --bulk and --mode")
     if conversation and (bulk is not None or mode != "combined"):
         raise typer.BadParameter("--conversation takes neither --bulk nor --mode")
     if bulk is None:
@@ -120,7 +148,7 @@ def detect(
         from ttmark.services.cli.detect_files import detect_files, say_wait
 
         with one_line_errors(), Client(url, access_token(token), on_wait=say_wait) as client:
-            outcomes, skipped = detect_files(files or [], options, client)
+            outcomes, skipped = detect_files(files or [], partial(options.request, origin=origin), client)
         show([one for one in outcomes if isinstance(one, DetectionResult)], as_json=as_json)
         found, failed = show_rest(outcomes, skipped, as_json=as_json)
     else:

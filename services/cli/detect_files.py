@@ -1,8 +1,7 @@
 """`ttmark detect FILE...`: texts of files to a running service; a file at fault costs no other its answer."""
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import typer
 
@@ -11,11 +10,10 @@ from ttmark.services.cli.files import shown
 from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files, read_texts
 from ttmark.shared.batches import batches
 from ttmark.shared.client import Client, ClientError, ServiceRefused
-from ttmark.shared.schemas.detection import MAX_DOCUMENTS, DetectionResult, Document
+from ttmark.shared.schemas.detection import MAX_DOCUMENTS, DetectionRequest, DetectionResult, Document
 
-if TYPE_CHECKING:
-    from ttmark.detect_service.options import DetectionOptions
-
+Request = Callable[[list[Document]], DetectionRequest]
+"""What asks about some of the files."""
 Outcome = DetectionResult | NotExamined
 # Of a request's texts in UTF-8, unless one has more: as JSON too below what a service takes by default.
 _BYTES_AT_ONCE = 4 * 2**20
@@ -23,9 +21,7 @@ _TOO_LARGE = 413
 CULPRIT = re.compile(r"inputs\[(\d+)\]")
 
 
-def detect_files(
-    names: Sequence[str], options: "DetectionOptions", client: Client
-) -> tuple[list[Outcome], int]:
+def detect_files(names: Sequence[str], request: Request, client: Client) -> tuple[list[Outcome], int]:
     """An outcome for each file, in order, and how many files in folders were passed over.
 
     Raises:
@@ -34,13 +30,11 @@ def detect_files(
     files, skipped = named_files(names)
     outcomes: list[Outcome] = []
     for start in range(0, len(files), MAX_DOCUMENTS):
-        outcomes += _examined(files[start : start + MAX_DOCUMENTS], options, client)
+        outcomes += _examined(files[start : start + MAX_DOCUMENTS], request, client)
     return outcomes, skipped
 
 
-def _examined(
-    files: Sequence[str | NotExamined], options: "DetectionOptions", client: Client
-) -> list[Outcome]:
+def _examined(files: Sequence[str | NotExamined], request: Request, client: Client) -> list[Outcome]:
     texts = read_texts(files)
     documents = [
         Document(id=file[-LONGEST_ID:], text=text)
@@ -48,7 +42,7 @@ def _examined(
         if isinstance(file, str) and isinstance(text, str)
     ]
     groups = batches(documents, lambda one: len((one.text or "").encode()), _BYTES_AT_ONCE)
-    answers = iter([answer for group in groups for answer in _answers(group, options, client)])
+    answers = iter([answer for group in groups for answer in _answers(group, request, client)])
     return [
         _named(next(answers), str(file)) if isinstance(text, str) else text
         for file, text in zip(files, texts, strict=True)
@@ -62,12 +56,12 @@ def _named(answer: Outcome, file: str) -> Outcome:
     return answer.model_copy(update={"id": file})
 
 
-def _answers(documents: list[Document], options: "DetectionOptions", client: Client) -> list[Outcome]:
+def _answers(documents: list[Document], request: Request, client: Client) -> list[Outcome]:
     """The service's results; a document that it refuses gets the reason, and the others are sent again."""
     answered: list[Outcome] = []
     while documents:
         try:
-            results = client.detect(options.request(documents)).results
+            results = client.detect(request(documents)).results
             return [
                 *answered,
                 *(one if one.error is None else NotExamined(one.id, one.error.message) for one in results),
@@ -82,11 +76,11 @@ def _answers(documents: list[Document], options: "DetectionOptions", client: Cli
                 raise
             if named is None and len(documents) > 1:
                 middle = len(documents) // 2
-                answered += _answers(documents[:middle], options, client)
+                answered += _answers(documents[:middle], request, client)
                 documents = documents[middle:]
                 continue
             culprit = int(named[1]) if named else 0
-            answered += _answers(documents[:culprit], options, client)
+            answered += _answers(documents[:culprit], request, client)
             answered.append(NotExamined(documents[culprit].id or "", str(error)))
             documents = documents[culprit + 1 :]
     return answered

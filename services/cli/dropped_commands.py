@@ -5,10 +5,8 @@ from collections.abc import Sequence
 _PORTABLE = "portable marks are gone: hand on the key that you imported, and `ttmark keys import` takes it"
 _MARK = "portable marks are gone: `ttmark keys import` the key, then ask the service"
 _REVEAL = "no version is made public any more: `ttmark keys export` writes its PRF keys while it is detected"
-_REVEALED = (
-    "revealed keys are no longer read: `ttmark keys export` and the library's Key.load took their place"
-)
 _KEPT = "no cases are kept: keep the file, and `ttmark case export-kept` writes those that were kept"
+_VERIFY = "verify is an option of detect: `ttmark detect FILE --prompt TEXT`, with --chat and the sampling"
 
 DROPPED = {
     "ttmark case store": _KEPT,
@@ -18,8 +16,7 @@ DROPPED = {
     "ttmark keys reveal": _REVEAL,
     "ttmark detect --mark": _MARK,
     "ttmark detect --secret-file": _MARK,
-    "ttmark verify --revealed": _REVEALED,
-    "ttmark verify --dated": _REVEALED,
+    "ttmark verify": _VERIFY,
 }
 """By what was typed, without its values."""
 

@@ -23,7 +23,6 @@ from ttmark.services.cli import (
     serve,
     tokens,
     up,
-    verify,
 )
 from ttmark.services.cli.dropped_commands import dropped
 from ttmark.services.extras import needs
@@ -106,7 +105,6 @@ app.add_typer(serve.app, name="serve")
 app.command()(generate.generate)
 app.command()(detect.detect)
 app.command()(ask.ask)
-app.command()(verify.verify)
 app.add_typer(case.app, name="case")
 app.add_typer(conformance.app, name="conformance")
 app.add_typer(audit.app, name="audit")

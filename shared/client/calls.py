@@ -16,7 +16,6 @@ from ttmark.shared.schemas.detection_keys import DetectionKeys
 from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
 from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance
-from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 
 Answer = TypeVar("Answer", bound=BaseModel)
 Fields = Mapping[str, Any]
@@ -79,11 +78,6 @@ def chat_events(request: ChatRequest | Fields) -> Call[ChatChunk]:
 def models() -> Call[ModelList]:
     """`GET /v1/models` of the generation service."""
     return Call("GET", "/v1/models", ModelList)
-
-
-def verify(request: VerificationRequest | Fields) -> Call[VerificationResponse]:
-    """`POST /v1/watermark/verify` of the generation service: detection with what the model says."""
-    return Call("POST", "/v1/watermark/verify", VerificationResponse).of(request)
 
 
 @overload

@@ -2,6 +2,7 @@
 
 DROPPED_ROUTES = {
     "/v1/cases": "The service keeps no cases: keep the signed file that `case` adds to an answer.",
+    "/v1/watermark/verify": "Ask POST /v1/detect of the detection service, with a prompt and sampling.",
     "/v1/queue": "The service has no queue: attach signed cases to tickets of a system for them.",
 }
 """By what a path begins with, of either service. What is still there below it is not asked for here."""

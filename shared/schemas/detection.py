@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, StrictModel, WholeNumbers, is_none
 from ttmark.shared.schemas.manifests import FoundManifest
+from ttmark.shared.schemas.origin import NOT_BOTH, ORIGIN_OR_MORE, PROMPT_OR_MESSAGES, Origin
 
 
 class Basis(StrEnum):
@@ -185,8 +186,11 @@ _CONVERSATION_OR_MORE: list[JsonValue] = [
 ]
 
 
-class CombinedRequest(DetectionRequest):
-    """One question: unedited, edited, or passages in a longer text, by one likelihood ratio."""
+class CombinedRequest(Origin, DetectionRequest):
+    """One question: unedited, edited, or passages in a longer text, by one likelihood ratio.
+
+    With a prompt or sampling the model that wrote the texts reads them; that needs detect:evidence.
+    """
 
     mode: ClassVar[str] = "combined"
     path: ClassVar[str] = "/v1/detect"
@@ -194,7 +198,9 @@ class CombinedRequest(DetectionRequest):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"inputs": [{"id": "a", "text": "The text to check."}], "fpr": 1e-5}],
-            "anyOf": _CONVERSATION_OR_MORE,
+            "allOf": [
+                {"anyOf": options} for options in (_CONVERSATION_OR_MORE, ORIGIN_OR_MORE, PROMPT_OR_MESSAGES)
+            ],
         }
     )
 
@@ -213,6 +219,10 @@ class CombinedRequest(DetectionRequest):
     def _one_result_of_a_conversation(self) -> Self:
         if self.conversation and (self.case or self.evidence != "none"):
             raise ValueError("with `conversation` there is no `case`, and `evidence` is `none`")
+        if self.prompt is not None and self.messages is not None:
+            raise ValueError(NOT_BOTH)
+        if (self.conversation or self.case or self.reader == "never") and self.has_origin:
+            raise ValueError("with a prompt or sampling a model reads; there is no `conversation` and `case`")
         return self
 
 

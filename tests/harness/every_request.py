@@ -36,8 +36,8 @@ def _ask_generation(client: httpx.Client, bed: Bed) -> int:
         ("/v1/responses", {**model, "input": "Say something.", "max_output_tokens": 16}),
     ]
     text = "A text of some words that no model of ours has made. " * 4
-    bodies.append(("/v1/watermark/verify", {**model, "text": text}))
     bodies.append(("/v1/readings", {**model, "texts": [text]}))
+    bodies.append(("/v1/readings", {**model, "texts": [text], "prompt": "Once", "top_k": 50}))
     for path, body in bodies:
         client.post(path, json=body).raise_for_status()
     with client.stream("POST", "/v1/completions", json={**model, **_PROMPT, "stream": True}) as response:

@@ -1,7 +1,8 @@
 """Golden set of questions about texts that a model reads as it wrote them: after a prompt, at its sampling.
 
-Each has what the model said of the tokens, so that no engine is needed to answer it.
-`python -m tests.harness.golden_verification` writes it anew: the demo model writes the texts and reads them.
+Each has what the model said of the tokens, so that no engine is needed to answer it. The set was made by
+`POST /v1/watermark/verify`, up to commit 6ce5d6c6; `python -m tests.harness.golden_verification` writes one
+anew by what took its place: the demo model writes the texts and reads them.
 """
 
 import asyncio
@@ -9,13 +10,17 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
+from ttmark.detect_service.ask import Gate, Means, Question, ask
+from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.model_reader.dialect import ttmark_dialect
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
@@ -24,9 +29,11 @@ from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
 from ttmark.gen_service.engine import Engine, EngineSettings, ReadingRequest
 from ttmark.services.model_folder import read_chat_template
 from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.keys.pool import derive_prf_keys
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import HeldKey, KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.detection import CombinedRequest
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -73,19 +80,13 @@ def golden_keys(fingerprint: str) -> list[UnlockedKey]:
     return keys
 
 
-class KeysInHand:
+class KeysInHand(FixedKeys):
     """The golden keys, as a cache holds them."""
 
     ready = True
 
-    def __init__(self, fingerprint: str) -> None:
-        self._keys = golden_keys(fingerprint)
-
-    def get(self, key_id: str) -> UnlockedKey | None:
-        return next((key for key in self._keys if key.key_id == key_id), None)
-
-    def for_tenant(self, tenant: str) -> list[UnlockedKey]:
-        return self._keys if tenant == CALLER.tenant else []
+    def get(self, key_id: str) -> HeldKey | None:
+        return next((key for key in self.for_tenant(CALLER.tenant) if key.key_id == key_id), None)
 
 
 class Replayed:
@@ -126,11 +127,10 @@ def _name(asked: Mapping[str, Any]) -> str:
     return json.dumps(asked, sort_keys=True)
 
 
-def verifying_app(generator: Any, template: ChatTemplate | None) -> Any:
+def reading_app(generator: Any, template: ChatTemplate | None) -> Any:
     """The generation service over an engine, for `CALLER` alone."""
-    keys: Any = KeysInHand(generator.tokenizer.fingerprint)
-    models = {MODEL: ServedModel(generator, template)}
-    backend = GenerationBackend(models, keys, draw_secret=SECRET)
+    keys: Any = KeysInHand.of(golden_keys(generator.tokenizer.fingerprint))
+    backend = GenerationBackend({MODEL: ServedModel(generator, template)}, keys)
 
     async def authenticate(_: str) -> Principal:
         return CALLER
@@ -157,10 +157,43 @@ def origin_of(question: Mapping[str, Any]) -> dict[str, Any]:
     return {name: question[name] for name in names if question.get(name, _BEGIN) != _BEGIN}
 
 
-async def verified(app: Any, question: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of the answer to a question."""
-    answer = await posted(app, "/v1/watermark/verify", {"model": MODEL, **question})
-    return {name: answer[name] for name in ANSWERED}
+class ReadThere:
+    """In place of a `ReadsAlong`: asks the generation service in this process."""
+
+    state = "up"
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self.tokens = 0
+
+    async def read_as(
+        self, texts: Sequence[Content], origin: Mapping[str, Any]
+    ) -> dict[Content, ByteReading]:
+        asked = ttmark_dialect(MODEL)(texts, origin)
+        answer = await posted(self._app, f"/{asked.path}", asked.body)
+        self.tokens = answer["tokens"]
+        return dict(zip(texts, asked.readings(answer), strict=True))
+
+
+async def answered(app: Any, question: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of the answer to a question, and of its reading by the generation service."""
+    tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
+    keys = FixedKeys.of(golden_keys(tokenizer.fingerprint))
+    backend = DetectionBackend(
+        keys, TokenizerSet([tokenizer]), max_document_tokens=10_000, draw_secret=SECRET
+    )
+    document = {name: question[name] for name in ("text", "token_ids") if name in question}
+    asked = {name: question[name] for name in ("keys", "fpr") if name in question}
+    origin = origin_of(question)
+    request = CombinedRequest.model_validate({"inputs": [document], **asked, **origin})
+    reader = ReadThere(app)
+    means = Means(backend, reader=cast(ReadsAlong, reader))
+    response = await ask(Question(request, CALLER, "golden"), means, Gate(), lambda made: made)
+    (result,) = response.results
+    found = {name: getattr(result, name) for name in ANSWERED if name != "prompt_tokens"}
+    # The token that begins a text stands before one without a prompt, and counts for nothing.
+    before = reader.tokens - result.tokens if {"prompt", "messages"} & origin.keys() else len(_BEGIN)
+    return found | {"prompt_tokens": before}
 
 
 class _Heard:
@@ -227,11 +260,11 @@ async def _cases() -> list[dict[str, Any]]:
     engine = Engine.load(str(DEMO_MODEL_PATH), EngineSettings(model_id=MODEL, threads=1, device="cpu"))
     engine.start()
     heard, cases = _Heard(engine), []
-    app = verifying_app(heard, read_chat_template(DEMO_MODEL_PATH))
+    app = reading_app(heard, read_chat_template(DEMO_MODEL_PATH))
     for seed, (name, given) in enumerate(_WRITTEN.items()):
         written = await _written(app, seed, given)
         for kind, question in _questions(name, given, written).items():
-            answer = await verified(app, question)
+            answer = await answered(app, question)
             cases.append({"name": kind, "question": question, **heard.last, "answer": answer})
     engine.stop(0)
     return cases
@@ -240,9 +273,9 @@ async def _cases() -> list[dict[str, Any]]:
 async def main() -> None:
     """Writes the set, once its answers are the same with what it holds of the model."""
     cases = await _cases()
-    app = verifying_app(Replayed(cases), read_chat_template(DEMO_MODEL_PATH))
+    app = reading_app(Replayed(cases), read_chat_template(DEMO_MODEL_PATH))
     for case in cases:
-        again = await verified(app, case["question"])
+        again = await answered(app, case["question"])
         assert again == case["answer"], case["name"]
     lines = ",\n".join(json.dumps(case) for case in cases)
     PATH.write_text(f'{{"draw_secret": "{SECRET.hex()}", "cases": [\n{lines}\n]}}\n')

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+import numpy as np
 import openai
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
@@ -22,6 +23,8 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.schemas.sampling import SamplingDefaults
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import InvalidToken
+from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
+from ttmark.shared.watermark.likelihood.reading import Reading
 
 TEMPLATE = (
     "{% for message in messages %}"
@@ -169,6 +172,13 @@ class Service:
         assert response.status_code == 200, response.text
         answer: dict[str, Any] = response.json()
         return answer
+
+    def log10_p(self, token_ids: list[int], **origin: Any) -> float:
+        """Of a text under the key `acme-main`, as the model reads it with this origin."""
+        (said,) = self.answer("readings", "reader", texts=[token_ids], **origin)["readings"]
+        key, reading = self.own_keys["acme-main"], Reading(np.array(said["logprobs"]))
+        options = {"reading": reading, "rate": 1e-5}
+        return detect_likelihood(key.profile.watermark(), key.primary.prf_keys, token_ids, **options).log10_p
 
     def block(self, route: str, token: str = "author", **change: Any) -> dict[str, Any]:
         """What the answer says of its watermark."""

@@ -19,8 +19,8 @@ def choice(service: Any, **change: Any) -> dict[str, Any]:
 
 
 def verdict(service: Any, token_ids: list[int]) -> str:
-    asked = FILTERS | {"token_ids": token_ids, "prompt": "Once"}
-    return str(service.answer("watermark/verify", "detector", **asked)["verdict"])
+    found = service.log10_p(token_ids, prompt="Once", **FILTERS) <= -5
+    return "watermarked" if found else "not_detected"
 
 
 def test_words_that_are_bad_do_not_come_and_the_text_is_marked_all_the_same(real: Any) -> None:

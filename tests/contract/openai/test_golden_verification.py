@@ -9,10 +9,10 @@ from tests.harness.golden_verification import (
     MODEL,
     PATH,
     Replayed,
+    answered,
     origin_of,
     posted,
-    verified,
-    verifying_app,
+    reading_app,
 )
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
@@ -24,21 +24,26 @@ from ttmark.shared.tokenization import TextTokenizer, byte_ends
 CASES = json.loads(PATH.read_text())["cases"]
 
 
+@pytest.fixture(scope="module")
+def reader():
+    """The generation service, whose model says what the golden set says."""
+    return reading_app(Replayed(CASES), read_chat_template(DEMO_MODEL_PATH))
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-async def test_the_route_gives_the_golden_answer(case):
-    app = verifying_app(Replayed(CASES), read_chat_template(DEMO_MODEL_PATH))
-    answer = await verified(app, case["question"])
+async def test_a_question_with_a_prompt_and_sampling_gets_the_golden_answer(reader, case):
+    """What `/v1/watermark/verify` said, which was there when the set was made."""
+    answer, expected = await answered(reader, case["question"]), dict(case["answer"])
     for name in ("log10_e", "log10_p"):
-        assert answer.pop(name) == pytest.approx(case["answer"][name], rel=0, abs=1e-9)
-    assert answer == {name: case["answer"][name] for name in answer}
+        assert answer.pop(name) == pytest.approx(expected.pop(name), rel=0, abs=1e-9)
+    assert answer == {name: expected[name] for name in answer}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-async def test_a_reading_with_the_same_prompt_and_sampling_says_the_same_of_each_token(case):
-    app = verifying_app(Replayed(CASES), read_chat_template(DEMO_MODEL_PATH))
+async def test_a_reading_with_the_same_prompt_and_sampling_says_the_same_of_each_token(reader, case):
     origin, content = origin_of(case["question"]), case["question"].get("text")
     ids = case["question"].get("token_ids")
-    answer = await posted(app, "/v1/readings", {"model": MODEL, "texts": [content or ids], **origin})
+    answer = await posted(reader, "/v1/readings", {"model": MODEL, "texts": [content or ids], **origin})
     (said,) = answer["readings"]
     asked, tokenizer = case["asked"], TextTokenizer.load(DEMO_MODEL_PATH)
     ends = id_ends(len(ids)) if ids else byte_ends(content, tokenizer.encode_with_offsets(content).offsets)

@@ -119,6 +119,9 @@ def test_the_model_does_not_read_the_labels_of_its_earlier_answers(services, pla
         ]
         assert post(services[place], "chat/completions", **NOT_ASKED, messages=messages).status_code == 200
         prompts.append(services[place].generator.requests[-1].prompt_ids)
+        asked = {"texts": ["a"], "messages": messages}
+        assert services[place].post("readings", "reader", **asked).status_code == 200
+        assert services[place].generator.readings[-1].prompt_ids == prompts[-1]
     assert prompts[0] == prompts[1]
     # What a user writes is the user's.
     [prompt] = {tuple(each) for each in prompts}
@@ -133,17 +136,3 @@ def test_with_echo_it_is_around_the_completion_alone(services: dict[str | None, 
     assert texts(post(services[place], "completions", **NOT_ASKED, echo=True).json()) == [whole]
     pieces, _ = streamed(services[place], "completions", **NOT_ASKED, echo=True)
     assert "".join(pieces) == whole
-
-
-@pytest.mark.parametrize("place", ADDED)
-def test_verification_reads_a_text_without_it(services: dict[str | None, Any], place: str) -> None:
-    before, after = ADDED[place]
-    text = "It was a dark and stormy night; the rain fell in torrents."
-    body = {"model": "tiny", "top_k": 4, "temperature": 1.0}
-    client = services[place].http("detector")
-    found = [
-        client.post("/v1/watermark/verify", json=body | {"text": one}).json()
-        for one in (text, before + text + after)
-    ]
-    assert [answer["tokens"] for answer in found] == [len(text.encode())] * 2
-    assert found[0]["log10_p"] == found[1]["log10_p"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import time
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -11,11 +12,13 @@ import numpy as np
 import pytest
 
 from tests.contract.openai.composed import build_service
+from tests.contract.openai.test_engine_trouble import TROUBLE
 from ttmark.detect_service.model_reader.dialect import ReaderDown, ttmark_dialect
 from ttmark.detect_service.model_reader.reader_client import ReaderClient
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.engine import ReadingRequest, SequenceFailed
 from ttmark.shared.byte_reading import ByteReading
+from ttmark.shared.http.service_errors import TooManyRequests
 
 PATH = "/v1/readings"
 TEXTS = ["It was a dark and stormy night.", "Ça coûte 3 €, 漢字 😀", " x"]
@@ -140,7 +143,7 @@ async def test_the_detection_service_s_client_gets_the_readings(real: Any) -> No
 
 def test_the_scope_opens_nothing_else(fake: Any) -> None:
     assert fake.post("completions", "reader").status_code == 403
-    assert fake.post("watermark/verify", "reader", text="a").status_code == 403
+    assert fake.post("chat/completions", "reader").status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -190,3 +193,58 @@ def test_the_audit_trail_says_who_had_how_much_read_and_metrics_count_it(fake: A
     assert (event.tokens, event.request_id) == (tokens, answer["request_id"])
     assert counted("ttmark_gen_readings_total", outcome="read") == texts + len(TEXTS)
     assert counted("ttmark_gen_tokens_total", kind="read") == before + tokens
+
+
+@pytest.mark.parametrize("token", ["author", "keyless", "detector"])
+def test_without_the_scope_nothing_is_said(fake: Any, token: str) -> None:
+    answer = post(fake, token)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "insufficient_scope")
+
+
+@pytest.mark.parametrize(("trouble", "status", "code"), TROUBLE)
+def test_trouble_of_the_engine_is_an_http_error(fake, trouble, status, code):
+    fake.generator.refusal = trouble
+    outcome = {"outcome": "failed" if status >= 500 else "rejected"}
+    before = fake.registry.get_sample_value("ttmark_gen_readings_total", outcome) or 0
+    answer = post(fake, texts=["abc"] * 9)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert fake.audit == []
+    assert fake.registry.get_sample_value("ttmark_gen_readings_total", outcome) == before + 9
+
+
+def test_a_client_that_leaves_ends_the_readings(fake: Any) -> None:
+    fake.generator.pause = 60.0
+    with pytest.raises(httpx.ReadTimeout):
+        fake.http("reader").post("/v1/readings", json={"model": "tiny", "texts": ["abc"] * 9}, timeout=0.5)
+    deadline = time.monotonic() + 10
+    while (fake.generator.running or not fake.generator.cancelled) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (fake.generator.cancelled, fake.generator.running) == (4, 0)
+
+
+async def test_an_allowance_is_asked_for_all_that_is_read_with_what_stands_before(fake: Any) -> None:
+    taken: list[int] = []
+
+    class Allowance:
+        async def take(self, _: object, tokens: int) -> None:
+            taken.append(tokens)
+            if len(taken) > 1:
+                raise TooManyRequests("too many", retry_after=1)
+
+    transport = httpx.ASGITransport(build_service(fake.generator, allowance=Allowance()).app)
+    headers = {"Authorization": "Bearer reader"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers) as client:
+        asked = {"model": "tiny", "texts": ["abc", "de"], "prompt": [1, 2, 3]}
+        answers = [await client.post("/v1/readings", json=asked) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 429]
+    assert taken == [5 + 2 * 3] * 2
+    assert len(fake.generator.readings) == 2
+
+
+def test_the_route_that_gave_verdicts_says_what_took_its_place(fake: Any) -> None:
+    answer = fake.post("watermark/verify", "detector", token_ids=[1, 2, 3])
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (404, "not_found")
+    assert "gone. Ask POST /v1/detect of the detection service" in error["message"]
+    other = fake.post("watermark/verifies", "detector").json()["error"]["message"]
+    assert "There is no such route" in other

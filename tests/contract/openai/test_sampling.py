@@ -6,7 +6,6 @@ import pytest
 
 from tests.contract.openai.composed import BODIES, LIMITS, TEMPERED
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH
-from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.shared.schemas.sampling import SamplingDefaults
 
 OPENAI = SamplingDefaults()
@@ -62,20 +61,6 @@ def test_the_models_say_what_holds(fake: Any) -> None:
     assert fake.http().get("/v1/models/tempered").json()["sampling"] == TEMPERED.model_dump()
 
 
-@pytest.mark.parametrize(("model", "defaults"), [("tiny", OPENAI), ("tempered", TEMPERED)])
-def test_verification_supposes_the_model_s_sampling_where_none_is_named(fake, model, defaults):
-    def supposed(**named: Any) -> tuple[FilterParams, float]:
-        fake.answer("watermark/verify", "detector", model=model, token_ids=list(range(60)), **named)
-        reading = fake.generator.readings[-1]
-        return reading.filters, reading.repetition_penalty
-
-    penalty = defaults.repetition_penalty
-    filters = FilterParams(defaults.temperature, defaults.top_k, defaults.top_p, defaults.min_p)
-    assert supposed() == supposed(**dict.fromkeys(FIELDS)) == (filters, penalty)
-    named = FilterParams(0.5, 0, defaults.top_p, defaults.min_p)
-    assert supposed(temperature=0.5, top_k=-1, repetition_penalty=1.5) == (named, 1.5)
-
-
 def test_a_repetition_penalty_keeps_greedy_text_from_going_round(real: Any) -> None:
     def different(**more: Any) -> int:
         asked = {"temperature": 0, "ignore_eos": True, "return_token_ids": True, "tokens": 60} | more
@@ -92,10 +77,9 @@ def test_texts_with_a_repetition_penalty_are_found_and_best_with_it(real: Any) -
     def log10_p(**change: Any) -> float:
         total = 0.0
         for text in texts:
-            asked = sampling | {"token_ids": text, "prompt": "Once"} | change
-            verified = real.answer("watermark/verify", "detector", **asked)
-            assert verified["verdict"] == "watermarked"
-            total += verified["log10_p"]
+            found = real.log10_p(text, prompt="Once", **sampling | change)
+            assert found < -5
+            total += found
         return total
 
     assert log10_p() < log10_p(repetition_penalty=1)

@@ -76,13 +76,13 @@ UNKNOWN: list[tuple[str, dict[str, Any], str, str | None]] = [
     (RESPONSES, {"reasoning": {"efort": "none"}}, "reasoning.efort", "reasoning.effort"),
     (RESPONSES, {"input": [{"role": "user", "content": "a", "nickname": "b"}]}, "input[0].nickname", None),
     (RESPONSES, {"watermark": {"show_block": True}}, "watermark.show_block", "watermark.show_blocks"),
-    ("watermark/verify", {"text": "a", "key": ["b"]}, "key", "keys"),
+    ("readings", {"texts": ["a"], "text": ["b"]}, "text", "texts"),
 ]
 
 
 def test_unknown_fields_are_refused_by_name_with_the_nearest_that_there_is(fake: Any) -> None:
     for route, change, name, nearest in UNKNOWN:
-        answer = fake.post(route, "detector" if route.endswith("verify") else "author", **change)
+        answer = fake.post(route, "reader" if route == "readings" else "author", **change)
         error = answer.json()["error"]
         assert (answer.status_code, error["code"]) == (400, "invalid_request"), (change, error)
         assert error["param"].endswith(name)

@@ -13,7 +13,6 @@ from ttmark.shared.schemas.completions import CompletionRequest
 from ttmark.shared.schemas.models import DetokenizeRequest, TokenizeRequest
 from ttmark.shared.schemas.readings import ReadingsRequest
 from ttmark.shared.schemas.responses_request import ResponsesRequest
-from ttmark.shared.schemas.verification import VerificationRequest
 
 Path = tuple[str | int, ...]
 
@@ -49,7 +48,6 @@ BODIES: list[tuple[type[BaseModel], dict[str, Any]]] = [
             "reasoning": {},
         },
     ),
-    (VerificationRequest, {"model": "m", "text": "a", "messages": [TURN]}),
     (ReadingsRequest, {"model": "m", "texts": ["a", [1]], "messages": [TURN]}),
     (TokenizeRequest, {"model": "m", "messages": [TURN], "tools": [TOOL]}),
     (DetokenizeRequest, {"model": "m", "tokens": [1]}),

@@ -88,7 +88,7 @@ FILTER: Edits = {
         ),
         ("    stop: Stop =", "    logit_range: float | None = Field(default=None, ge=0)\n    stop: Stop ="),
     ],
-    "shared/schemas/readings.py": [
+    "shared/schemas/origin.py": [
         (
             "    repetition_penalty: float",
             "    logit_range: float | None = Field(default=None, ge=0)\n    repetition_penalty: float",

@@ -5,12 +5,23 @@ from functools import partial
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
+from typer.testing import CliRunner
 
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli import terminal as terminal_module
 from ttmark.services.cli.detect import show
+from ttmark.services.cli.main import app
+from ttmark.shared.client import Client
 from ttmark.shared.detection_words import message
-from ttmark.shared.schemas.detection import DetectedKey, DetectionResult, Document, Verdict
+from ttmark.shared.schemas.detection import (
+    CombinedRequest,
+    CombinedResponse,
+    CombinedResult,
+    DetectedKey,
+    DetectionResult,
+    Document,
+    Verdict,
+)
 
 
 def in_words(result: DetectionResult) -> DetectionResult:
@@ -108,3 +119,25 @@ def test_files_and_bulk_rows_are_read_in_both_ways_unless_told_otherwise(mode: s
     documents = [Document(text="a")]
     assert DetectionOptions(mode=mode).request(documents).normalize
     assert not DetectionOptions(mode=mode, normalize=False).request(documents).normalize
+
+
+def test_a_prompt_and_sampling_are_asked_with_each_file(monkeypatch, tmp_path):
+    asked = []
+
+    def answered(_: object, request: CombinedRequest) -> CombinedResponse:
+        asked.append(request)
+        result = CombinedResult(id="a", verdict="not_detected", tokens=9, hypotheses=1)
+        return CombinedResponse(results=[result], request_id="r")
+
+    monkeypatch.setattr(Client, "detect", answered)
+    file = tmp_path / "a.txt"
+    file.write_text("It was a cold clear day.")
+    options = ["--prompt", "Go on", "--temperature", "0.7", "--top-k", "50", "--min-p", "0.1"]
+    said = CliRunner().invoke(app, ["detect", str(file), "--token", "t", *options])
+    assert said.exit_code == 0, said.output
+    CliRunner().invoke(app, ["detect", str(file), "--token", "t", *options, "--chat"])
+    sampling = {"temperature": 0.7, "top_k": 50, "min_p": 0.1}
+    talk = [{"role": "user", "content": "Go on"}]
+    assert [one.origin for one in asked] == [sampling | {"prompt": "Go on"}, sampling | {"messages": talk}]
+    for more in (["--chat"], ["--prompt", "a", "--conversation"], ["--top-p", "0.9", "--mode", "direct"]):
+        assert CliRunner().invoke(app, ["detect", str(file), *more]).exit_code == 2

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,13 @@ from tests.unit.detect.conftest import HUMAN, Service
 from tests.unit.detect.served import served
 from tests.unit.detect.test_model_reader import Handler, asking, honest, honest_reading, serving
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.detect_service.model_reader.vllm_dialect import vllm_dialect
+from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.schemas.detection import CombinedResult
+from ttmark.shared.watermark import corrected
+from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
+from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
+from ttmark.shared.watermark.likelihood.reading import Reading
 
 
 @asynccontextmanager
@@ -152,3 +159,117 @@ async def test_time_does_not_tell_that_a_p_value_was_drawn_for(service: Service,
     print(f"{drawn.size} and {other.size} answers: area {area:.3f}")
     # Four standard deviations of an area by chance with 20 answers of each kind, six with 1,000.
     assert abs(area - 0.5) < min(0.4, 2.5 / np.sqrt(count))
+
+
+async def test_a_text_is_asked_about_in_one_step_after_what_it_continues(service: Service) -> None:
+    """At the whole rate: it is what the reading alone gives, and nothing of the first step counts."""
+    text, origin = service.marked("a-one", 40), {"prompt": "Go on:", "top_k": 50, "temperature": 0.7}
+    async with read_by(service, honest) as ask:
+        found = await ask(text, **origin)
+        cascade = await ask(text, reader="always")
+        (first, _) = [body for *_, body in ask.asked]
+    assert first == {"model": "small", "texts": [text], **origin}
+    said = honest_reading(text)
+    of_bytes = ByteReading.checked(said["starts"], said["ends"], said["logprobs"], 40)
+    reading = Reading(of_bytes.log_probs(np.column_stack([np.arange(40), np.arange(1, 41)])))
+    key, ids = service.keys["a-one"], service.tokenizer.encode(text)
+    each = [
+        detect_likelihood(
+            key.profile.watermark(),
+            version.prf_keys,
+            ids,
+            rate=1e-5 / len(key.detectable),
+            reading=reading,
+            secret=service.backend.draw_secret,
+        )
+        for version in key.detectable
+    ]
+    smallest = corrected(min(one.log10_p for one in each), len(each))
+    assert found.log10_p == pytest.approx(smallest, abs=1e-9)
+    assert found.log10_e == pytest.approx(log10_mean(np.concatenate([one.of_keys for one in each])), abs=1e-9)
+    assert found.reader == "read"
+    assert cascade.log10_p < found.log10_p - 1  # this reader knows nothing of the text
+
+    messages = [{"role": "user", "content": "Go on"}]
+    async with read_by(service, honest) as ask:
+        await ask("", inputs=[{"text": text}, {"text": text[:30]}], **origin)
+        assert [body["texts"] for *_, body in ask.asked] == [[text], [text[:30]]]
+        ask.asked.clear()
+        await ask(text, messages=messages, chat_template_kwargs={"mood": None, "a": 1})
+        ((*_, body),) = ask.asked
+        assert (body["messages"], body["chat_template_kwargs"]) == (messages, {"mood": None, "a": 1})
+
+
+async def test_token_ids_are_read_as_four_bytes_each(service: Service) -> None:
+    def of_ids(handler: Handler, body: dict[str, Any]) -> None:
+        (ids,) = body["texts"]
+        content = b"".join(number.to_bytes(4, "little") for number in ids)
+        ends = list(range(4, len(content) + 1, 4))
+        said = {"sha256": sha256(content).hexdigest(), "starts": [0, *ends[:-1]], "ends": ends}
+        handler.say(json.dumps({"readings": [said | {"logprobs": [-1.0] * len(ids)}]}))
+
+    def of_text(handler: Handler, body: dict[str, Any]) -> None:
+        (text,) = body["texts"]
+        ends = list(range(1, len(text) + 1))
+        said = {"sha256": sha256(text.encode()).hexdigest(), "starts": [0, *ends[:-1]], "ends": ends}
+        handler.say(json.dumps({"readings": [said | {"logprobs": [-1.0] * len(text)}]}))
+
+    text = service.marked("a-one", 40)
+    ids = service.tokenizer.encode(text)
+    async with read_by(service, of_text) as ask:
+        expected = await ask(text, temperature=0.7)
+    async with read_by(service, of_ids) as ask:
+        found = await ask("", inputs=[{"token_ids": ids}], temperature=0.7)
+    assert (found.reader, found.tokens) == ("read", 40)
+    assert (found.log10_p, found.log10_e) == (expected.log10_p, expected.log10_e)
+
+
+@pytest.mark.parametrize("kind", ["hangs", "fails", "lies", "refuses", "none", "vllm"])
+async def test_without_a_reading_after_what_it_continues_there_is_no_answer(
+    service: Service, kind: str
+) -> None:
+    """A text that the first step alone would find."""
+    answers: dict[str, Callable[..., None]] = {
+        "hangs": lambda handler, _: time.sleep(0.6),
+        "fails": lambda handler, _: handler.say("no", status=500),
+        "lies": lambda handler, _: handler.say("{}"),
+        "refuses": lambda handler, _: handler.say("too long", status=400),
+    }
+    body = {"inputs": [{"text": service.marked("a-one", 300)}], "keys": ["a-one"], "prompt": "Go on:"}
+    with serving(answers.get(kind, honest)) as server:
+        dialect = vllm_dialect("small", service.tokenizer, 100) if kind == "vllm" else None
+        async with asking(server, dialect, timeout_seconds=0.3) as client:
+            registry = CollectorRegistry()
+            reader = ReadsAlong(None if kind == "none" else client, registry)
+            async with served(
+                service.backend, service.authenticate, options={"registry": registry}, reader=reader
+            ) as http:
+                answer = await http.post("/v1/detect", json=body, headers=service.headers("full"))
+        asked = len(server.asked)
+    expected = {"refuses": (422, 1), "none": (422, 0), "vllm": (422, 0)}.get(kind, (503, 1))
+    assert (answer.status_code, asked) == expected
+    why = {"none": "there is no reader", "vllm": "no filters", "refuses": "answered 400"}.get(
+        kind, "does not"
+    )
+    assert why in answer.json()["detail"]
+    outcome = {"outcome": "failed" if expected[0] == 503 else "refused"}
+    counted = registry.get_sample_value("ttmark_detect_reader_texts_total", outcome)
+    assert counted == (0.0 if kind == "none" else 1.0)
+
+
+async def test_what_a_text_continues_takes_the_scope_for_evidence_and_goes_with_one_result(service: Service):
+    body = {"inputs": [{"text": service.marked("a-one", 60)}], "keys": ["a-one"], "top_p": 0.9}
+    assert (await service.post("/v1/detect", body, "verdict")).status_code == 403
+    for more in ({"conversation": True}, {"case": True}, {"reader": "never"}):
+        refused = await service.post("/v1/detect", body | more)
+        assert refused.status_code == 422
+        assert "with a prompt or sampling a model reads" in refused.json()["detail"], more
+    both = {"prompt": "a", "messages": [{"role": "user", "content": "b"}]}
+    assert "not both" in (await service.post("/v1/detect", body | both)).json()["detail"]
+    assert (await service.post("/v1/detect/direct", body)).status_code == 422
+
+
+async def test_an_empty_text_after_a_prompt_is_no_text_to_read(service: Service) -> None:
+    async with read_by(service, honest) as ask:
+        found = await ask("", prompt="Go on:")
+        assert (found.verdict, found.log10_p, found.reader, ask.asked) == ("too_short", 0.0, "none", [])

@@ -18,7 +18,6 @@ BODIES = {
     "/v1/completions": {"model": "tiny-model", "prompt": "a", "max_tokens": 2},
     "/v1/chat/completions": {"model": "tiny-model", "messages": [{"role": "user", "content": "a"}]},
     "/v1/responses": {"model": "tiny-model", "input": "a", "max_output_tokens": 2},
-    "/v1/watermark/verify": {"model": "tiny-model", "token_ids": [1, 2, 3]},
     "/tokenize": {"model": "tiny-model", "prompt": "a"},
     "/detokenize": {"model": "tiny-model", "tokens": [1]},
     "/v1/readings": {"model": "tiny-model", "texts": ["a"]},
@@ -31,12 +30,11 @@ BODIES = {
     "/v1/cases/page": {"case": "{}"},
     "/v1/extract": {"filename": "a.txt", "content": "YQ=="},
 }
-# The tiny model has no chat template, and three tokens are too few to verify: 400 to whoever gets in.
-REFUSED_INSIDE = {"/v1/chat/completions", "/v1/responses", "/v1/watermark/verify"}
+# The tiny model has no chat template: 400 to whoever gets in.
+REFUSED_INSIDE = {"/v1/chat/completions", "/v1/responses"}
 NO_ID = "0" * 32
 NEEDED = {"gen": Scope.GENERATE, "detect": Scope.DETECT}
 NEEDED_BY = {
-    "/v1/watermark/verify": Scope.DETECT_EVIDENCE,
     "/v1/readings": Scope.READ,
     "/v1/detect/public": Scope.DETECT_PUBLIC,
 }
