@@ -11,7 +11,7 @@ import typer
 from ttmark.services.cli.detect import FOUND_CODE
 from ttmark.services.cli.files import read_bytes
 from ttmark.services.cli.options import JsonOutput, bad_usage, one_line_errors
-from ttmark.services.cli.terminal import print_named
+from ttmark.services.cli.terminal import print_table
 from ttmark.services.settings.values import web_address
 from ttmark.services.startup import StartupError, in_one_line
 from ttmark.shared.client import Client, ClientError
@@ -119,12 +119,15 @@ def _show(replies: list[_Reply], *, as_json: bool) -> None:
     answered = [reply for reply in replies if reply.verdict is not None]
     if answered:
         rows = [
-            [reply.verdict or "", reply.basis or "watermark", f"at most {reply.false_alarm_rate:.2g}"]
+            {
+                "deployment": reply.address,
+                "verdict": reply.verdict or "",
+                "basis": reply.basis or "watermark",
+                "false alarms": f"at most {reply.false_alarm_rate:.2g}",
+            }
             for reply in answered
         ]
-        print_named(
-            "deployment", [reply.address for reply in answered], ("verdict", "basis", "false alarms"), rows
-        )
+        print_table(rows, named=True)
     for reply in answered:
         typer.echo(f"{reply.address}: {reply.words}")
     for reply in replies:

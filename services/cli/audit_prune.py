@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from ttmark.services.cli.audit_store import trail_folder, verified
-from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_table, run
+from ttmark.services.cli.key_store import KeyStore, moment, print_json, run
 from ttmark.services.cli.options import JsonOutput
-from ttmark.services.cli.terminal import Yes, confirm
+from ttmark.services.cli.terminal import Yes, confirm, print_table
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError, one_clear_line
 from ttmark.shared.audit.chain import Removal, one_removal_at_a_time, removal, remove_removal, written

@@ -20,7 +20,7 @@ from ttmark.services.cli.options import (
     access_token,
     one_line_errors,
 )
-from ttmark.services.cli.terminal import print_named
+from ttmark.services.cli.terminal import print_table
 from ttmark.services.extras import require
 from ttmark.shared.client import Client
 from ttmark.shared.languages.words import counted
@@ -34,7 +34,6 @@ Method = Literal["scan", "waterseeker"]
 
 FOUND_CODE = 3
 _READ_AS = "Wrong values cost power. Default: the model's own, with any of these or --prompt."
-_COLUMNS = ("verdict", "p-value", "tokens", "key", "passages")
 
 
 def detect(
@@ -181,12 +180,18 @@ def show(results: list[DetectionResult], *, as_json: bool) -> None:
         return
     if not results:
         return
-    rows = []
-    for result in results:
-        p_value = "" if result.p_value is None else f"{result.p_value:.2g}"
-        passages = ", ".join(f"{s.start_char}-{s.end_char}" for s in result.segments or [])
-        rows.append([result.verdict, p_value, str(result.tokens), _made_with(result), passages])
-    print_named("file", [result.id or "" for result in results], _COLUMNS, rows)
+    rows = [
+        {
+            "file": result.id or "",
+            "verdict": result.verdict,
+            "p-value": "" if result.p_value is None else f"{result.p_value:.2g}",
+            "tokens": str(result.tokens),
+            "key": _made_with(result),
+            "passages": ", ".join(f"{s.start_char}-{s.end_char}" for s in result.segments or []),
+        }
+        for result in results
+    ]
+    print_table(rows, named=True)
     said: dict[tuple[str, str], list[str]] = {}
     for result in results:
         if result.message is not None:

@@ -8,7 +8,7 @@ import typer
 
 from ttmark.services.cli.files import shown
 from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files, read_texts
-from ttmark.services.cli.terminal import print_named
+from ttmark.services.cli.terminal import print_table
 from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.detection import (
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _CHAT = ".json"
 _WRITER = "assistant"
-_COLUMNS = ("tokens", "evidence so far", "key")
 
 
 def detect_conversation(names: Sequence[str], options: "DetectionOptions", client: Client) -> CombinedResult:
@@ -52,20 +51,25 @@ def show_conversation(result: CombinedResult, *, as_json: bool) -> None:
     if as_json:
         typer.echo(result.model_dump_json())
         return
-    messages = result.messages or []
-    print_named("message", [one.id for one in messages], _COLUMNS, [_row(one) for one in messages])
+    if result.messages:
+        print_table([_row(one) for one in result.messages], named=True)
     if result.message is not None:
         typer.echo(f"{result.message.headline}. {result.message.explanation}")
         typer.echo(result.message.caution)
 
 
-def _row(message: ConversationMessage) -> list[str]:
+def _row(message: ConversationMessage) -> dict[str, str]:
     key = message.key
     made_with = "" if key is None else f"{key.key_id} v{key.version}"
     if key is not None and key.pool_key is not None:
         made_with += f" #{key.pool_key}"
     evidence = "" if message.log10_e is None else f"10^{message.log10_e:.1f}"
-    return [str(message.tokens), "left out" if message.error else evidence, made_with]
+    return {
+        "message": message.id,
+        "tokens": str(message.tokens),
+        "evidence so far": "left out" if message.error else evidence,
+        "key": made_with,
+    }
 
 
 def _messages(names: Sequence[str]) -> Iterator[Document]:

@@ -11,9 +11,6 @@ from typing import Any, TypeVar
 
 import orjson
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError, no_start_after, one_clear_line, warn
@@ -120,20 +117,6 @@ def tell(document: object, text: str, *, as_json: bool) -> None:
         print_json(document)
     else:
         typer.echo(text)
-
-
-def print_table(rows: list[dict[str, str]], *, empty: str) -> None:
-    """Rows by column on standard output, or the line `empty` where there is nothing to show."""
-    if not rows:
-        typer.echo(empty)
-        return
-    table = Table(*rows[0], box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        table.add_row(*map(Text, row.values()))  # brackets in a label are no markup
-    # As wide as it needs to be: a terminal may wrap lines, a cell that is cut short helps nobody.
-    width = Console(width=10_000).measure(table).maximum
-    console = Console(soft_wrap=True, width=max(width, Console().width))
-    console.print(table, overflow="ignore", no_wrap=True, crop=False)
 
 
 def moment(value: datetime | None) -> str:

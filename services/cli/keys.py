@@ -9,10 +9,10 @@ import typer
 
 from ttmark.services.cli.key_export import export
 from ttmark.services.cli.key_import import import_key, profile_from
-from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_table, run
+from ttmark.services.cli.key_store import KeyStore, moment, print_json, run
 from ttmark.services.cli.key_upkeep import backup, restore, rewrap, upkeep, verify
 from ttmark.services.cli.options import JsonOutput, TokenizerOption
-from ttmark.services.cli.terminal import Yes, confirm
+from ttmark.services.cli.terminal import Yes, confirm, print_table
 from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.keys.volume import rotate_due, volume_name
 from ttmark.shared.schemas.foreign_profile import ForeignProfile

@@ -1,10 +1,11 @@
-"""The terminal: asks before what cannot be taken back, and shows tables whose rows are named by paths."""
+"""The terminal: asks before what cannot be taken back, and shows tables."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
+from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
@@ -35,27 +36,35 @@ def is_terminal() -> bool:
 _LEAST_ROOM = 12
 
 
-def print_named(
-    title: str, names: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]]
-) -> None:
-    """One line for each name, whose column has the given title, with its row."""
-    console, needed = Console(), Console(width=1_000_000)
-    if console.is_terminal:
-        others = needed.measure(_table(title, [""] * len(rows), columns, rows)).maximum - cell_len(title)
-        names = [_end_of(name, max(console.width - others, _LEAST_ROOM)) for name in names]
-        console.print(_table(title, names, columns, rows))
+def print_table(rows: Sequence[Mapping[str, str]], *, empty: str = "", named: bool = False) -> None:
+    """Rows by column, as wide as they need to be: a cell that is cut short helps nobody.
+
+    Args:
+        empty: the line in place of no rows.
+        named: the first column names rows by paths. The table has a frame and fits a terminal, where long
+            names lose their beginnings.
+    """
+    if not rows:
+        typer.echo(empty)
+        return
+    console, needed = Console(soft_wrap=not named), Console(width=1_000_000)
+    if named and console.is_terminal:
+        first, *_ = rows[0]
+        others = needed.measure(_table([{**row, first: ""} for row in rows], named)).maximum - cell_len(first)
+        room = max(console.width - others, _LEAST_ROOM)
+        table = _table([{**row, first: _end_of(row[first], room)} for row in rows], named)
     else:
-        table = _table(title, names, columns, rows)
-        Console(width=max(console.width, needed.measure(table).maximum)).print(table)
+        table = _table(rows, named)
+        console.width = max(console.width, needed.measure(table).maximum)
+    console.print(table)
 
 
-def _table(title: str, names: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table()
-    table.add_column(title, no_wrap=True)
-    for column in columns:
-        table.add_column(column)
-    for name, row in zip(names, rows, strict=True):
-        table.add_row(*map(Text, (name, *row)))  # brackets in a name are no markup
+def _table(rows: Sequence[Mapping[str, str]], named: bool) -> Table:
+    frame = box.HEAVY_HEAD if named else None
+    table = Table(*rows[0], box=frame, pad_edge=named, header_style="table.header" if named else "bold")
+    table.columns[0].no_wrap = named
+    for row in rows:
+        table.add_row(*map(Text, row.values()))  # brackets in a name are no markup
     return table
 
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli.key_store import moment, print_json, print_table, run, tell
+from ttmark.services.cli.key_store import moment, print_json, run, tell
 from ttmark.services.cli.options import JsonOutput
-from ttmark.services.cli.terminal import Yes, confirm
+from ttmark.services.cli.terminal import Yes, confirm, print_table
 from ttmark.shared.access.scopes import DEFAULT_RATES, MOST_RATES, Scope, TokenLimits, TokenUse, checked_rates
 from ttmark.shared.access.tokens import TokenInfo
 
