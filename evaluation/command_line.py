@@ -33,7 +33,7 @@ def command_words(name: str, *options: Any) -> str:
 
 
 def _words(field: "Field[Any]", value: Any) -> list[str]:
-    """One option as it is typed; `cli.commands_of_dataclasses.command_of` makes options of fields."""
+    """One option as it is typed; `shared.commands_of_dataclasses.command_of` makes options of fields."""
     declared = [info for info in get_args(field.type)[1:] if isinstance(info, ParameterInfo)]
     if any(isinstance(info, ArgumentInfo) for info in declared):
         return [str(value)]

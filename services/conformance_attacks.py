@@ -1,9 +1,10 @@
 """Composition root of attack reports: texts, a detector, and what attacks and measures of quality need."""
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ from ttmark.evaluation.experiment_cells import sampling_seed
 from ttmark.evaluation.run_manifest import folder_hash
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import Material
+from ttmark.evaluation.text_files import read_field
+from ttmark.services.cli.conformance_options import AttackOptions
 from ttmark.services.startup import no_start_after
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.client import Client, ClientError
@@ -53,62 +56,32 @@ def text_readings() -> Callable[[str], Sequence[str]]:
     return readings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttackOptions:
-    """What `ttmark conformance attacks` was told.
-
-    Attributes:
-        subject: the mark, for readers.
-        texts: marked ones; None: they are collected from `endpoint`.
-        endpoint: answers with marked texts.
-        prompts: that answers are collected to; None: those that ship.
-        detector: a command; None: the service at `url`.
-        plain_token: of an ordinary caller; None: nobody asks again and again, unless `detector` is one.
-        translator: a command that translates a text there and back; None: the rewriter does.
-        rewriter: writes without a mark; None: no model rewrites.
-        wordnet, encoder, judge: folders; None: what needs them is left out.
-        encoder_texts, judge_texts: whose similarity and perplexity are measured, at most.
-    """
-
-    subject: str
-    texts: Sequence[str] | None
-    endpoint: Endpoint | None
-    prompts: Sequence[str] | None
-    count: int
-    detector: str | None
-    url: str
-    token: str
-    plain_token: str | None
-    keys: Sequence[str]
-    translator: str | None
-    rewriter: Endpoint | None
-    model_texts: int
-    wordnet: Path | None
-    encoder: Path | None
-    judge: Path | None
-    encoder_texts: int
-    judge_texts: int
-    seed: int
-
-
-def run(options: AttackOptions, out: Path, signer: CaseKey, started: float) -> None:
-    """Attacks, asks, and writes the signed report into `out`; goes on with what lies in `out/work`.
+def run(
+    options: AttackOptions, own: Sequence[str] | None, token: str, signer: CaseKey, started: float
+) -> None:
+    """Attacks, asks, and writes the signed report into `options.out`; goes on with what lies in `work` there.
 
     Args:
+        own: marked texts, of `options.texts`; None: they are collected from `options.endpoint`.
+        token: for the service; not used where `options.detector` is a command.
         started: `time.monotonic` at the start of the command.
 
     Raises:
         StartupError: texts, detector, endpoint or folders are not usable.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    work, seed = out / "work", options.seed
+    out, work, seed = options.out, options.out / "work", options.seed
     with (
         no_start_after(ValueError, OSError, EndpointError, ClientError, TokenizerMissing),
-        _detector(options) as (ask, detector),
+        _detector(options, token) as (ask, detector),
         _told(options) as told,
         Progress(*columns, transient=True) as progress,
     ):
-        texts = _texts(options, work, progress)
+        source = _client(work, options.endpoint, options.model, options.endpoint_key)
+        rewriter = _client(
+            work, options.rewriter, options.rewriter_model, options.rewriter_key, options.rewriter_body
+        )
+        texts = _texts(options, own, source, progress)
         check_identity(work, {"texts": texts.sha256, "detector": detector, "seed": seed})
         documents, readings = human_documents(), text_readings()
         drawn = np.random.default_rng(sampling_seed(seed, "attacks", "people"))
@@ -131,7 +104,7 @@ def run(options: AttackOptions, out: Path, signer: CaseKey, started: float) -> N
                     lambda name, content: extract_text(name, content).text,
                     synonyms,
                     None if options.translator is None else translated_by(options.translator),
-                    _client(options.rewriter, work),
+                    rewriter,
                     None if told is None else told_once(told, work),
                     texts.texts,
                 )
@@ -155,19 +128,20 @@ def run(options: AttackOptions, out: Path, signer: CaseKey, started: float) -> N
 
 
 @contextmanager
-def _detector(options: AttackOptions) -> Iterator[tuple[Ask[None], dict[str, Any]]]:
+def _detector(options: AttackOptions, token: str) -> Iterator[tuple[Ask[None], dict[str, Any]]]:
     """What gives p-values, and how the report names it."""
     if options.detector is not None:
         yield by_command(options.detector), {"command": options.detector}
         return
-    with Client(options.url, options.token) as client:
-        ask = by_service(client, options.keys, FOUND_RATES)
-        keys = [
+    keys = options.key or ()
+    with Client(options.url, token) as client:
+        ask = by_service(client, keys, FOUND_RATES)
+        named = [
             f"{one.key_id} ({one.profile}, pool {one.pool})"
             for one in client.keys().keys
-            if not options.keys or one.key_id in options.keys
+            if not keys or one.key_id in keys
         ]
-        yield ask, {"route": "/v1/detect", "keys": " ".join(keys)}
+        yield ask, {"route": "/v1/detect", "keys": " ".join(named)}
 
 
 @contextmanager
@@ -176,27 +150,34 @@ def _told(options: AttackOptions) -> Iterator[Verdict | None]:
     rate = min(FOUND_RATES)
     if options.detector is not None:
         yield told_by_command(options.detector, rate)
-    elif options.plain_token is None:
+    elif options.plain_token_file is None:
         yield None
     else:
-        with Client(options.url, options.plain_token) as client:
-            yield told_by_service(client, options.keys, rate)
+        with Client(options.url, options.plain_token_file.read_text().strip()) as client:
+            yield told_by_service(client, options.key or (), rate)
 
 
-def _texts(options: AttackOptions, work: Path, progress: Progress) -> TextSet:
+def _texts(
+    options: AttackOptions, own: Sequence[str] | None, source: EndpointClient | None, progress: Progress
+) -> TextSet:
     """Those that were given, or collected answers."""
-    if options.texts is not None:
-        return own_set(options.texts, options.count, options.seed)
-    client = _client(options.endpoint, work)
-    if client is None:
+    if own is not None:
+        return own_set(own, options.count, options.seed)
+    if source is None:
         raise ValueError("give --texts, or --endpoint and --model to collect answers from")
-    asked = options.prompts or shipped_prompts()
-    answers = own_set(collected(client, asked, options.count, progress), options.count, options.seed)
-    return replace(answers, origin=f"answers of {client.endpoint.model}, of up to 256 tokens")
+    asked = list(read_field(options.prompts, "prompt")) if options.prompts else shipped_prompts()
+    answers = own_set(collected(source, asked, options.count, progress), options.count, options.seed)
+    return replace(answers, origin=f"answers of {source.endpoint.model}, of up to 256 tokens")
 
 
-def _client(endpoint: Endpoint | None, work: Path) -> EndpointClient | None:
-    return None if endpoint is None else EndpointClient(endpoint, work / "endpoint", Usage())
+def _client(
+    work: Path, address: str | None, model: str, secret: Path | None, body: str = "{}"
+) -> EndpointClient | None:
+    if address is None:
+        return None
+    api_key = secret.read_text().strip() if secret else ""
+    endpoint = Endpoint(address.rstrip("/"), model, api_key, body=json.loads(body))
+    return EndpointClient(endpoint, work / "endpoint", Usage())
 
 
 def _tools(options: AttackOptions) -> dict[str, str]:
@@ -209,7 +190,7 @@ def _tools(options: AttackOptions) -> dict[str, str]:
     if options.translator is not None:
         named["Translation by"] = options.translator
     if options.rewriter is not None:
-        named["Rewriting by"] = options.rewriter.model
+        named["Rewriting by"] = options.rewriter_model
     return named
 
 
@@ -221,7 +202,7 @@ def _left_out(options: AttackOptions) -> list[str]:
             options.translator or options.rewriter
         ),
         "Not run: removal by asking the detector again (--plain-token-file was not given).": (
-            options.plain_token or options.detector
+            options.plain_token_file or options.detector
         ),
         "Not measured: whether texts mean the same (--encoder was not given).": options.encoder,
         "Not measured: perplexity (--judge was not given).": options.judge,

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
@@ -25,6 +24,7 @@ from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.engine import EngineError, SequenceFailed
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.bulk_detection import read_keys
+from ttmark.services.cli.conformance_options import ConformanceOptions
 from ttmark.services.local.smollm2 import sha256
 from ttmark.services.model_folder import model_id, resolve_model
 from ttmark.services.served_models import Models
@@ -110,35 +110,25 @@ def detection(tokenizer: TextTokenizer, rates: Sequence[float] = RATES) -> Detec
 _HOW_SERVED = ("engine", "dtype", "max_branches", "reproducible", "control_tokens")
 
 
-def run(
-    *,
-    key_id: str,
-    model: str,
-    out: Path,
-    own: Sequence[str] | None,
-    store_url: str | None,
-    size: str,
-    seed: int,
-    signer: CaseKey,
-    started: float,
-) -> None:
-    """Measures, and writes the signed report into `out`; goes on with what lies in `out/work`.
+def run(options: ConformanceOptions, own: Sequence[str] | None, signer: CaseKey, started: float) -> None:
+    """Measures, and writes the signed report into `options.out`; goes on with what lies in its folder `work`.
 
     Args:
-        own: the operator's texts without a mark.
+        own: the operator's texts without a mark, of `options.texts`.
         started: `time.monotonic` at the start of the command.
 
     Raises:
         StartupError: key, model, settings or folder are not usable, or the engine fails.
     """
-    settings, plan = GenerationSettings(), PLANS[Size(size)]
-    key = deployed_key(key_id, store_url)
+    settings, out, seed, size = GenerationSettings(), options.out, options.seed, Size(options.size)
+    plan = PLANS[size]
+    key = deployed_key(options.key, options.store_url)
     with no_start_after(TokenizerMissing):
-        folder = resolve_model(model, settings.state)
+        folder = resolve_model(options.model, settings.state)
         hashes = {path.name: sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
         tokenizer = TextTokenizer.load(folder)
     served_as = {name: getattr(settings, name) for name in _HOW_SERVED}
-    deployment = Deployment(key, model_id(model), hashes, tokenizer.fingerprint, served_as)
+    deployment = Deployment(key, model_id(options.model), hashes, tokenizer.fingerprint, served_as)
     with no_start_after(ValueError, OSError, EngineError, SequenceFailed, ServiceError):
         sets = shipped_sets(plan.passages, seed)
         if own is not None:
@@ -152,7 +142,10 @@ def run(
         }
         check_identity(out / "work", identity)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with served_model(model, settings, key) as served, Progress(*columns, transient=True) as progress:
+        with (
+            served_model(options.model, settings, key) as served,
+            Progress(*columns, transient=True) as progress,
+        ):
             measured = Conformance(
                 run=Run(out / "work", DeployedSource(served, key), seed, progress),
                 questions=Questions(out / "work", detection(tokenizer), progress),
@@ -164,7 +157,7 @@ def run(
         report = make_report(
             deployment,
             measured,
-            size=Size(size),
+            size=size,
             plan=plan,
             seed=seed,
             command=command_line(),

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app, one_clear_line
+from ttmark.evaluation.cli.app_and_errors import new_app, one_clear_line
 from ttmark.evaluation.cli.found_commands import Changes, Found, ReadingsBy
 from ttmark.evaluation.cli.null_tables_command import NullTables
 from ttmark.evaluation.engine_source import EngineSource
@@ -40,6 +40,7 @@ from ttmark.evaluation.run_manifest import ManifestMismatch, describe
 from ttmark.evaluation.simulated import SIMULATED, SimulatedSource
 from ttmark.evaluation.text_files import MAX_TOKENS
 from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFailed
+from ttmark.shared.commands_of_dataclasses import command_of
 from ttmark.shared.tokenization import TokenizerMissing
 
 PLAIN_WIDTH = 160

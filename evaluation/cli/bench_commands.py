@@ -10,9 +10,10 @@ from ttmark.evaluation.bench.detect import OurDetectors, measure_detectors, timi
 from ttmark.evaluation.bench.generation import Generate
 from ttmark.evaluation.bench.in_vllm import InVllm
 from ttmark.evaluation.bench.output import show
-from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app, one_clear_line
+from ttmark.evaluation.cli.app_and_errors import new_app, one_clear_line
 from ttmark.evaluation.options import Human, Json, chosen_model, model_path
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
+from ttmark.shared.commands_of_dataclasses import command_of
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.watermark import scheme_names
 

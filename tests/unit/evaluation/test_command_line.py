@@ -8,11 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from ttmark.evaluation.cli.app import EXPERIMENTS, LabOptions
-from ttmark.evaluation.cli.commands_of_dataclasses import command_of, new_app
+from ttmark.evaluation.cli.app_and_errors import new_app
 from ttmark.evaluation.command_line import command_line, command_words
 from ttmark.evaluation.experiment_cells import Setting
 from ttmark.evaluation.experiments.direct import Direct
 from ttmark.evaluation.experiments.quality import Quality
+from ttmark.shared.commands_of_dataclasses import command_of
 
 SHARED = LabOptions(model="simulated", dtype="bfloat16", threads=1, prompts=Path("some prompts.jsonl"))
 PLANS = [

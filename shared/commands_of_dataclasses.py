@@ -1,11 +1,8 @@
 """Command lines made from dataclasses: a field is an option, the docstring is the help."""
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Annotated, Any, get_args, get_origin
-
-import typer
 
 
 def command_of(call: Callable[..., None], *kinds: type) -> Callable[..., None]:
@@ -36,18 +33,3 @@ def _for_typer(annotation: Any) -> Any:
     if get_origin(kind) is tuple:
         kind = list[get_args(kind)[0]]  # type: ignore[misc]
     return Annotated[kind, *rest]
-
-
-def new_app(about: str) -> typer.Typer:
-    """A group of commands."""
-    return typer.Typer(help=about, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-
-
-@contextmanager
-def one_clear_line(expected: tuple[type[Exception], ...] = (ValueError, OSError)) -> Iterator[None]:
-    """Ends the command with the message of an expected error."""
-    try:
-        yield
-    except expected as error:
-        typer.echo(f"ttmark: {error}", err=True)
-        raise typer.Exit(1) from error
