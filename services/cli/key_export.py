@@ -8,6 +8,7 @@ import typer
 
 from ttmark.services.cli.files import new_closed_file
 from ttmark.services.cli.key_store import KeyStore, run
+from ttmark.services.cli.options import KeyId
 from ttmark.services.startup import StartupError
 from ttmark.shared.keys.key_files import export_file
 
@@ -19,7 +20,7 @@ _EXPORT_WARNING = (
 
 
 def export(
-    key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
+    key_id: KeyId,
     file: Annotated[str, typer.Argument(metavar="FILE", help="A new file, or - for standard output.")],
     i_understand: Annotated[
         str, typer.Option(metavar="KEY", help="The key id once more: who reads the file can forge the mark.")

@@ -9,46 +9,26 @@ from pydantic import ValidationError
 
 from ttmark.services.cli.files import TooLong, bytes_of
 from ttmark.services.cli.key_store import moment, run, tell
-from ttmark.services.cli.options import JsonOutput, TokenizerOption
+from ttmark.services.cli.options import JsonOutput, KeyId, TokenizerOption
 from ttmark.shared.keys.key_files import LibraryKeyFile, NotAKeyFile
 from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.schemas.profile_presets import Purpose, profile_fields
+from ttmark.shared.schemas.profile_presets import profile_fields
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 
 
-def profile_from(
-    purpose: Purpose | None,
-    scheme: str | None,
-    block_size: int | None,
-    context_width: int | None,
-    tokenizer: Path,
-    parameters: list[str],
-    pool: int | None,
-    *,
-    payloads: bool,
-) -> Profile:
-    """The profile, with the fingerprint of the tokenizer in the folder `tokenizer`.
+def profile_from(tokenizer: Path, parameters: list[str], **fields: Any) -> Profile:
+    """The profile of these `profile_fields`, with the fingerprint of the tokenizer in the folder `tokenizer`.
 
     Raises:
         typer.BadParameter: naming the option that is at fault.
     """
     try:
         fingerprint = TextTokenizer.load(tokenizer).fingerprint
-        return Profile.model_validate(
-            profile_fields(
-                purpose,
-                scheme=scheme,
-                block_size=block_size,
-                context_width=context_width,
-                parameters=dict(map(parameter, parameters)),
-                tokenizer_fingerprint=fingerprint,
-                pool=pool,
-                payloads=payloads,
-            )
-        )
+        fields |= {"parameters": dict(map(parameter, parameters)), "tokenizer_fingerprint": fingerprint}
+        return Profile.model_validate(profile_fields(**fields))
     except TokenizerMissing as error:
         raise typer.BadParameter(str(error), param_hint="--tokenizer") from error
     except ValidationError as error:
@@ -80,7 +60,7 @@ _MOST_BYTES = 65_536
 
 
 def import_key(
-    key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
+    key_id: KeyId,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="JSON with the key and the parameters; - for input.")
     ],

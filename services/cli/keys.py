@@ -11,7 +11,7 @@ from ttmark.services.cli.key_export import export
 from ttmark.services.cli.key_import import import_key, profile_from
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, run
 from ttmark.services.cli.key_upkeep import backup, restore, rewrap, upkeep, verify
-from ttmark.services.cli.options import JsonOutput, TokenizerOption
+from ttmark.services.cli.options import JsonOutput, KeyId, TokenizerOption
 from ttmark.services.cli.terminal import Yes, confirm, print_table
 from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.keys.volume import rotate_due, volume_name
@@ -30,7 +30,6 @@ PURPOSES = (
     "What the texts are for. `answers`, the default: 4 keys; `edited-text`: one key, which finds "
     "more edited texts and is easier to forge."
 )
-KeyId = Annotated[str, typer.Argument(metavar="KEY", help="Key id.")]
 Version = Annotated[int, typer.Argument(metavar="VERSION", help="Number of the version.")]
 
 
@@ -64,7 +63,14 @@ def create(
 ) -> None:
     """Create a key whose first version is in use at once."""
     profile = profile_from(
-        purpose, scheme, block_size, context_width, tokenizer, param or [], pool, payloads=payloads
+        tokenizer,
+        param or [],
+        purpose=purpose,
+        scheme=scheme,
+        block_size=block_size,
+        context_width=context_width,
+        pool=pool,
+        payloads=payloads,
     )
     made = run(lambda store: store.ring.create(key_id, tenant=tenant, profile=profile), make=True)
     _show_one(made, as_json=as_json)

@@ -78,6 +78,7 @@ AskedKeys = Annotated[
 ]
 AskedRate = Annotated[float, typer.Option("--fpr", help="False positive rate per document.")]
 Normalize = Annotated[bool, typer.Option(help="Read texts also without what hides a mark.")]
+KeyId = Annotated[str, typer.Argument(metavar="KEY", help="Key id.")]
 TokenizerOption = Annotated[
     Path,
     typer.Option(
