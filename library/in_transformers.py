@@ -38,7 +38,7 @@ class InTransformers:
         self._model = model
         self._tokenizer = tokenizer
         self._ends = tuple(eos_token_ids)
-        self._decoder = Decoder(lambda: BRANCH_BUDGET)
+        self._decoder = Decoder(BRANCH_BUDGET)
 
     def generate(self, requests: Sequence[GenerationRequest]) -> Iterator[tuple[int, Delta]]:
         """The pieces of all completions, each with the number of its request.

@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -36,10 +36,10 @@ class Decoder:
     An error that one sequence causes becomes that sequence's outcome and nobody else's.
 
     Args:
-        branch_budget: branches of a block level that may be probed together now.
+        branch_budget: branches of a block level that may be probed together.
     """
 
-    def __init__(self, branch_budget: Callable[[], int]) -> None:
+    def __init__(self, branch_budget: int) -> None:
         self.branch_budget = branch_budget
         self._reweighter = Reweighter()
         self._filter_seconds = 0.0
@@ -62,7 +62,7 @@ class Decoder:
         started = time.perf_counter()
         for sequence, rows in logits.items():
             try:
-                block = sequence.open_block(self.branch_budget())
+                block = sequence.open_block(self.branch_budget)
                 unchanged = sequence.adjust(block, rows)
                 if unchanged is not None:
                     own[sequence] = unchanged

@@ -56,8 +56,7 @@ class Engine:
             cuts=Cuts(settings.prefill_chunk, exact=settings.reproducible) if settings.prefix_cache else None,
             reading_share=settings.reading_share,
         )
-        branches = min(settings.max_branches or settings.step_rows, settings.step_rows)
-        self._decoder = Decoder(lambda: branches)
+        self._decoder = Decoder(min(settings.max_branches or settings.step_rows, settings.step_rows))
         self._stepper = Stepper(self._runner, scheduler, self._decoder)
         self._max_requests = settings.max_sequences + settings.max_waiting
         self._max_readings = reading_places(self._max_requests, settings.reading_share)
@@ -117,7 +116,7 @@ class Engine:
                 "ttmark_engine_kv_cache_used_tokens": lambda: stepper.stats.cached_tokens,
                 "ttmark_engine_kv_cache_prefix_tokens": lambda: stepper.stats.prefix_tokens,
                 "ttmark_engine_kv_cache_capacity_tokens": lambda: self.kv_tokens,
-                "ttmark_engine_branch_budget": self._decoder.branch_budget,
+                "ttmark_engine_branch_budget": lambda: self._decoder.branch_budget,
             },
         )
         stepper.recorder = StepRecorder(metrics, self.model_id)

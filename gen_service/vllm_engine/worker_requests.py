@@ -40,7 +40,7 @@ class WorkerRequests:
     ) -> None:
         self._tokenizer = tokenizer
         self._eos_token_ids = eos_token_ids
-        self._decoder = Decoder(lambda: max_branches)
+        self._decoder = Decoder(max_branches)
         self._probe = probe
         self._agree = agree
         self._send = send

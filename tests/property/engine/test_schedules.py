@@ -91,7 +91,7 @@ class Bench:
             cuts=Cuts(CHUNK, exact=True) if schedule.reuse else None,
         )
         self._watch(scheduler)
-        stepper = Stepper(self.runner, scheduler, Decoder(lambda: 20))
+        stepper = Stepper(self.runner, scheduler, Decoder(20))
         rng = np.random.default_rng(schedule.seed)
         sequences = [self._sequence(*each) for each in zip(schedule.requests, schedule.tenants, strict=True)]
         mailboxes = [Mailbox(lambda: None) for _ in sequences]

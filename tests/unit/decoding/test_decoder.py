@@ -92,7 +92,7 @@ def one_by_one(sequence: Sequence, dtype: torch.dtype) -> list[int]:
 
 def in_batches(all_of: list[Sequence], dtype: torch.dtype) -> list[list[int]]:
     """Their completions, taken further together."""
-    decoder = Decoder(lambda: BRANCHES)
+    decoder = Decoder(BRANCHES)
     while running := [sequence for sequence in all_of if sequence.finish_reason is None]:
         outcomes = decoder.decide({sequence: logits_after(sequence, dtype) for sequence in running})
         assert all(isinstance(outcome, Delta) for outcome in outcomes.values())
@@ -109,7 +109,7 @@ def test_a_batch_gives_the_tokens_that_rows_and_blocks_give_one_by_one(dtype: to
 def test_rows_that_are_not_finite_fail_their_sequences_alone() -> None:
     together, alone = sequences(), sequences()
     broken = {0, 2, 3}  # plain, pairs, not bounded
-    decoder = Decoder(lambda: BRANCHES)
+    decoder = Decoder(BRANCHES)
     logits = {sequence: logits_after(sequence, torch.float32) for sequence in together}
     for number in broken:
         logits[together[number]][0, 5] = math.nan
@@ -118,5 +118,5 @@ def test_rows_that_are_not_finite_fail_their_sequences_alone() -> None:
         if number in broken:
             assert isinstance(outcomes[sequence], SequenceFailed)
         else:
-            expected = Decoder(lambda: BRANCHES).decide({other: logits_after(other, torch.float32)})
+            expected = Decoder(BRANCHES).decide({other: logits_after(other, torch.float32)})
             assert outcomes.get(sequence) == expected.get(other)

@@ -72,7 +72,7 @@ def asked_rows(sequence: Sequence, row_after: RowAfter) -> torch.Tensor:
 
 def completed(sequence: Sequence, row_after: RowAfter) -> Sequence:
     """To its end."""
-    decoder = Decoder(lambda: 8)
+    decoder = Decoder(8)
     while sequence.finish_reason is None:
         outcome = decoder.decide({sequence: asked_rows(sequence, row_after)}).get(sequence)
         assert outcome is None or isinstance(outcome, Delta)
@@ -92,7 +92,7 @@ def under_keys(
         mark = Marking("k", 1, "p", watermark, np.random.default_rng(key).bytes(16), bits)
         request = GenerationRequest("id", (1,), replace(params, seed=key), mark)
         sequences.append(Sequence(request, TOKENIZER, (0,)))
-    decoder = Decoder(lambda: branches)
+    decoder = Decoder(branches)
     while unfinished := [each for each in sequences if each.completion_length < length]:
         decoder.decide({each: asked_rows(each, lambda tokens: rows[tokens[-1]]) for each in unfinished})
     return sequences

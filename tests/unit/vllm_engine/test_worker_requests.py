@@ -53,7 +53,7 @@ def request(
 def reference(asked: GenerationRequest) -> list[Delta]:
     """What the decoder makes of a request that is alone, without vLLM's bookkeeping."""
     sequence = Reference(asked, TOKENIZER, ENDS)
-    decoder, deltas = Decoder(lambda: BRANCHES), list[Delta]()
+    decoder, deltas = Decoder(BRANCHES), list[Delta]()
     while sequence.finish_reason is None:
         paths = sequence.block.paths if sequence.block is not None else [()]
         rows = torch.stack([model([*sequence.tokens, *path]) for path in paths])
