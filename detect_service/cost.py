@@ -1,7 +1,7 @@
 """What a request's work comes to, before it is done.
 
 The unit is a hashed block: about a quarter of a microsecond of a core. What else takes time is counted in
-blocks as well; `tests/integration/detect/cost_figures.py` measures how well that holds.
+blocks as well; `docs/results/detection.md` says how well that held.
 """
 
 from collections.abc import Mapping, Sequence

@@ -11,12 +11,14 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from tests.vllm.conftest import complete
+from tests.vllm.every_kind import SCHEMES
 from ttmark.gen_service.engine import GenerationRequest, Marking, SamplingParams
 from ttmark.shared.watermark import Watermark
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
-KEYS, ALL_KEYS = 600, 10_000
+KEYS, ALL_KEYS = 200, 10_000
+HOURS = (pytest.mark.slow, pytest.mark.timeout(7200))
 AT_ONCE = 48
 CANDIDATES = 3
 PROMPT = (17, 4, 250, 33, 90)
@@ -105,33 +107,28 @@ def model(llama: Path) -> Model:
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3])
-def test_blocks_over_random_keys_follow_the_model(engine: Any, model: Model, block_size: int) -> None:
-    watermark = Watermark("gumbel", block_size, block_size)
-    found = asyncio.run(texts(engine, watermark, KEYS // 3))
+@pytest.mark.parametrize(
+    ("scheme", "keys"),
+    [
+        ("gumbel", KEYS),
+        *(pytest.param(scheme, ALL_KEYS, marks=HOURS) for scheme in SCHEMES),
+    ],
+)
+def test_blocks_over_random_keys_follow_the_model(
+    engine: Any, model: Model, block_size: int, scheme: str, keys: int, record_result: Any
+) -> None:
+    found = asyncio.run(texts(engine, Watermark(scheme, block_size, block_size), keys))
     probability, cells = p_value(found, model, block_size)
+    record_result(
+        f"blocks of {block_size} over {keys:,} keys, {scheme}, vLLM engine",
+        "as the model's own: chi-square p > 0.001",
+        f"p = {probability:.3f} over {cells} cells",
+    )
     assert cells > 2
     assert probability > WORST
 
 
 def test_texts_of_a_single_key_do_not(engine: Any, model: Model) -> None:
     """So that the test is known to be able to fail."""
-    found = asyncio.run(texts(engine, Watermark("gumbel", 2, 2), KEYS // 3, key=bytes(16)))
+    found = asyncio.run(texts(engine, Watermark("gumbel", 2, 2), KEYS, key=bytes(16)))
     assert p_value(found, model, 2)[0] < WORST
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(7200)
-@pytest.mark.parametrize("scheme", ["gumbel", "synthid", "dipmark", "mcmark"])
-@pytest.mark.parametrize("block_size", [1, 2, 3])
-def test_blocks_over_ten_thousand_keys_follow_the_model(
-    engine: Any, model: Model, scheme: str, block_size: int, record_result: Any
-) -> None:
-    watermark = Watermark(scheme, block_size, block_size)
-    found = asyncio.run(texts(engine, watermark, ALL_KEYS))
-    probability, cells = p_value(found, model, block_size)
-    record_result(
-        f"blocks of {block_size} over {ALL_KEYS:,} keys, {scheme}, vLLM engine",
-        "as the model's own: chi-square p > 0.001",
-        f"p = {probability:.3f} over {cells} cells",
-    )
-    assert probability > WORST

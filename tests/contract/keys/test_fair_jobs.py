@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.harness.job_tenants import JobAsker, provision
-from tests.integration.detect.service_figures import serving
+from tests.integration.detect.served import serving
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 

@@ -13,7 +13,7 @@ from tests.contract.keys.faulty_store import KEK, PROFILE
 from tests.contract.keys.secured_redis import SecuredRedis
 from tests.harness.job_tenants import JobAsker, provision
 from tests.harness.waiting import eventually
-from tests.integration.detect.service_figures import serving
+from tests.integration.detect.served import serving
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.shared.access.scopes import Scope

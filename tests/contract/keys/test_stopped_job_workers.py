@@ -12,8 +12,9 @@ import pytest
 import redis
 
 from tests.harness.job_tenants import JobAsker, provision
+from tests.harness.observe.services import free_port
 from tests.harness.waiting import eventually
-from tests.integration.detect.service_figures import free_port, running, service_environment
+from tests.integration.detect.served import running, service_environment
 from ttmark.detect_service.jobs.part_work import MOST_ATTEMPTS
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH

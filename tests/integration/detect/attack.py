@@ -2,9 +2,9 @@
 
     python tests/integration/detect/attack.py URL TOKEN FILE KIND CONNECTIONS
 
-KIND: `text`, documents of 380,000 characters against decoys; `ids`, as many token ids as a body may hold;
-`batch`, 256 short documents. Writes a line once all connections have begun to send. One that the service
-closes, because it did not take the request in time, is opened again.
+KIND: `text`, documents of 380,000 characters against decoys; `batch`, 256 short documents. Writes a line once
+all connections have begun to send. One that the service closes, because it did not take the request in time,
+is opened again.
 """
 
 import asyncio
@@ -16,9 +16,6 @@ from pathlib import Path
 
 def bodies(kind: str, text: str) -> list[tuple[str, bytes]]:
     """Routes and bodies."""
-    if kind == "ids":
-        document = [5 + (i * 7919) % 8000 for i in range(95_000)]
-        return [("aligned", json.dumps({"inputs": [{"token_ids": document}] * 13, "beta": 4.0}).encode())]
     if kind == "batch":
         documents = [{"text": text[i * 1500 : (i + 1) * 1500]} for i in range(256)]
         return [("aligned", json.dumps({"inputs": documents, "beta": 4.0}).encode())]

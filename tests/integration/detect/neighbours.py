@@ -1,22 +1,16 @@
 """What one tenant notices of another that sends the dearest requests there are.
 
-    python tests/integration/detect/neighbours.py [--connections 44] [--seconds 20]
-
-Starts a detection service of one process with two tenants. One sends small direct requests, one after the
-other, first alone and then while 44 connections of the other send `attack.py`'s requests; then those hang up.
-`/healthz` and `/metrics` are asked meanwhile. Prints one JSON object.
+One tenant sends small direct requests, one after the other, first alone and then while connections of the
+other send `attack.py`'s requests; then those hang up. `/healthz` and `/metrics` are asked meanwhile.
 """
 
-import argparse
 import asyncio
-import json
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -24,7 +18,7 @@ import numpy as np
 import psutil
 
 from tests.harness.job_tenants import provision
-from tests.integration.detect.service_figures import serving
+from tests.integration.detect.served import serving
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
 from ttmark.shared.tokenization import TextTokenizer
@@ -134,21 +128,3 @@ def measure(folder: Path, *, connections: int, seconds: float, kind: str) -> Rep
         requests=len(busy),
         seconds_until_idle=left,
     )
-
-
-def main() -> None:
-    """Prints the report."""
-    parser = argparse.ArgumentParser(description="One tenant beside another that sends what is dear.")
-    parser.add_argument("--connections", type=int, default=44)
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--kind", default="text", help="text, ids or batch")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        report = measure(
-            Path(name), connections=options.connections, seconds=options.seconds, kind=options.kind
-        )
-    print(json.dumps(asdict(report)))
-
-
-if __name__ == "__main__":
-    main()

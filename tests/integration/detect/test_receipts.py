@@ -107,24 +107,20 @@ async def services(engine: Engine, request: pytest.FixtureRequest) -> AsyncItera
     await workers.close()
 
 
-async def compare(services: Services, *, prompts: int, n: int, max_tokens: int) -> Counter[str]:
-    """Completions whose receipt detection confirms to the last bit, and counts by word.
-
-    Words are held to the verdicts at the rate and at a thousandth of it. `text of a strong one` counts
-    strong completions that the detector finds from their text alone, with its defaults.
-    """
+async def test_receipts_are_what_detection_says(services: Services) -> None:
+    """To the last bit; a receipt's word is the verdicts at the rate and at a thousandth of it."""
     beginnings = [json.loads(line)["prompt"] for line in PROMPTS_PATH.read_text().splitlines()]
     counts: Counter[str] = Counter()
     for number, profile in enumerate(PROFILES):
         key_id = f"{profile[0]}-{profile[1]}"
         choices = await services.choices(
             profile,
-            prompt=beginnings[number * prompts : (number + 1) * prompts],
-            n=n,
+            prompt=beginnings[number],
+            n=5,
             seed=number,
             temperature=1.0,
             top_k=8,
-            max_tokens=max_tokens - number,  # lengths that blocks of two and three do not divide
+            max_tokens=60 - number,  # lengths that blocks of two and three do not divide
         )
         ids = [{"token_ids": services.tokenizer.encode(choice["text"])} for choice in choices]
         at_rate = await services.detected(key_id, ids, FPR)
@@ -134,25 +130,9 @@ async def compare(services: Services, *, prompts: int, n: int, max_tokens: int) 
         for choice, weak, strong, text in zip(choices, at_rate, at_thousandth, from_text, strict=True):
             found = [result["verdict"] == "watermarked" for result in (weak, strong)]
             word = {0: "none", 1: "weak", 2: "strong"}[sum(found)]
-            assert choice["detectability"] == word
+            assert (choice["detectability"], choice["log10_p"]) == (word, weak["log10_p"])
             counts[word] += 1
-            counts["equal"] += choice["log10_p"] == weak["log10_p"]
             counts[f"text of a {word} one"] += text["verdict"] == "watermarked"
-    return counts
-
-
-async def test_receipts_are_what_detection_says(services: Services) -> None:
-    counts = await compare(services, prompts=1, n=5, max_tokens=60)
-    assert counts["equal"] == 60
+    assert counts["none"] + counts["weak"] + counts["strong"] == 60
     assert min(counts["none"], counts["weak"], counts["strong"]) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-async def test_a_thousand_receipts_are_what_detection_says(services: Services) -> None:
-    total: Counter[str] = Counter()
-    total += await compare(services, prompts=4, n=15, max_tokens=60)
-    total += await compare(services, prompts=2, n=12, max_tokens=200)
-    print(total)
-    assert total["equal"] == 1008
-    assert total["text of a strong one"] > 0.95 * total["strong"]
+    assert counts["text of a strong one"] > 0.95 * counts["strong"]

@@ -1,25 +1,17 @@
 """What the worst bodies cost a detection service: CPU time, memory, and what others notice.
 
-    python -m tests.integration.detect.worst_bodies [--size 8388608] [--job] [--only NAME] [--with PREFIX]
-
-Starts a service of one process, with the memory that the manifests give it, and sends each of
-`tests/harness/worst_bodies.py` five times. Small requests of another tenant and `/healthz`
-are asked meanwhile, each by a process of its own. Prints one JSON object a body. `--with` goes before the
-commands of service and probes: a scheduling priority, `chrt --rr 5`, where other work shares the cores.
+The service is one process, with the memory that the manifests give it. Small requests of another tenant and
+`/healthz` are asked meanwhile, each by a process of its own.
 """
 
-import argparse
 import asyncio
 import json
-import resource
-import shlex
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -28,7 +20,7 @@ import psutil
 from tests.harness.job_tenants import provision
 from tests.harness.worst_bodies import WORST_BODIES
 from tests.integration.detect.neighbours import cpu, p99
-from tests.integration.detect.service_figures import serving
+from tests.integration.detect.served import serving
 
 MEMORY = 2 * 2**30  # deploy/kubernetes/base/detection.yaml
 # Asks until its standard input ends; in a process of its own, which nothing here can hold up.
@@ -79,7 +71,6 @@ class Measured:
     port: int
     tokens: dict[str, str]
     process: psutil.Process
-    priority: Sequence[str] = ()
 
     def post(self, body: bytes, path: str = "/v1/detect", tenant: str = "dear") -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.tokens[tenant]}", "Content-Type": "application/json"}
@@ -88,7 +79,7 @@ class Measured:
     @contextmanager
     def probing(self, method: str, path: str) -> Iterator[list[float]]:
         """Milliseconds of requests that are sent meanwhile, once it has ended."""
-        command = [*self.priority, sys.executable, "-c", PROBE, str(self.port), method, path]
+        command = [sys.executable, "-c", PROBE, str(self.port), method, path]
         command.append(self.tokens["small"])
         probe = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         times: list[float] = []
@@ -117,14 +108,11 @@ class Measured:
 
 
 @contextmanager
-def measured_service(
-    folder: Path, priority: Sequence[str] = (), changed: str = "", **settings: str
-) -> Iterator[Measured]:
+def measured_service(folder: Path, changed: str = "", **settings: str) -> Iterator[Measured]:
     """A service that is warm and cannot have more than `MEMORY`."""
     tokens = asyncio.run(provision(folder))
-    limited = [*priority, "prlimit", f"--data={MEMORY}"]
-    with serving(folder, settings, limited, changed) as (port, process):
-        service = Measured(port, tokens, psutil.Process(process.pid), priority)
+    with serving(folder, settings, ("prlimit", f"--data={MEMORY}"), changed) as (port, process):
+        service = Measured(port, tokens, psutil.Process(process.pid))
         with service.probing("POST", "/v1/detect"):
             time.sleep(2)
         yield service
@@ -138,15 +126,8 @@ def crowding(before: dict[int, tuple[int, int]], after: dict[int, tuple[int, int
     return round((had + waited) / max(had, 1), 2)
 
 
-def idle(service: Measured, seconds: float = 10) -> dict[str, float]:
-    """p99 of `/healthz` and of a small request, asked together while nothing else is."""
-    with service.probing("GET", "/healthz") as health, service.probing("POST", "/v1/detect") as small:
-        time.sleep(seconds)
-    return {"health_p99": p99(health), "neighbour_p99": p99(small)}
-
-
 def cost(
-    service: Measured, name: str, size: int, send: Callable[[bytes], httpx.Response], *, times: int = 5
+    service: Measured, name: str, size: int, send: Callable[[bytes], httpx.Response], *, times: int
 ) -> Cost:
     """Sends a body a few times and looks at the service meanwhile."""
     body = WORST_BODIES[name](size)
@@ -174,26 +155,3 @@ def cost(
         p99(neighbour),
         crowded,
     )
-
-
-def main() -> None:
-    """Prints what each costs."""
-    parser = argparse.ArgumentParser(description="What the worst bodies cost.")
-    parser.add_argument("--size", type=int, default=8 * 2**20)
-    parser.add_argument("--only", default="", help="bodies whose name holds this")
-    parser.add_argument("--job", action="store_true", help="as a job")
-    parser.add_argument("--with", dest="priority", default="")
-    options = parser.parse_args()
-    priority = shlex.split(options.priority)
-    with tempfile.TemporaryDirectory() as name, measured_service(Path(name), priority) as service:
-        print(json.dumps({"idle": idle(service)}), flush=True)
-        path = "/v1/detect/jobs" if options.job else "/v1/detect"
-        for body in WORST_BODIES:
-            if options.only in body:
-                found = cost(service, body, options.size, lambda one: service.post(one, path))
-                print(json.dumps(asdict(found)), flush=True)
-
-
-if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    main()

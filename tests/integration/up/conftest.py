@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -116,11 +115,6 @@ class UpRunner:
             )
         self._started.append(Up(process, self._folder, self.state, gen_port, detect_port, output))
         return self._started[-1]
-
-    def finish(self, *arguments: str, **options: Any) -> Up:
-        up = self(*arguments, **options)
-        up.process.wait(START_SECONDS)
-        return up
 
     def stop_all(self) -> None:
         for up in self._started:

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -149,22 +148,6 @@ def test_a_node_block_runs_as_it_stands(up: Up, block: Block) -> None:
     said = run(up, "node", "block.mjs")
     assert said.strip()
     assert block.number or re.search(SAID.get(block.heading, ""), said), said
-
-
-@pytest.mark.parametrize("heading", ["LangGraph", "AI SDK"])
-def test_twenty_of_twenty_agents_call_two_tools_and_answer(up: Up, heading: str, record_result) -> None:
-    block = next(each for each in blocks() if each.heading == heading)
-    code = here(block, up)
-    if block.language == "js":
-        test_a_node_block_runs_as_it_stands(up, block)
-        command = ["node", "block.mjs"]
-    else:
-        command = [python_for(code), "-c", code]
-    with ThreadPoolExecutor(4) as threads:
-        said = list(threads.map(lambda _: run(up, *command), range(20)))
-    good = sum(re.search(SAID[heading], each) is not None for each in said)
-    record_result(f"agents of {heading} that call two tools and answer", "20 of 20", f"{good} of 20")
-    assert good == 20
 
 
 @of("console")

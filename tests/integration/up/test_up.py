@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from openai import OpenAI
-from transformers import MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
 from typer.testing import CliRunner
 
 from tests.harness.observe.services import free_port
@@ -20,15 +18,8 @@ from tests.integration.up.conftest import NO_INDEX
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli.main import app
 from ttmark.services.cli.up import stop_on_signals
-from ttmark.shared.tokenization import TextTokenizer
 
 VERDICTS = ["watermarked", "not_detected", "not_detected"]
-SHAPE = {
-    "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "max_position_embeddings": 1024, "bos_token_id": 0, "eos_token_id": 0,
-}  # fmt: skip
-
-
 CHAT = shutil.ignore_patterns("tokenizer_config.json")  # which holds the chat template
 
 
@@ -62,18 +53,6 @@ def test_a_text_goes_round_and_ctrl_c_stops_both_services(run_up, tmp_path: Path
 
     assert up.end(signal.SIGINT) == 0
     assert up.text().rstrip().endswith("stopped")
-
-
-# That they end where it is killed, test_up_with_smollm2.py says.
-@pytest.mark.slow
-def test_services_end_with_up_where_the_terminal_is_closed(run_up) -> None:
-    previous = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it would be ignored
-    try:
-        up = run_up()
-    finally:
-        signal.signal(signal.SIGHUP, previous)
-    up.wait_for("Press Ctrl-C")
-    assert up.end(signal.SIGHUP) == 0
 
 
 @pytest.mark.parametrize(
@@ -116,22 +95,6 @@ def test_a_half_written_secret_of_an_earlier_release_is_named(refused, tmp_path,
     (tmp_path / ".ttmark" / name).write_text(content)
     assert re.search(rf"^ttmark: \.ttmark/{name}: .*; remove it", refused())
     assert (tmp_path / ".ttmark" / name).read_text() == content
-
-
-# Loading each architecture is for the engine's own tests; starting both services takes half a minute.
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("config", "model_class"), [(Qwen2Config, Qwen2ForCausalLM), (MistralConfig, MistralForCausalLM)]
-)
-def test_any_causal_model_saved_in_a_folder_works(run_up, tmp_path: Path, config, model_class) -> None:
-    torch.manual_seed(0)
-    vocab_size = TextTokenizer.load(DEMO_MODEL_PATH).vocab_size
-    model_class(config(vocab_size=vocab_size, **SHAPE)).save_pretrained(tmp_path / "model")
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(DEMO_MODEL_PATH / name, tmp_path / "model" / name)
-    up = run_up.finish("--exit", model=str(tmp_path / "model"))
-    assert up.process.returncode == 0, up.text()
-    assert verdicts(up.text()) == VERDICTS
 
 
 @pytest.mark.parametrize(
