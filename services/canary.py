@@ -17,7 +17,7 @@ from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.observability.logging import configure_logging
-from ttmark.shared.schemas.detection import DetectionResult, DirectRequest, Document
+from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, Document
 
 CanaryOutcome = Literal["ok", "missed", "false_alarm", "generation_failed", "detection_failed"]
 
@@ -143,7 +143,7 @@ class Canary:
         return " ".join(words)
 
     def _detect(self, text: str, keys: list[str] | None) -> DetectionResult:
-        request = DirectRequest(inputs=[Document(text=text)], keys=keys, fpr=_FPR)
+        request = CombinedRequest(inputs=[Document(text=text)], keys=keys, fpr=_FPR)
         return self.detection.detect(request).results[0]
 
 

@@ -28,6 +28,7 @@ def refused(request: httpx.Request) -> httpx.Response:
 
 def verdicts(of_generated: str, of_human: str) -> Answer:
     def answer(request: httpx.Request) -> httpx.Response:
+        assert request.url.path == "/v1/detect", "it asks what people ask"
         is_generated = json.loads(request.content)["inputs"][0]["text"] == "generated text"
         result: dict[str, Any] = {
             "id": "0",
