@@ -16,7 +16,9 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.harness.certificates import Credential, credential
+from tests.unit.detect.conftest import watermarked_text
 from tests.unit.detect.served import detection_app
+from tests.unit.detect.simulated_texts import written_by_vllm
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
@@ -36,9 +38,7 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
-from ttmark.shared.watermark import ContextTracker, key_lanes
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
-from ttmark.shared.watermark.foreign.vllm_gumbel import _uniform
 
 SEED = 1
 PARTNERS_KEY = 0xFEEDFACECAFEBEEF
@@ -73,35 +73,16 @@ class Site:
     def marked(self, key_id: str, tokens: int) -> str:
         """A text whose pairs of words are drawn from a watermarked uniform distribution; made once."""
         if (key_id, tokens) not in self.written:
-            self.written[key_id, tokens] = self._marked(key_id, tokens)
+            key, words = self.keys[key_id], range(1, self.tokenizer.vocab_size)
+            drawn = watermarked_text(
+                self.tokenizer, key.profile.watermark(), key.primary.prf_key, tokens, ids=words
+            )
+            self.written[key_id, tokens] = drawn
         return self.written[key_id, tokens]
 
-    def _marked(self, key_id: str, tokens: int) -> str:
-        key = self.keys[key_id]
-        watermark, lanes = key.profile.watermark(), key_lanes(key.primary.prf_key)[None, :]
-        generator = np.random.default_rng(7)
-        tracker = ContextTracker(2, watermark.context_width)
-        written: list[int] = []
-        while len(written) < tokens:
-            pairs = generator.integers(1, self.tokenizer.vocab_size, size=(64, 2))
-            probabilities = np.full(64, 1 / 64)
-            context = tracker.next_context(written)
-            if context is not None:
-                contexts = np.array([context], dtype=np.int64)
-                probabilities = watermark.reweight(lanes, contexts, pairs, probabilities, np.array([0, 64]))
-            written += pairs[generator.choice(64, p=probabilities)].tolist()
-        return self.tokenizer.decode(written)
-
     def partners(self, tokens: int) -> str:
-        """A text as vLLM writes it with the partner's key: of eight words the one with the largest number."""
-        generator = np.random.default_rng(3)
-        written: list[int] = []
-        while len(written) < tokens:
-            choices = generator.choice(np.arange(1, self.tokenizer.vocab_size), size=8, replace=False)
-            context = ([-1] * 4 + written)[-4:]
-            numbers = _uniform(PARTNERS_KEY, np.array([context] * 8), choices)
-            written.append(int(choices[np.argmax(numbers)]))
-        return self.tokenizer.decode(written)
+        """A text as vLLM writes it with the partner's key."""
+        return written_by_vllm(self.tokenizer, PARTNERS_KEY, range(1, self.tokenizer.vocab_size), tokens)
 
     def human(self, tokens: int, seed: int = 1) -> str:
         """A text of no key."""

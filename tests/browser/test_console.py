@@ -4,7 +4,6 @@ import json
 import re
 from itertools import pairwise
 
-import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.actions import check, file, give, sign_in
@@ -87,33 +86,6 @@ def test_passages_of_two_keys_are_marked_in_the_text(connected: Page, site) -> N
     assert connected.locator("#document mark").first.get_attribute("class") == "key-0"
     connected.locator("#passages button").nth(1).click()
     expect(connected.locator("#passage-2")).to_be_in_viewport()
-
-
-@pytest.mark.long
-def test_a_long_text_stays_responsive(connected: Page, site) -> None:
-    text = site.human(8_000) + "\n" + site.marked("press-room", 600) + "\n" + site.human(13_000, 2)
-    assert len(text) > 100_000
-    check(connected, text, "Mixed", "1e-3")
-    expect(headline(connected)).to_have_text("Watermark found in one passage", timeout=60_000)
-    # The longest time that the page does not react while it switches the heat map and scrolls.
-    slowest = connected.evaluate(
-        """async () => {
-            let slowest = 0, last = performance.now(), frames = 0;
-            document.getElementById("heat").click();
-            document.getElementById("document").scrollTop = 1e6;
-            document.getElementById("heat").click();
-            while (frames < 20) {
-                await new Promise(requestAnimationFrame);
-                slowest = Math.max(slowest, performance.now() - last);
-                last = performance.now();
-                frames += 1;
-            }
-            return slowest;
-        }"""
-    )
-    assert slowest < 2_000
-    connected.get_by_label("Text to check").press_sequentially("abc")
-    expect(connected.locator("#text-size")).to_contain_text("characters")
 
 
 def test_a_text_beyond_the_limit_is_refused_in_words(connected: Page, site) -> None:

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -12,16 +11,6 @@ from playwright.sync_api import Page, Route, expect
 from tests.browser.actions import file, give
 
 MAILS = "From a Mon\nSubject: first\n\n{}\n\nFrom b Tue\nSubject: second\n\n{}\n"
-FRAMES = """() => {
-    window.longest = 0;
-    let last = performance.now();
-    const frame = (now) => {
-        window.longest = Math.max(window.longest, now - last);
-        last = now;
-        requestAnimationFrame(frame);
-    };
-    requestAnimationFrame(frame);
-}"""
 
 
 def names(page: Page) -> list[str]:
@@ -175,40 +164,6 @@ def test_a_service_that_is_away_is_asked_again_and_weak_evidence_can_be_chosen(c
     assert len(names(connected)) == 3
     connected.get_by_label("Show").select_option("too short to tell")
     assert names(connected) == []
-
-
-# Frames are late on a busy machine, too: the one that is measured says so alone.
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "size", [50, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(1_500)])]
-)
-def test_many_files_hold_up_no_frame(connected, site, tmp_path, size, record_property):
-    folder = tmp_path / "many"
-    folder.mkdir()
-    for number in range(size):
-        (folder / f"{number}.txt").write_text(site.human(120, number))
-    connected.locator("#folder").set_input_files(str(folder))
-    expect(connected.locator("#batch-title")).to_have_text(f"{size:,} files")
-    connected.evaluate(FRAMES)
-    started = time.monotonic()
-    connected.locator("#check").click()
-    expect(connected.locator("#batch-title")).to_have_text(f"{size:,} of {size:,} files", timeout=1_200_000)
-    seconds = time.monotonic() - started
-    for column in ("By chance alone", "File"):
-        connected.locator("#batch-table th").get_by_role("button", name=column).click()
-        connected.wait_for_timeout(300)
-    # Finding it by its label takes the page longer than a frame.
-    connected.locator(".batch-filters input").fill("7")
-    connected.wait_for_timeout(300)
-    longest = connected.evaluate("window.longest")
-    session = connected.context.new_cdp_session(connected)
-    session.send("HeapProfiler.collectGarbage")
-    mebibytes = connected.evaluate("performance.memory.usedJSHeapSize") / 2**20
-    print(f"{size} files: {seconds:.0f} s, longest frame {longest:.0f} ms, {mebibytes:.0f} MiB of JavaScript")
-    for name, value in (("seconds", seconds), ("longest_frame_ms", longest), ("mebibytes", mebibytes)):
-        record_property(name, value)
-    assert connected.locator("#batch-list tr").count() == size
-    assert size == 50 or longest < 100
 
 
 @pytest.mark.long

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import shutil
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -58,16 +58,18 @@ def watermarked_text(
     spaces: Spaces = "few",
     seed: int = 7,
     choices: int = 64,
+    ids: Sequence[int] = (),
 ) -> str:
     """A text whose blocks are drawn from a watermarked uniform distribution over letter pairs.
 
     Args:
+        ids: of which blocks are made; else of letters.
         choices: of how many pairs each block is one; with 64 alone `spaces` are other than `few`.
         spaces: `few`: as many as of any letter; `single`: half of the pairs end in one, and no two meet;
             `double`: a quarter of the pairs are two. The latter need blocks of two.
     """
     generator = np.random.default_rng(seed)
-    letters = [tokenizer.encode(chr(letter))[0] for letter in LETTERS]
+    letters = ids or [tokenizer.encode(chr(letter))[0] for letter in LETTERS]
     written: list[int] = []
     tracker = watermark.tracker()
     while len(written) < tokens:

@@ -1,8 +1,12 @@
-"""Token ids of many marked texts at once, without a model."""
+"""Marked texts without a model: token ids of many at once, and what another system writes."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
+from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark, key_lanes
+from ttmark.shared.watermark.foreign.vllm_gumbel import _uniform
 
 
 def written(watermark: Watermark, keys: list[bytes], blocks: int, choices: int) -> list[np.ndarray]:
@@ -21,3 +25,13 @@ def written(watermark: Watermark, keys: list[bytes], blocks: int, choices: int) 
         drawn = (generator.random((len(keys), 1)) * sums[:, -1:] > sums).sum(axis=1)
         texts = np.hstack([texts, candidates[firsts + drawn]])
     return list(texts)
+
+
+def written_by_vllm(tokenizer: TextTokenizer, key: int, ids: Sequence[int], tokens: int) -> str:
+    """A text as vLLM writes it: of eight ids that are equally likely the one with the largest number."""
+    generator, text = np.random.default_rng(3), list[int]()
+    while len(text) < tokens:
+        choices = generator.choice(ids, size=8, replace=False)
+        context = ([-1] * 4 + text)[-4:]
+        text.append(int(choices[np.argmax(_uniform(key, np.array([context] * 8), choices))]))
+    return tokenizer.decode(text)

@@ -9,8 +9,6 @@ from typer.testing import CliRunner
 
 from ttmark.detect_service.cases.case_writer import page_around
 from ttmark.services.cli.main import app
-from ttmark.services.settings.cases_and_jobs import CaseSettings
-from ttmark.services.startup import StartupError
 from ttmark.shared.cases.signed_file import (
     CaseKey,
     CasePublicKey,
@@ -170,16 +168,6 @@ async def test_no_page_is_made_of_a_foreign_case_or_another_text(service) -> Non
 async def test_everybody_gets_the_public_key(service) -> None:
     answer = await service.client.get("/.well-known/ttmark-case-key")
     assert CasePublicKey.from_pem(answer.text).name == service.case_key.public.name
-
-
-@pytest.mark.parametrize("content", [None, "nothing", KEY.public.pem()])
-def test_a_service_does_not_start_with_a_key_that_cannot_sign(tmp_path: Path, content: str | None) -> None:
-    assert CaseSettings(case_key_file=None).load_case_key() is None
-    file = tmp_path / "case.pem"
-    if content is not None:
-        file.write_text(content)
-    with pytest.raises(StartupError, match="TTMARK_CASE_KEY_FILE: "):
-        CaseSettings(case_key_file=file).load_case_key()
 
 
 def invoke(*arguments: str) -> tuple[int, str]:

@@ -2,7 +2,6 @@
 
 import math
 import random
-from itertools import pairwise
 from string import ascii_letters
 
 import numpy as np
@@ -93,26 +92,6 @@ async def test_keys_are_listed_without_secrets_and_for_their_tenant_only(service
 
 
 FPR = 1e-2
-
-
-async def test_a_text_with_an_insertion_is_found_by_alignment_and_not_at_fixed_boundaries(service) -> None:
-    text = service.marked("a-one", tokens=300)
-    body = {"inputs": [{"text": text[:5] + "q" + text[5:]}], "keys": ["a-one"], "fpr": FPR}
-    (aligned,) = await service.results("aligned", body)
-    (direct,) = await service.results("direct", {**body, "phase": 0})
-    assert (aligned.verdict, aligned.key.key_id) == ("watermarked", "a-one")
-    assert direct.verdict == "not_detected"
-
-
-async def test_the_evidence_of_an_edited_text_follows_the_alignment(service) -> None:
-    text = service.marked("a-one", tokens=200)
-    edited = text[:101] + "q" + text[101:]
-    result = await service.one("aligned", edited, keys=["a-one"], fpr=FPR, evidence="blocks")
-    starts = [block.start_token for block in result.evidence]
-    assert all(b - a >= 2 for a, b in pairwise(starts))
-    assert {start % 2 for start in starts if start < 96} == {0}
-    assert {start % 2 for start in starts if start > 110} == {1}
-    assert sum(block.score for block in result.evidence) / len(starts) > 0.5
 
 
 async def test_the_evidence_is_scored_with_the_beta_that_was_asked_for(service) -> None:

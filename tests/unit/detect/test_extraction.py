@@ -3,9 +3,11 @@
 import base64
 import io
 from contextlib import suppress
+from typing import Any
 from unittest.mock import AsyncMock
 
 import docx
+import httpx
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +60,12 @@ no
 """
 
 
+async def extracted(service: Any, name: str, content: bytes, token: str = "full") -> httpx.Response:
+    body = {"filename": name, "content": base64.b64encode(content).decode()}
+    answer: httpx.Response = await service.post("/v1/extract", body, token)
+    return answer
+
+
 async def test_the_text_of_a_file_is_given(service) -> None:
     for name, content, text in (
         ("a.txt", "caf\u00e9\r\n".encode(), "caf\u00e9\r\n"),
@@ -73,8 +81,7 @@ async def test_the_text_of_a_file_is_given(service) -> None:
         ("a.eml", MAIL_AS_A_PAGE, "Hi you"),
         ("a.eml", b"Content-Type: text/plain; charset=a\0b\n\nHi", "Hi"),
     ):
-        body = {"filename": name, "content": base64.b64encode(content).decode()}
-        response = await service.post("/v1/extract", body, "verdict")
+        response = await extracted(service, name, content, "verdict")
         assert response.status_code == 200, (name, response.text)
         assert response.json()["text"] == text
         assert response.json().get("title") == {MAIL: "no · a@b.c", MAIL_AS_A_PAGE: "a@b.c"}.get(content)
@@ -105,8 +112,7 @@ async def test_each_mail_of_a_mailbox_and_each_row_of_a_table_is_a_text_of_its_o
         ),
         ("a.CSV", "text;id\r\ncaf\u00e9,;7\r\n".encode("utf-16"), [("7", "caf\u00e9,", None)]),
     ):
-        body = {"filename": name, "content": base64.b64encode(content).decode()}
-        answer = (await service.post("/v1/extract", body, "verdict")).json()
+        answer = (await extracted(service, name, content, "verdict")).json()
         assert answer["text"] == ""
         assert [(part["name"], part["text"], part.get("problem")) for part in answer["parts"]] == parts
 
@@ -133,8 +139,7 @@ async def test_a_file_that_cannot_be_read_is_a_problem(service) -> None:
         ("a.csv", b'text\n"open', "not a table"),
         ("a.txt", b"\xff\x00\xff", "UTF-8"),
     ):
-        body = {"filename": name, "content": base64.b64encode(content).decode()}
-        response = await service.post("/v1/extract", body)
+        response = await extracted(service, name, content)
         assert response.status_code == 422, name
         assert reason in response.json()["detail"]
 
@@ -153,33 +158,30 @@ def test_no_content_breaks_a_reader(name: str, content: bytes) -> None:
 
 
 async def test_a_file_beyond_a_limit_is_too_large(service) -> None:
-    body = {"filename": "a.docx", "content": base64.b64encode(HOSTILE_FILES["bomb.docx"](2**20)).decode()}
-    response = await service.post("/v1/extract", body)
+    response = await extracted(service, "a.docx", HOSTILE_FILES["bomb.docx"](2**20))
     assert (response.status_code, response.json()["param"]) == (413, "content")
     assert "too large when unpacked: the limit is 64 MiB" in response.json()["detail"]
 
 
 async def test_the_encoding_of_a_text_is_told(service) -> None:
     text = "Das M\u00e4dchen geht \u00fcber die Stra\u00dfe und kauft sch\u00f6ne \u00c4pfel. " * 5
-    body = {"filename": "a.txt", "content": base64.b64encode(text.encode("cp1252")).decode()}
-    response = await service.post("/v1/extract", body)
+    response = await extracted(service, "a.txt", text.encode("cp1252"))
     assert response.json() == {"text": text, "encoding": "windows-1252"}
-    body = {"filename": "a.docx", "content": base64.b64encode(word_document()).decode()}
-    assert (await service.post("/v1/extract", body)).json().keys() == {"text"}
+    assert (await extracted(service, "a.docx", word_document())).json().keys() == {"text"}
 
 
 async def test_a_full_queue_is_told_with_when_to_come_again(service, monkeypatch) -> None:
     monkeypatch.setattr(
         "ttmark.detect_service.extraction.ExtractionWorkers.extract", AsyncMock(side_effect=ExtractionBusy(5))
     )
-    response = await service.post("/v1/extract", {"filename": "a.txt", "content": ""})
+    response = await extracted(service, "a.txt", b"")
     assert (response.status_code, response.headers["retry-after"]) == (429, "5")
     assert response.headers["content-type"] == "application/problem+json"
 
 
 async def test_files_are_counted_by_what_became_of_them(service) -> None:
     for name in ("a.txt", "a.docx", "a.eml", "a.odp"):
-        await service.post("/v1/extract", {"filename": name, "content": base64.b64encode(b"text").decode()})
+        await extracted(service, name, b"text")
     metrics = (await service.client.get("/metrics")).text
     assert 'ttmark_extract_seconds_count{format="text",outcome="read"} 1.0' in metrics
     assert 'ttmark_extract_seconds_count{format="docx",outcome="refused"} 1.0' in metrics

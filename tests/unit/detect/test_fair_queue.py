@@ -5,13 +5,10 @@ import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
-from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.interruption import MadeOnce, aside, pause
-from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 
 PATIENCE = 30.0
 
@@ -232,15 +229,3 @@ async def test_jobs_that_pause_while_they_make_a_value_keep_no_other_from_making
         asyncio.gather(*(queue.run("a", 1, lambda: Slow().value) for _ in range(4))), PATIENCE
     )
     assert answers == [7] * 4
-
-
-async def test_marked_texts_that_are_examined_at_the_same_time_are_all_answered() -> None:
-    """Each draws for its p-value, with pauses."""
-    queue, watermark = queue_of_one(), Watermark("gumbel", 2)
-
-    def examine() -> int:
-        tokens = np.random.default_rng(1).integers(0, 1_000, 300)
-        return LikelihoodTest(watermark, tokens, sharp="always").under([bytes(range(16))]).draws
-
-    draws = await asyncio.wait_for(asyncio.gather(*(queue.run("a", 1, examine) for _ in range(4))), PATIENCE)
-    assert min(draws) > 0

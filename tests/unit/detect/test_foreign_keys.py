@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.unit.detect.conftest import HUMAN, LETTERS, Service
+from tests.unit.detect.simulated_texts import written_by_vllm
 from tests.unit.detect.test_bulk import job, rows_of, run
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.output_file import Tally
@@ -28,7 +29,6 @@ from ttmark.shared.vault.store import open_store
 from ttmark.shared.watermark.foreign import VllmGumbel
 from ttmark.shared.watermark.foreign.foreign_mark import window_count
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
-from ttmark.shared.watermark.foreign.vllm_gumbel import _uniform
 
 KEY = 0xFEEDFACECAFEBEEF
 GIVEN: dict[str, dict[str, Any]] = {
@@ -41,14 +41,7 @@ GIVEN: dict[str, dict[str, Any]] = {
 
 
 def vllm_text(tokenizer: TextTokenizer, tokens: int) -> str:
-    """A text as vLLM writes it: of eight letters that are equally likely the one with the largest number."""
-    generator, letters = np.random.default_rng(3), [tokenizer.encode(chr(one))[0] for one in LETTERS]
-    written: list[int] = []
-    while len(written) < tokens:
-        choices = generator.choice(letters, size=8, replace=False)
-        context = ([-1] * 4 + written)[-4:]
-        written.append(int(choices[np.argmax(_uniform(KEY, np.array([context] * 8), choices))]))
-    return tokenizer.decode(written)
+    return written_by_vllm(tokenizer, KEY, [tokenizer.encode(chr(one))[0] for one in LETTERS], tokens)
 
 
 class Foreign:
@@ -211,17 +204,10 @@ def signer(service: Service) -> ManifestSigner:
     return ManifestSigner(service.authority.chain, service.authority.key)
 
 
-def moved(result: dict[str, Any], by: int, place: int) -> dict[str, Any]:
-    """The result with places behind `place` moved by so many characters."""
-
-    def passage(one: dict[str, Any]) -> dict[str, Any]:
-        start, end = one["start_char"], one["end_char"]
-        return one | {"start_char": start + by * (start >= place), "end_char": end + by * (end > place)}
-
-    marks = [
-        mark | {"segments": [passage(one) for one in mark["segments"]]} for mark in result["foreign_marks"]
-    ]
-    return result | {"segments": [passage(one) for one in result["segments"]], "foreign_marks": marks}
+def passages(result: dict[str, Any], text: str) -> list[str]:
+    """The words of all passages."""
+    marked = [*result["segments"], *(one for mark in result["foreign_marks"] for one in mark["segments"])]
+    return [without_wrappers(text[one["start_char"] : one["end_char"]]) for one in marked]
 
 
 async def test_all_three_are_named(foreign, ours, theirs, signer, capsys):
@@ -268,12 +254,8 @@ async def test_a_manifest_inside_says_which_passage_and_moves_the_others(foreign
     assert text[manifest["start_char"] : manifest["end_char"]] == ours
     assert "says that smollm2 wrote the text before it" in result["message"]["explanation"]
     plain = await foreign.ask("combined", without_wrappers(text), THREE_KEYS, normalize=False)
-    expected = moved(plain, len(wrapper), text.index(wrapper))
-    assert result["segments"] == expected["segments"]
-    assert result["foreign_marks"] == expected["foreign_marks"]
-    [found] = result["foreign_marks"][0]["segments"]
-    start = text.index(theirs)
-    assert min(start + 300, found["end_char"]) - max(start, found["start_char"]) > 200
+    assert len(passages(plain, text)) == 2
+    assert passages(result, text) == passages(plain, without_wrappers(text))
 
 
 async def test_a_foreign_mark_and_a_manifest_without_ours(foreign, theirs, signer):

@@ -79,7 +79,9 @@ Open = Callable[..., Any]
 @pytest.fixture
 def open_desk(service, tmp_path: Path) -> Open:
     @asynccontextmanager
-    async def opened(backend: DetectionBackend | None = None, **limits: Any) -> AsyncIterator[Desk]:
+    async def opened(
+        backend: DetectionBackend | None = None, allowance: Any = None, **limits: Any
+    ) -> AsyncIterator[Desk]:
         backend = backend or service.backend
         callers, events = dict(CALLERS), list[AuditEvent]()
 
@@ -102,7 +104,8 @@ def open_desk(service, tmp_path: Path) -> Open:
         metrics = JobMetrics(other)
         parts = PartWork(jobs, Means(backend), queue, metrics, DetectionMetrics(other), events.append)
         worker = JobWorker(jobs, parts, metrics, ready=lambda: True)
-        async with served(backend, authenticate, options=options, jobs=jobs) as client:
+        given = {"options": options, "jobs": jobs, "allowance": allowance}
+        async with served(backend, authenticate, **given) as client:
             yield Desk(client, worker, store, tmp_path / "jobs.db", events, callers, registry, other)
         await store.close()
 

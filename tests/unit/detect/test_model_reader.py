@@ -217,27 +217,6 @@ async def test_a_reader_in_trouble_is_down_within_the_time_out(trouble: Answer) 
     assert len(server.asked) <= 1
 
 
-@pytest.mark.long
-async def test_a_reader_that_hangs_is_left_alone_and_nobody_waits_until_it_answers_again() -> None:
-    now = 0.0
-    breaker = CircuitBreaker(failures=2, first_rest=10, clock=lambda: now)
-    with serving(hangs) as server:
-        async with asking(server, breaker=breaker, timeout_seconds=SECONDS) as client:
-            for _ in range(2):
-                with pytest.raises(ReaderDown, match="in time"):
-                    await client.read(TEXTS)
-            assert not client.up
-            began = time.monotonic()
-            for _ in range(100):
-                with pytest.raises(ReaderDown, match="left alone"):
-                    await client.read(TEXTS)
-            assert time.monotonic() - began < 0.2
-            assert len(server.asked) <= 2
-            server.answer, now = honest, 10.1
-            assert len(await client.read(TEXTS)) == 2
-            assert client.up
-
-
 async def test_texts_that_a_reader_refuses_say_nothing_against_it() -> None:
     with serving(refuses(413)) as server:
         async with asking(server, breaker=CircuitBreaker(failures=1)) as client:

@@ -9,7 +9,6 @@ import pytest
 
 from tests.unit.detect.conftest import Service
 from tests.unit.detect.held_keys import under
-from tests.unit.detect.simulated_texts import written
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.detectors import likelihood
@@ -142,28 +141,3 @@ def test_false_positives_keep_to_their_rate_under_a_pool(mode, keys, texts, toke
     assert [bool(one.fired) for one in tried] == reached
     print(mode, keys, sum(reached), texts)
     assert sum(reached) <= rate * texts + 4 * np.sqrt(rate * texts)
-
-
-def read_back(pool_size: int, texts: int, blocks: int, log10_fpr: float) -> tuple[int, int, int]:
-    """Of texts with a payload each: how many give it back, give another back, or fire on several keys."""
-    generator = np.random.default_rng(pool_size)
-    watermark = Watermark("synthid", 2)
-    pool = [generator.bytes(16) for _ in range(pool_size)]
-    sent = generator.integers(pool_size, size=texts).tolist()
-    documents = written(watermark, [pool[number] for number in sent], blocks, choices=8)
-    tried = [under(direct(0, log10_fpr), watermark, pool, tokens) for tokens in documents]
-    read = [one.pool_key if len(one.fired) == 1 else None for one in tried]
-    right = sum(one == number for one, number in zip(read, sent, strict=True))
-    several = sum(len(one.fired) > 1 for one in tried)
-    return right, texts - read.count(None) - right, several
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pool_size", [16, 256, 4096])
-@pytest.mark.parametrize(("blocks", "log10_fpr"), [(6, -2.0), (12, -2.0), (12, -5.0), (25, -5.0)])
-def test_payloads_are_read_back(pool_size, blocks, log10_fpr):
-    texts = 1_000 if pool_size == 4096 else 10_000
-    right, wrong, several = read_back(pool_size, texts, blocks, log10_fpr)
-    print(f"{pool_size} keys, {blocks} blocks, 1e{log10_fpr:g}: {right} + {wrong} + {several} of {texts}")
-    expected = texts * 10**log10_fpr
-    assert wrong + several <= expected + 4 * np.sqrt(expected) + 1

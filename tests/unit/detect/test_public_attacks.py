@@ -90,15 +90,6 @@ async def test_prefixes_spaces_and_odd_letters_make_no_new_text(service: Any) ->
 
 
 @pytest.mark.long
-async def test_the_same_text_again_is_free_for_everybody_who_asked(service: Any) -> None:
-    text = " ".join(await marked(service, 1, words=160))
-    async with public_service(service, UNCOUNTED, guests=True) as public:
-        answers = [await public.ask(text) for _ in range(BUDGET.everybody.limit + 4)]
-        assert {answer.status_code for answer in answers} == {200}
-        assert len({answer.content for answer in answers}) == 1
-
-
-@pytest.mark.long
 async def test_a_crowd_forges_nothing(service: Any) -> None:
     """Hill climbing from drafts that have no mark, where the tier's rate is as coarse as it may be."""
 

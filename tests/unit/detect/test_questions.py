@@ -67,14 +67,6 @@ async def test_a_token_is_told_its_rates_and_asks_at_them(service: Any) -> None:
     assert answer.json()["rates"] is None
 
 
-async def test_an_exact_repetition_is_answered_again_and_alike(service: Any) -> None:
-    body: dict[str, object] = {"inputs": [{"text": service.marked("a-one")}], "keys": [KEY]}
-    async with oracle(service) as attacker:
-        answers = [(await attacker.post(body)).json()["results"] for _ in range(3 * RULE.limit)]
-        assert all(answer == answers[0] for answer in answers)
-        assert (await attacker.post({**body, "fpr": 1e-2})).status_code == 200
-
-
 def options() -> list[tuple[str, dict[str, object]]]:
     """Requests about one text that differ in their options alone."""
     keys = [["a-one"], ["a-two"], ["a-one", "a-two"], ["a-two", "a-one", "a-one"]]

@@ -201,24 +201,19 @@ async def test_a_text_is_asked_about_in_one_step_after_what_it_continues(service
 
 
 async def test_token_ids_are_read_as_four_bytes_each(service: Service) -> None:
-    def of_ids(handler: Handler, body: dict[str, Any]) -> None:
-        (ids,) = body["texts"]
-        content = b"".join(number.to_bytes(4, "little") for number in ids)
-        ends = list(range(4, len(content) + 1, 4))
-        said = {"sha256": sha256(content).hexdigest(), "starts": [0, *ends[:-1]], "ends": ends}
-        handler.say(json.dumps({"readings": [said | {"logprobs": [-1.0] * len(ids)}]}))
-
-    def of_text(handler: Handler, body: dict[str, Any]) -> None:
-        (text,) = body["texts"]
-        ends = list(range(1, len(text) + 1))
-        said = {"sha256": sha256(text.encode()).hexdigest(), "starts": [0, *ends[:-1]], "ends": ends}
-        handler.say(json.dumps({"readings": [said | {"logprobs": [-1.0] * len(text)}]}))
+    def evenly(handler: Handler, body: dict[str, Any]) -> None:
+        (said,) = body["texts"]
+        content, size = b"".join(number.to_bytes(4, "little") for number in ids), 4
+        if isinstance(said, str):
+            content, size = said.encode(), 1
+        ends = list(range(size, len(content) + 1, size))
+        read = {"sha256": sha256(content).hexdigest(), "starts": [0, *ends[:-1]], "ends": ends}
+        handler.say(json.dumps({"readings": [read | {"logprobs": [-1.0] * len(ids)}]}))
 
     text = service.marked("a-one", 40)
     ids = service.tokenizer.encode(text)
-    async with read_by(service, of_text) as ask:
+    async with read_by(service, evenly) as ask:
         expected = await ask(text, temperature=0.7)
-    async with read_by(service, of_ids) as ask:
         found = await ask("", inputs=[{"token_ids": ids}], temperature=0.7)
     assert (found.reader, found.tokens) == ("read", 40)
     assert (found.log10_p, found.log10_e) == (expected.log10_p, expected.log10_e)

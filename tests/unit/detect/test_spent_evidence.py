@@ -141,19 +141,3 @@ async def test_a_case_names_the_spent_rows_and_the_seed(service: Any) -> None:
     (reading, *_) = spent["spent"]
     assert (reading["key_id"], reading["row_tokens"], reading["reading"]) == (KEY, 6, "as_sent")
     assert sum(end - start for start, end in reading["rows"]) > 150
-
-
-async def test_a_document_that_is_too_long_fails_alone_and_counts_for_nothing(service: Any) -> None:
-    over, fine = "ab " * 5_000, words(7, 90)
-    async with oracle(service) as attacker:
-        body = {
-            "inputs": [{"text": over}, {"text": fine}, {"text": "a" * 80_001}],
-            "keys": [KEY],
-            "fpr": FINEST,
-        }
-        for _ in range(2 * RULE.limit):  # the same question again is free
-            results = (await attacker.post(body)).json()["results"]
-            assert [one["verdict"] for one in results] == ["not_examined", "not_detected", "not_examined"]
-            assert {one["error"]["code"] for one in results[::2]} == {"request_too_large"}
-        alone = await attacker.post({"inputs": [{"text": over}], "keys": [KEY], "fpr": FINEST})
-        assert alone.status_code == 413

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from tests.unit.detect.conftest import byte_tokenizer
 from ttmark.shared.byte_reading import LEAST_LOGPROB, ByteReading, InvalidReading
 from ttmark.shared.tokenization import TextTokenizer, byte_ends, byte_spans, reading_windows
 
@@ -56,37 +57,32 @@ def test_surprise_is_shared_over_bytes_as_byte_by_byte_arithmetic_has_it(drawn):
 GOOD = {"starts": [0, 2, 5], "ends": [2, 5, 9], "logprobs": [-1.0, -2.0, -0.5], "size": 9}
 
 
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        ({"logprobs": [-1.0, math.nan, -0.5]}, "not_finite"),
-        ({"logprobs": [-1.0, -math.inf, -0.5]}, "not_finite"),
-        ({"logprobs": [-1.0, math.inf, -0.5]}, "not_finite"),
-        ({"logprobs": [-1.0, 0.1, -0.5]}, "positive"),
-        ({"logprobs": [-1.0, None, -0.5]}, "not_numbers"),
-        ({"logprobs": [None, None, -0.5]}, "not_numbers"),
-        ({"logprobs": ["-1", "-2", "-3"]}, "not_numbers"),
-        ({"logprobs": [-1.0, [-2.0], -0.5]}, "not_numbers"),
-        ({"logprobs": [[-1.0], [-2.0], [-0.5]]}, "not_numbers"),
-        ({"logprobs": [-1.0, -(10**400), -0.5]}, "not_numbers"),
-        ({"logprobs": [-1.0, -2.0]}, "length"),
-        ({"starts": [0, 2]}, "length"),
-        ({"starts": [], "ends": [], "logprobs": []}, "another_text"),
-        ({"size": 10}, "another_text"),
-        ({"size": 8}, "another_text"),
-        ({"starts": [0, 3, 5]}, "gap"),
-        ({"starts": [1, 2, 5]}, "gap"),
-        ({"starts": [0, 1, 5]}, "overlap"),
-        ({"starts": [0, 2, 2], "ends": [2, 2, 9]}, "overlap"),
-        ({"ends": [2, 1, 9], "starts": [0, 2, 1]}, "overlap"),
-        ({"starts": [-3, 2, 5]}, "overlap"),
-        ({"starts": [0, 2, 5], "ends": [2, 5, 2**63]}, "not_numbers"),
-        ({"starts": [0.0, 2.0, 5.0]}, "not_numbers"),
-        ({"starts": [False, True, True]}, "not_numbers"),
-        ({"ends": [[2], [5], [9]]}, "not_numbers"),
-        ({"ends": None}, "not_numbers"),
+def of_second(*values: Any) -> list[dict[str, Any]]:
+    """Readings that say something else of their second part."""
+    return [{"logprobs": [-1.0, value, -0.5]} for value in values]
+
+
+FAULTS: dict[str, list[dict[str, Any]]] = {
+    "not_finite": of_second(math.nan, -math.inf, math.inf),
+    "positive": of_second(0.1),
+    "not_numbers": [
+        *of_second(None, [-2.0], -(10**400)),
+        *({"logprobs": odd} for odd in ([None, None, -0.5], ["-1", "-2", "-3"], [[-1.0], [-2.0], [-0.5]])),
+        *({"starts": odd} for odd in ([0.0, 2.0, 5.0], [False, True, True])),
+        *({"ends": odd} for odd in ([2, 5, 2**63], [[2], [5], [9]], None)),
     ],
-)
+    "length": [{"logprobs": [-1.0, -2.0]}, {"starts": [0, 2]}],
+    "another_text": [{"starts": [], "ends": [], "logprobs": []}, {"size": 10}, {"size": 8}],
+    "gap": [{"starts": [0, 3, 5]}, {"starts": [1, 2, 5]}],
+    "overlap": [
+        *({"starts": odd} for odd in ([0, 1, 5], [-3, 2, 5])),
+        {"starts": [0, 2, 2], "ends": [2, 2, 9]},
+        {"starts": [0, 2, 1], "ends": [2, 1, 9]},
+    ],
+}
+
+
+@pytest.mark.parametrize(("change", "fault"), [(one, name) for name in FAULTS for one in FAULTS[name]])
 def test_a_reading_that_cannot_be_of_the_text_is_refused_as_a_whole(change, fault):
     ByteReading.checked(**GOOD)
     with pytest.raises(InvalidReading) as refused:
@@ -131,14 +127,6 @@ def test_tokens_without_bytes_belong_to_the_next_that_has_some_and_at_the_end_to
         assert ByteReading.of_tokens(nothing, np.zeros(len(nothing))).ends.tolist() == []
 
 
-def byte_level() -> TextTokenizer:
-    """A token for each byte, so that characters are parted."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    backend = Tokenizer(models.BPE(vocab={sign: index for index, sign in enumerate(alphabet)}, merges=[]))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    return TextTokenizer(backend)
-
-
 def words() -> TextTokenizer:
     """Words without the blanks between them, all of them one token."""
     backend = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
@@ -146,13 +134,7 @@ def words() -> TextTokenizer:
     return TextTokenizer(backend)
 
 
-@given(TEXTS)
-def test_bytes_as_tokens_end_byte_by_byte(text: str) -> None:
-    offsets = byte_level().encode_with_offsets(text).offsets
-    assert byte_ends(text, offsets).tolist() == list(range(1, len(text.encode()) + 1))
-
-
-@given(TEXTS, st.sampled_from([byte_level, words]))
+@given(TEXTS, st.sampled_from([byte_tokenizer, words]))
 def test_spans_are_the_whole_text_in_order(text: str, tokenizer: Callable[[], TextTokenizer]) -> None:
     offsets = tokenizer().encode_with_offsets(text).offsets
     spans = byte_spans(text, offsets).tolist()
