@@ -53,11 +53,6 @@ class EngineSource:
         """As token ids; text i continues prompt i, counted round."""
         return read_prompts(self.prompts_path, self.tokenizer, MAX_TOKENS)
 
-    @property
-    def end_tokens(self) -> frozenset[int]:
-        """Those that end a text."""
-        return frozenset(self.engine.eos_token_ids)
-
     def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
         """See `TextSource`."""
         asyncio.run(self._generate(cell, indices, seed, on_text))

@@ -87,8 +87,3 @@ def ratio_of_medians(numerator: Sample, denominator: Sample) -> Interval:
     return bootstrap(
         lambda top, bottom: np.median(top, axis=-1) / np.median(bottom, axis=-1), numerator, denominator
     )
-
-
-def difference_of_means(first: Sample, second: Sample) -> Interval:
-    """Mean of one sample minus the mean of another."""
-    return bootstrap(lambda a, b: a.mean(axis=-1) - b.mean(axis=-1), first, second)

@@ -16,7 +16,6 @@ SMOLLM2_FOLDER = Path(".ttmark/models") / SMOLLM2
 RUNS = Path(".ttmark/evaluation")
 CHAT_PROMPTS_PATH = Path(__file__).with_name("prompts.jsonl")
 """In SmolLM2's chat template three questions, then a text by people to go on with, and so on."""
-SCHEMES = ("dipmark", "synthid", "mcmark", "gumbel")
 
 Model = Annotated[
     str | None,
@@ -59,14 +58,12 @@ BlockSizes = Annotated[
     tuple[int, ...], typer.Option("--block-size", help="Tokens per block; may be repeated.")
 ]
 Settings = Annotated[tuple[Setting, ...], typer.Option("--setting", help="Sampling; may be repeated.")]
-OneSetting = Annotated[Setting, typer.Option(help="Sampling.")]
 Temperature = Annotated[float | None, typer.Option(min=0.01, help="In place of the setting's.")]
 TopK = Annotated[int | None, typer.Option(min=0, help="In place of the setting's; 0 is off.")]
 NucleusP = Annotated[
     float | None,
     typer.Option("--nucleus", min=0.01, max=1, help="Top-p in place of the setting's; 1 is off."),
 ]
-Length = Annotated[int, typer.Option(min=1, help="Length of the texts in tokens.")]
 Lengths = Annotated[tuple[int, ...], typer.Option("--length", min=1, help="In tokens; may be repeated.")]
 Human = Annotated[
     Path | None,

@@ -68,7 +68,6 @@ class SimulatedSource:
     def __init__(self) -> None:
         self.language_model = SimulatedModel()
         self.prompts = [(document,) for document in range(VOCABULARY)]
-        self.end_tokens: frozenset[int] = frozenset()
 
     def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
         """See `TextSource`."""

@@ -1,28 +1,22 @@
-"""Composition root of detection over files: keys and tokenizers in each worker process, and its benchmark."""
+"""Composition root of detection over files: keys and tokenizers in each worker process."""
 
 import asyncio
-import json
-import os
-from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.input_formats import open_source
-from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.key_selection import select_keys
-from ttmark.detect_service.options import DetectionOptions, Mode
+from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError, no_start_after
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.detection import Document
-from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
+from ttmark.shared.tokenization import TokenizerMissing
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _ROWS_LOOKED_AT = 100
@@ -103,37 +97,3 @@ def only_tenant(keys: FixedKeys, tenant: str | None) -> str:
         named = ", ".join(tenants) or "none"
         raise StartupError(f"say which tenant's keys to try with --tenant (there are: {named})")
     return tenants[0]
-
-
-BATCH = 128
-MAX_TOKENS = 100_000
-
-
-def bulk_systems(
-    tokenizer: TextTokenizer, scheme: str, block_size: int
-) -> Mapping[str, Callable[[Sequence[str]], object]]:
-    """What `/v1/detect` asks, and the paper's three ways, under one key, in batches of 128 rows."""
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one core for every system
-    profile = Profile.model_validate(
-        {"scheme": scheme, "block_size": block_size, "tokenizer_fingerprint": tokenizer.fingerprint}
-    )
-    version = UnlockedVersion(1, KeyState.PRIMARY, bytes(range(16)))
-    key = UnlockedKey(key_id="bench", tenant="bench", profile=profile, epoch=1, versions=(version,))
-    backend = DetectionBackend(FixedKeys.of([key]), TokenizerSet([tokenizer]), MAX_TOKENS)
-    modes: dict[str, Mode] = {"as /v1/detect asks": "combined"}
-    modes |= {"direct": "direct", "aligned": "aligned", "localized": "localized"}
-    return {
-        f"ours, {name}": _detector(Examiner(backend, "bench", DetectionOptions(mode=mode)))
-        for name, mode in modes.items()
-    }
-
-
-def _detector(examiner: Examiner) -> Callable[[Sequence[str]], object]:
-    def detect(texts: Sequence[str]) -> object:
-        rows = [
-            InputRow(number, json.dumps({"id": number, "text": text}).encode())
-            for number, text in enumerate(texts)
-        ]
-        return [examiner.examine(rows[start : start + BATCH]) for start in range(0, len(rows), BATCH)]
-
-    return detect

@@ -16,7 +16,6 @@ from ttmark.evaluation.cli.null_tables_command import NullTables
 from ttmark.evaluation.engine_source import EngineSource
 from ttmark.evaluation.experiment import Experiment, Lab, ModelSource
 from ttmark.evaluation.experiments.direct import Direct
-from ttmark.evaluation.experiments.quality import Quality
 from ttmark.evaluation.options import (
     EXACT,
     Batch,
@@ -45,7 +44,7 @@ from ttmark.shared.tokenization import TokenizerMissing
 
 PLAIN_WIDTH = 160
 EXPECTED = (ValueError, OSError, ManifestMismatch, EngineError, SequenceFailed, TokenizerMissing)
-EXPERIMENTS: tuple[type[Experiment], ...] = (Direct, Quality)
+EXPERIMENTS: tuple[type[Experiment], ...] = (Direct,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,10 +55,8 @@ class Table:
         return table
 
 
-def row_name(scheme: str | None, block_size: int) -> str:
+def row_name(scheme: str, block_size: int) -> str:
     """A row's name as the paper's tables have it."""
-    if scheme is None:
-        return "no watermark"
     if block_size == 1:
         return scheme_title(scheme)
     return f"+ TTMark {block_size}-token"

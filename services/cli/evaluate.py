@@ -22,13 +22,12 @@ def benchmark(context: typer.Context) -> None:
     """Benchmarks side by side with their peers."""
     _require_extras(context.args)
     from ttmark.evaluation.cli.bench_commands import bench_app
-    from ttmark.services.bulk_detection import bulk_systems
 
     if context.args[:1] == ["vllm"]:
         from ttmark.services.served_models import prepare_for_vllm
 
         prepare_for_vllm(VLLM_CPU_KVCACHE_SPACE="1")
-    _hand_on(bench_app(bulk_systems), context)
+    _hand_on(bench_app(), context)
 
 
 def _hand_on(app: typer.Typer, context: typer.Context) -> None:

@@ -19,7 +19,7 @@ REFUSED = [
     (("gen",), "up --exit", "gen"),
     (("gen", "detect"), "up --exit", "gen,detect"),
     (("eval",), "eval direct", "eval"),
-    (("eval",), "bench detect", "eval"),
+    (("eval",), "bench generate --model demo", "eval"),
     (("eval",), "conformance run --key a --model demo --out out", "eval"),
     (("eval",), "conformance compare a b", "eval"),
     (("gen", "eval"), "eval --help", "gen"),

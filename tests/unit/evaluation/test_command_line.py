@@ -12,14 +12,12 @@ from ttmark.evaluation.cli.app_and_errors import new_app
 from ttmark.evaluation.command_line import command_line, command_words
 from ttmark.evaluation.experiment_cells import Setting
 from ttmark.evaluation.experiments.direct import Direct
-from ttmark.evaluation.experiments.quality import Quality
 from ttmark.shared.commands_of_dataclasses import command_of
 
 SHARED = LabOptions(model="simulated", dtype="bfloat16", threads=1, prompts=Path("some prompts.jsonl"))
 PLANS = [
     *(kind() for kind in EXPERIMENTS),
     Direct(lengths=(2, 3), texts=4, block_sizes=(1,), settings=(Setting.CHAT,)),
-    Quality(Setting.STRICT, ("gumbel",), length=9),
 ]
 
 

@@ -38,7 +38,7 @@ def test_an_experiment_runs_on_the_simulated_model_and_resumes(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("quality", "--texts", "1"), "'--texts'"),
+        (("direct", "--texts", "1"), "'--texts'"),
         (("direct", "--length", "0"), "'--length'"),
     ],
 )
