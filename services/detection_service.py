@@ -27,7 +27,7 @@ from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError
-from ttmark.shared.access.oidc import Authenticate, OidcTokens
+from ttmark.shared.access.oidc import READ_SECONDS, Authenticate, OidcTokens
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions, beside
@@ -47,7 +47,6 @@ _SWITCH_SECONDS = 0.0001
 # Collections of the young before one of everything: that one holds the interpreter for as long as there are
 # objects to look through, and answers with the scores of all blocks are many objects in no cycle.
 _FULL_COLLECTIONS = 500
-_PROVIDER_SECONDS = 3.0
 # Of a token without a limit of its own: more than a replica answers. Work is what a tenant is held to.
 _DOCUMENTS_PER_MINUTE = 600_000
 
@@ -101,10 +100,11 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     jobs = open_jobs(settings, access)
     authenticate: Authenticate = access.tokens.authenticate
     rules, budget = settings.oidc_rules(), None
-    provider, sign_in = None, None
+    provider, people, sign_in = None, None, None
     if rules is not None:
-        provider = httpx.AsyncClient(timeout=_PROVIDER_SECONDS, follow_redirects=False)
-        authenticate = OidcTokens(rules, provider).beside(access.tokens.authenticate)
+        provider = httpx.AsyncClient(timeout=READ_SECONDS, follow_redirects=False)
+        people = OidcTokens(rules, provider)
+        authenticate = people.beside(access.tokens.authenticate)
         if settings.oidc_client_id is not None:
             sign_in = SignIn(rules.issuer, settings.oidc_client_id, rules.audience)
     if settings.blocks_per_minute:
@@ -112,7 +112,12 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with access, workers, provider or nullcontext():
+        async with (
+            access,
+            workers,
+            provider or nullcontext(),
+            people.kept_fresh() if people else nullcontext(),
+        ):
             await workers.warm()
             try:
                 yield

@@ -2,17 +2,19 @@
 
 import asyncio
 import hashlib
+import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import structlog
-from joserfc import jwt
-from joserfc.errors import InvalidKeyIdError, JoseError
-from joserfc.jwk import KeySet
+from joserfc import jws, jwt
+from joserfc.errors import BadSignatureError, JoseError
+from joserfc.jwk import Key, import_key
 
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable
@@ -24,7 +26,15 @@ LEEWAY_SECONDS = 30
 KEYS_FRESH_SECONDS = 600.0
 KEYS_LAST_SECONDS = 3_600.0
 RETRY_SECONDS = 10.0
+READ_SECONDS = 3.0
+"""For all that one reading of the keys asks the provider."""
+
 _MOST_BYTES = 1 << 20
+_MOST_KEYS = 32
+"""A token that names no key is tried with all of them."""
+
+_KINDS = ("jwt", "at+jwt")
+"""What `typ` may say of an access token (RFC 9068, 4); an absent one says nothing."""
 
 Authenticate = Callable[[str], Awaitable[Principal]]
 
@@ -52,9 +62,11 @@ class OidcRules:
 class OidcTokens:
     """Checks the tokens of one provider with the keys that it publishes.
 
-    The keys are read again every ten minutes, and where a token names one that is not known, but never twice
-    in ten seconds; while the provider is away they last for an hour. Nobody is asked about a token: it opens
-    until it expires.
+    Keys at hand are used at once, whatever the provider does. They are read anew beside that: every five
+    minutes while `kept_fresh` runs, and where a token names a key that is not among them, but never twice in
+    ten seconds. Who bears such a token waits for the reading, three seconds at the most; nobody else does.
+    While the provider is away known keys last for an hour. Nobody is asked about a token: it opens until it
+    expires.
 
     Args:
         client: for the provider; the caller closes it.
@@ -79,9 +91,9 @@ class OidcTokens:
             sub={"essential": True},
             exp={"essential": True},
         )
-        self._keys: KeySet | None = None
+        self._keys: Sequence[_NamedKey] = ()
         self._read_at = self._tried_at = float("-inf")
-        self._reading = asyncio.Lock()
+        self._reading: asyncio.Task[None] | None = None
         self._log = structlog.get_logger("ttmark.auth")
 
     def beside(self, ours: Authenticate) -> Authenticate:
@@ -92,66 +104,141 @@ class OidcTokens:
 
         return either
 
+    @asynccontextmanager
+    async def kept_fresh(self) -> AsyncIterator[None]:
+        """Reads the keys anew in time, so that one that was withdrawn ends and nobody waits for it."""
+        keeping = asyncio.create_task(self._keep_fresh())
+        try:
+            yield
+        finally:
+            for task in (keeping, self._reading):
+                if task is not None:
+                    task.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await task
+
     async def authenticate(self, token: str) -> Principal:
         """Who bears the token.
 
         Raises:
             ExpiredToken: its time is over.
-            InvalidToken: it is forged, malformed, or for another service.
+            InvalidToken: it is forged, malformed, of another kind, or for another service.
             StoreUnavailable: the provider's keys are not at hand.
         """
         try:
-            try:
-                claims = _verified(token, await self._fresh_keys(KEYS_FRESH_SECONDS))
-            except InvalidKeyIdError:
-                claims = _verified(token, await self._fresh_keys(0.0))
+            claims = await self._verified(token)
         except (JoseError, ValueError, TypeError) as error:
             raise InvalidToken from error
         try:
             self._claims.validate(claims)
         except JoseError as error:
             raise (ExpiredToken if error.error == "expired_token" else InvalidToken) from error
+        if "cnf" in claims:
+            raise InvalidToken("the token is bound to a key, of which a bearer shows nothing (RFC 7800)")
         return self._principal(claims)
+
+    async def _verified(self, token: str) -> dict[str, Any]:
+        """The claims of a token that one of the provider's keys signed."""
+        header = jws.extract_compact(token.encode()).headers()
+        kind = header.get("typ", "JWT")
+        if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _KINDS:
+            raise InvalidToken("the token says that it is of another kind")
+        key_id = header.get("kid")
+        await self._have_keys(lambda: self._fitting(key_id))
+        for key in self._fitting(key_id):
+            with suppress(JoseError, ValueError, TypeError):
+                return jwt.decode(token, key, algorithms=list(ALGORITHMS)).claims
+        raise BadSignatureError
+
+    def _fitting(self, key_id: object) -> list[Key]:
+        """The keys that a token which names this one, or None, may be signed with."""
+        return [key for name, key in self._keys if key_id is None or name == key_id]
 
     def _principal(self, claims: dict[str, Any]) -> Principal:
         rules, groups = self._rules, claims.get("groups")
-        member = isinstance(groups, list) and rules.evidence_group in groups
+        member = groups == rules.evidence_group or (
+            isinstance(groups, list) and rules.evidence_group in groups
+        )
         person = hashlib.sha256(f"{rules.issuer}\0{claims['sub']}".encode()).hexdigest()[:24]
         more = {Scope.DETECT_EVIDENCE} if member and rules.evidence_group is not None else set()
         return Principal(f"oidc-{person}", rules.tenant, rules.scopes | more)
 
-    async def _fresh_keys(self, seconds: float) -> KeySet:
-        """The provider's keys, at most so many seconds old where it can be reached."""
-        async with self._reading:  # of many requests one reads for all
-            now = self._monotonic()
-            if now - self._read_at >= seconds and now - self._tried_at >= RETRY_SECONDS:
-                self._tried_at = now
-                try:
-                    self._keys, self._read_at = await self._published(), now
-                except (httpx.HTTPError, JoseError, ValueError, KeyError, TypeError) as error:
-                    self._log.warning("oidc_keys_not_read", error=type(error).__name__)
-            if self._keys is None or now - self._read_at >= KEYS_LAST_SECONDS:
-                raise StoreUnavailable("the OpenID provider's keys cannot be read")
-            return self._keys
+    async def _have_keys(self, fitting: Callable[[], list[Key]]) -> None:
+        """Waits for the provider only where no key at hand fits, or they are old and nobody has tried since.
 
-    async def _published(self) -> KeySet:
+        Raises:
+            StoreUnavailable: there are none, or the last reading is too long ago.
+        """
+        was_tried = self._tried_at > self._read_at
+        if not fitting() or (self._age() >= KEYS_FRESH_SECONDS and not was_tried):
+            self._read_anew()
+            if self._reading is not None:
+                await asyncio.shield(self._reading)
+        elif self._age() >= KEYS_FRESH_SECONDS:
+            self._read_anew()
+        if not self._keys or self._age() >= KEYS_LAST_SECONDS:
+            raise StoreUnavailable("the OpenID provider's keys cannot be read")
+
+    def _age(self) -> float:
+        return self._monotonic() - self._read_at
+
+    def _read_anew(self) -> None:
+        """Begins to read the keys, unless that is under way or was tried a moment ago."""
+        if self._reading is None and self._monotonic() - self._tried_at >= RETRY_SECONDS:
+            self._tried_at = self._monotonic()
+            self._reading = asyncio.create_task(self._read())
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            if self._age() >= KEYS_FRESH_SECONDS / 2:
+                self._read_anew()
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _read(self) -> None:
+        try:
+            async with asyncio.timeout(READ_SECONDS):  # the client's limit begins anew with each byte
+                self._keys = await self._published()
+            self._read_at = self._tried_at
+        except (httpx.HTTPError, JoseError, ValueError, KeyError, TypeError, TimeoutError) as error:
+            self._log.warning("oidc_keys_not_read", error=type(error).__name__)
+        finally:
+            self._reading = None
+
+    async def _published(self) -> Sequence["_NamedKey"]:
         issuer = self._rules.issuer
         about = await self._document(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         if about["issuer"] != issuer:
             raise ValueError("the provider calls itself otherwise")
-        published = await self._document(about["jwks_uri"])
-        signing = [one for one in published["keys"] if one.get("use", "sig") == "sig" and one["kty"] != "oct"]
-        return KeySet.import_key_set({"keys": signing})
+        published = (await self._document(about["jwks_uri"]))["keys"]
+        known = [key for key in map(_signing_key, published[:_MOST_KEYS]) if key is not None]
+        if not known:
+            raise ValueError("the provider publishes no key that signs and that is known here")
+        return known
 
     async def _document(self, url: str) -> Any:
         if urlsplit(url).scheme != urlsplit(self._rules.issuer).scheme:
             raise ValueError("the provider's keys are not read over http where it is https itself")
-        response = (await self._client.get(url)).raise_for_status()
-        if len(response.content) > _MOST_BYTES:
-            raise ValueError("the provider's answer is too large")
-        return response.json()
+        content = bytearray()
+        async with self._client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as response:
+            response.raise_for_status()
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise ValueError("the provider packs its answer, which may be vast, without being asked to")
+            async for piece in response.aiter_bytes():
+                content += piece
+                if len(content) > _MOST_BYTES:
+                    raise ValueError("the provider's answer is too large")
+        return json.loads(content)
 
 
-def _verified(token: str, keys: KeySet) -> dict[str, Any]:
-    """The claims of a token that one of the keys signed."""
-    return jwt.decode(token, keys, algorithms=list(ALGORITHMS)).claims
+_NamedKey = tuple[str | None, Key]
+"""A key under the `kid` that it is published with."""
+
+
+def _signing_key(published: dict[str, Any]) -> _NamedKey | None:
+    """A published key; None: it signs nothing, or is of a kind that is not known here (RFC 7517, 5)."""
+    try:
+        if published.get("use", "sig") != "sig" or published["kty"] == "oct":
+            return None
+        return published.get("kid"), import_key(published)
+    except (JoseError, ValueError, KeyError, TypeError, AttributeError):
+        return None

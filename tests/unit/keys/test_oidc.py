@@ -1,9 +1,10 @@
 """Tokens of an OpenID provider: which open something, and which do not."""
 
+import asyncio
 import base64
 import hmac
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,14 @@ from joserfc.jwk import ECKey, KeySet, RSAKey
 
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.startup import StartupError
-from ttmark.shared.access.oidc import KEYS_FRESH_SECONDS, KEYS_LAST_SECONDS, OidcRules, OidcTokens
+from ttmark.shared.access import oidc
+from ttmark.shared.access.oidc import (
+    KEYS_FRESH_SECONDS,
+    KEYS_LAST_SECONDS,
+    RETRY_SECONDS,
+    OidcRules,
+    OidcTokens,
+)
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable
 
@@ -31,6 +39,9 @@ class Provider:
         self.keys: list[Any] = [KEY]
         self.asked: list[str] = []
         self.away = False
+        self.beside: list[Any] = []
+        self.answers = asyncio.Event()
+        self.answers.set()
         self.seconds = 0.0
         self.tokens = OidcTokens(
             RULES,
@@ -39,13 +50,19 @@ class Provider:
             monotonic=lambda: self.seconds,
         )
 
-    def answer(self, request: httpx.Request) -> httpx.Response:
+    async def answer(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(request.url.path)
+        await self.answers.wait()
         if self.away:
             raise httpx.ConnectError("away")
         if request.url.path == "/.well-known/openid-configuration":
             return httpx.Response(200, json={"issuer": ISSUER, "jwks_uri": f"{ISSUER}/keys"})
-        return httpx.Response(200, json=KeySet(self.keys).as_dict(private=False))
+        published = [key.as_dict(private=False) for key in self.keys]
+        return httpx.Response(200, json={"keys": [*self.beside, *published]})
+
+    async def is_asked(self, times: int) -> None:
+        while len(self.asked) < times:  # noqa: ASYNC110 - the transport calls, and sets no event
+            await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -55,9 +72,12 @@ def provider() -> Provider:
 
 def signed(key: Any = KEY, header: Mapping[str, Any] | None = None, **claims: Any) -> str:
     given = {name: value for name, value in (CLAIMS | claims).items() if value is not None}
-    return jwt.encode(
-        {"alg": "RS256", "kid": key.kid, **(header or {})}, given, key, algorithms=["RS256", "ES256"]
-    )
+    said = {
+        name: value
+        for name, value in ({"alg": "RS256", "kid": key.kid} | dict(header or {})).items()
+        if value
+    }
+    return jwt.encode(said, given, key, algorithms=["RS256", "ES256"])
 
 
 async def test_a_good_token_opens_what_the_operator_says(provider: Provider) -> None:
@@ -69,6 +89,16 @@ async def test_a_good_token_opens_what_the_operator_says(provider: Provider) -> 
     assert moderator.token_id == person.token_id, "limits and cases are a person's, not a sign-in's"
     assert (await provider.tokens.authenticate(signed(sub="bob"))).token_id != person.token_id
     assert len(provider.asked) == 2, "the keys are read once"
+
+
+@pytest.mark.parametrize("kind", [None, "JWT", "at+jwt", "application/at+jwt", "AT+JWT"])
+async def test_access_tokens_may_say_their_kind(provider: Provider, kind: str | None) -> None:
+    assert await provider.tokens.authenticate(signed(header={"typ": kind} if kind else {}))
+
+
+async def test_a_single_group_may_be_written_without_a_list(provider: Provider) -> None:
+    assert (await provider.tokens.authenticate(signed(groups="moderators"))).sees_evidence
+    assert not (await provider.tokens.authenticate(signed(groups="moderators too"))).sees_evidence
 
 
 def spelt(header: Mapping[str, Any], claims: Mapping[str, Any]) -> str:
@@ -110,6 +140,9 @@ def changed() -> str:
         pytest.param(lambda: signed(sub=None), id="nobody's"),
         pytest.param(lambda: signed(sub=["ada"]), id="a list's"),
         pytest.param(lambda: signed(OTHER), id="by a key that is not published"),
+        pytest.param(lambda: signed(header={"typ": "id_token+jwt"}), id="to know somebody by"),
+        pytest.param(lambda: signed(header={"typ": "logout+jwt"}), id="to sign somebody out"),
+        pytest.param(lambda: signed(cnf={"jkt": "x" * 43}), id="bound to a key"),
         pytest.param(lambda: "a.b.c", id="no token"),
         pytest.param(lambda: "..", id="nothing"),
         pytest.param(lambda: f"{signed()[:-8]}{'é' * 8}", id="letters"),
@@ -137,6 +170,83 @@ async def test_a_new_key_is_read_at_once_and_strangers_do_not_make_us_ask(provid
         with pytest.raises(InvalidToken):
             await provider.tokens.authenticate(signed(RSAKey.generate_key(2048, {"kid": f"made {number}"})))
     assert len(provider.asked) == before
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"kty": "EC", "crv": "brainpoolP256r1", "kid": "b", "x": "AA", "y": "AA"},
+        {"kty": "EC", "crv": "P-256", "kid": "b", "x": "AA"},
+        {"kty": "AKP", "alg": "ML-DSA-44", "kid": "b", "pub": "AA"},
+        {"kid": "b"},
+        "no key",
+    ],
+    ids=["of an unknown curve", "damaged", "of an unknown kind", "of no kind", "of no form"],
+)
+async def test_a_key_that_is_not_known_costs_the_others_nothing(provider: Provider, odd: Any) -> None:
+    provider.beside = [odd]
+    assert await provider.tokens.authenticate(signed())
+
+
+async def test_a_token_that_names_no_key_is_tried_with_all(provider: Provider) -> None:
+    provider.keys = [OTHER, KEY]
+    assert await provider.tokens.authenticate(signed(header={"kid": None}))
+    with pytest.raises(InvalidToken):
+        await provider.tokens.authenticate(signed(RSAKey.generate_key(2048, {"kid": "x"}), {"kid": None}))
+
+
+async def test_who_has_a_good_key_waits_for_nobody_while_the_provider_hangs(provider: Provider) -> None:
+    await provider.tokens.authenticate(signed())
+    provider.answers.clear()
+    provider.seconds = KEYS_FRESH_SECONDS / 2
+    stranger = asyncio.create_task(provider.tokens.authenticate(signed(OTHER)))
+    await provider.is_asked(3)  # the stranger's reading is under way
+    assert await asyncio.wait_for(provider.tokens.authenticate(signed()), 1.0)
+    provider.answers.set()
+    with pytest.raises(InvalidToken):
+        await stranger
+
+
+async def test_once_the_provider_was_asked_in_vain_nobody_waits_for_it_again(provider: Provider) -> None:
+    token = signed(exp=NOW + 9_000)
+    await provider.tokens.authenticate(token)
+    provider.away, provider.seconds = True, KEYS_FRESH_SECONDS
+    assert await provider.tokens.authenticate(token), "asked in vain"
+    provider.answers.clear()
+    provider.seconds += RETRY_SECONDS
+    assert await asyncio.wait_for(provider.tokens.authenticate(token), 1.0)
+    provider.answers.set()
+
+
+async def test_a_reading_ends_however_slowly_the_provider_drips(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oidc, "READ_SECONDS", 0.2)
+
+    async def drip() -> AsyncIterator[bytes]:
+        while True:
+            yield b" "
+            await asyncio.sleep(0.01)
+
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=drip()))
+    tokens = OidcTokens(RULES, httpx.AsyncClient(transport=transport), now=lambda: NOW)
+    with pytest.raises(StoreUnavailable):
+        await asyncio.wait_for(tokens.authenticate(signed()), 5.0)
+
+
+async def test_keys_are_read_anew_although_nobody_asks(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oidc, "RETRY_SECONDS", 0.01)
+    async with provider.tokens.kept_fresh():
+        await provider.is_asked(2)
+        await asyncio.sleep(0.05)
+        assert len(provider.asked) == 2, "fresh keys are not read again"
+        provider.seconds, provider.keys = KEYS_FRESH_SECONDS / 2, [OTHER]
+        await provider.is_asked(4)
+        await asyncio.sleep(0.05)
+    provider.answers.clear()  # so that no other reading helps
+    assert await provider.tokens.authenticate(signed(OTHER))
 
 
 async def test_a_withdrawn_key_opens_nothing_ten_minutes_later(provider: Provider) -> None:
