@@ -1,6 +1,5 @@
 """From a conversation to the text that the model continues, by the tokenizer's own template."""
 
-import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -9,7 +8,8 @@ from jinja2 import TemplateError
 
 from ttmark.gen_service.api.template_sandbox import BoundedEnvironment, TemplateTooLarge
 from ttmark.gen_service.api.tool_formats import calls_text, format_of, system_text
-from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded
+from ttmark.shared.http.request_body import HttpLimits, parse_json
+from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, MalformedJson
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import ToolCall
 
@@ -58,10 +58,10 @@ def turns_in_words(
 
 
 def arguments_of(call: ToolCall) -> Any:
-    """The arguments of a call as a value; a text that is no JSON stays one."""
+    """The arguments of a call as a value; a text that is no JSON, as strictly as a body, stays one."""
     try:
-        return json.loads(call.function.arguments)
-    except ValueError:
+        return parse_json(call.function.arguments.encode(), HttpLimits())
+    except MalformedJson:
         return call.function.arguments
 
 

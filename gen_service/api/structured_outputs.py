@@ -1,7 +1,6 @@
 """The one form that a request asks of its answer, whichever field says it, and the grammar that keeps it."""
 
 import asyncio
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,7 +9,8 @@ from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.tools import ToolUse, answer_source
 from ttmark.gen_service.decoding.grammar import Grammar, GrammarSource
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, SchemaRefused, TokenizerUnsuitable
-from ttmark.shared.http.service_errors import BadRequest, UnsupportedFeature
+from ttmark.shared.http.request_body import HttpLimits, parse_json
+from ttmark.shared.http.service_errors import BadRequest, MalformedJson, UnsupportedFeature
 from ttmark.shared.schemas.chat import (
     ChatRequest,
     ChoiceFormat,
@@ -82,8 +82,8 @@ def _of_kinds(schema: Any, holder: Any, prefix: str) -> Iterator[Asked]:
 def _given_schema(given: str | dict[str, Any], field: str) -> dict[str, Any]:
     """A schema, which may be written as a text."""
     try:
-        schema = json.loads(given) if isinstance(given, str) else given
-    except ValueError:
+        schema = parse_json(given.encode(), HttpLimits()) if isinstance(given, str) else given
+    except MalformedJson:
         schema = None
     if not isinstance(schema, dict):
         raise BadRequest(f"{field}: must be a JSON schema, as an object or as its text.", param=field)

@@ -190,7 +190,7 @@ def check_schemas(schemas: Sequence[Mapping[str, Any]]) -> None:
     ):
         if sum(map(len, found)) > limit:
             raise SchemaRefused(f"the schema has more {name} than the limit of {limit}")
-    multiples = [_without_point(value) for value in _values(schemas, "multipleOf", (int, float))]
+    multiples = list(map(_without_point, _values(schemas, "multipleOf", (int, float))))
     if sum(multiples) > MAX_MULTIPLES or math.lcm(*multiples) > MAX_MULTIPLES:
         raise SchemaRefused(f"multipleOf is larger, all together, than the limit of {MAX_MULTIPLES}")
 
@@ -207,7 +207,13 @@ def _values(schema: Any, keyword: str, kind: type[T] | tuple[type[T], ...]) -> I
 
 
 def _without_point(number: float) -> int:
-    """A number without its decimal point: 12.5 gives 125."""
+    """A number without its decimal point: 12.5 gives 125.
+
+    Raises:
+        SchemaRefused: it is `true` or `false`, which Python takes for numbers.
+    """
+    if isinstance(number, bool):
+        raise SchemaRefused("multipleOf is a number")
     decimal = Decimal(str(number)).normalize()
     return abs(int(decimal.scaleb(max(0, -int(decimal.as_tuple().exponent)))))
 

@@ -212,7 +212,8 @@ _CHANGED = "it was not signed with the key {name}, or was changed since"
 def _by_whom(document: Any, key: CasePublicKey) -> str:
     named = document.get("signing_key") if isinstance(document, dict) else None
     if isinstance(named, str) and named != key.name:
-        return f"it names the key {named}, and this is {key.name}: get the public key of its service"
+        shown = ascii(named[:80])[1:-1]  # a stranger's word
+        return f"it names the key {shown}, and this is {key.name}: get the public key of its service"
     return _CHANGED.format(name=key.name)
 
 

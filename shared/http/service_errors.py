@@ -23,6 +23,7 @@ ServiceError
     ├── NotReady, ShuttingDown, NoUsableKey, StoreDown
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Literal
@@ -240,14 +241,21 @@ def error_renderer(style: ErrorStyle) -> ErrorRenderer:
         scope["state"]["error_code"] = error.code
         if style == "problem":
             document = problem_document(error, INSTANCE_PREFIX + request_id(scope))
-            return JSONResponse(
-                document, error.status, headers=_headers(error), media_type=PROBLEM_MEDIA_TYPE
-            )
+            return _AnyText(document, error.status, headers=_headers(error), media_type=PROBLEM_MEDIA_TYPE)
         if isinstance(error, InvalidFields):  # a 400 is what OpenAI's clients expect of a bad field
             error = BadRequest(error.message, param=error.param)
-        return JSONResponse(openai_envelope(error), error.status, headers=_headers(error))
+        return _AnyText(openai_envelope(error), error.status, headers=_headers(error))
 
     return render
+
+
+class _AnyText(JSONResponse):
+    """JSON that may quote a stranger: a lone surrogate, which has no form in UTF-8, stays an escape."""
+
+    def render(self, content: object) -> bytes:
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode(
+            errors="backslashreplace"
+        )
 
 
 def _headers(error: ServiceError) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """JSON logs, one object per line, for our own events and for those of libraries, without secrets or texts."""
 
+import json
 import logging
 import re
 import sys
@@ -145,4 +146,7 @@ def _shared_processors() -> list[Processor]:
 
 
 def _dumps(event: EventDict, **_: Any) -> str:
-    return orjson.dumps(event, default=str).decode()
+    try:
+        return orjson.dumps(event, default=str).decode()
+    except TypeError:  # a stranger's text has a lone surrogate, which an escape can say
+        return json.dumps(event, default=str)

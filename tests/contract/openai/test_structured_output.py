@@ -120,6 +120,7 @@ BAD_FORMATS: list[Any] = [
     {"type": "json_schema", "json_schema": {"name": "a b", "schema": {}}},
     schema_of({"type": "array", "uniqueItems": True}),
     schema_of({"type": "string", "pattern": "("}),
+    schema_of({"type": "number", "multipleOf": True}),
     schema_of({"enum": [f"value {i}" for i in range(6000)]}),
 ]
 

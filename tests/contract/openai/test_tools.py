@@ -61,6 +61,28 @@ def test_a_required_call_is_valid_and_alone(tooled: Any, seed: int) -> None:
     assert answer.model_extra["watermark"]["status"] in MARKED
 
 
+@pytest.mark.parametrize("odd", ["[" * 900, '"\\ud800"', '{"\\udfff": 1}', '{"a": 1e999}', "NaN", ""])
+def test_earlier_arguments_that_are_no_json_are_a_text(tooled: Any, odd: str) -> None:
+    made = {"id": "a", "type": "function", "function": {"name": "now", "arguments": odd}}
+    chat = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "tool_calls": [made]},
+        {"role": "tool", "tool_call_id": "a", "content": "y"},
+    ]
+    items = [
+        {"role": "user", "content": "x"},
+        {"type": "function_call", "call_id": "a", "name": "now", "arguments": odd},
+        {"type": "function_call_output", "call_id": "a", "output": "y"},
+    ]
+    for path, body in (
+        ("/v1/chat/completions", {"messages": chat, "max_tokens": 2}),
+        ("/v1/responses", {"input": items, "max_output_tokens": 16}),
+        ("/tokenize", {"messages": chat}),
+    ):
+        answer = tooled.http().post(path, json={"model": "own-template", **body})
+        assert answer.status_code == 200, answer.text
+
+
 def test_a_named_function_is_called(tooled: Any) -> None:
     for name in ("weather", "now"):
         choice = {"type": "function", "function": {"name": name}}

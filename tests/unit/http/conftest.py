@@ -85,6 +85,14 @@ def build_app(
     async def limited() -> None:
         raise TooManyRequests("Slow down.", retry_after=2.2)
 
+    @app.get("/v1/quoting")
+    async def quoting() -> None:
+        raise TooManyRequests("There is no \ud800 here.")
+
+    @app.get("/v1/broken-by-a-stranger")
+    async def broken_by_a_stranger() -> None:
+        raise RuntimeError("\udfff")
+
     @app.get("/v1/keys/{key_id}")
     async def key(key_id: str) -> None:
         raise KeyNotFound("There is no such key.", param="key_id")

@@ -8,9 +8,11 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 import structlog
 from opentelemetry.trace import NonRecordingSpan, SpanContext, use_span
+from prometheus_client import CollectorRegistry
 
 from ttmark.shared.observability.logging import REDACTED, configure_logging, redact
 from ttmark.shared.vault.audit_events import AuditEvent, log_audit
@@ -62,6 +64,18 @@ async def test_an_unforeseen_exception_is_logged_with_its_trace_and_request_id(s
     assert "RuntimeError" in event["exception"]
     assert event["level"] == "error"
     assert event["request_id"] == response.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("style", ["problem"], indirect=True)
+async def test_a_lone_surrogate_in_an_exception_keeps_it_neither_from_the_log_nor_from_the_metrics(
+    stream: io.StringIO, client: httpx.AsyncClient, registry: CollectorRegistry
+) -> None:
+    response = await client.get("/v1/broken-by-a-stranger")
+    assert response.json()["code"] == "internal_error"
+    (event,) = [event for event in _events(stream) if event["event"] == "unhandled_error"]
+    assert event["exception"].endswith("RuntimeError: \udfff")
+    counted = {"route": "/v1/broken-by-a-stranger", "method": "GET", "status": "500"}
+    assert registry.get_sample_value("ttmark_http_requests_total", counted) == 1
 
 
 def test_records_of_libraries_become_json_lines_too(stream: io.StringIO) -> None:
