@@ -25,8 +25,8 @@ class SingleToken(LogitsProcessor):  # type: ignore[misc]
     several candidates for the first one. `tandem` marks pairs. `detect` its texts with `processor.key`.
 
     transformers filters after the processors of the caller, so that temperature, top-k and top-p are given
-    here, and those of `generate` change nothing with the default scheme, which leaves one token. One
-    processor serves one call of `generate`.
+    here, and those of `generate` change nothing with the default scheme, which leaves one token. Each call of
+    `generate` begins anew; two at the same time need a processor each.
 
     Args:
         key: the processor's own key has the same secret and blocks of one token.
@@ -44,15 +44,17 @@ class SingleToken(LogitsProcessor):  # type: ignore[misc]
         self._watermark = profile.watermark()
         self._pool = pool
         self._filters = FilterParams(temperature, top_k, top_p)
-        self._prompt: int | None = None
+        self._prompt = 0
         self._rows: list[_Row] = []
+        self._seen = torch.empty((0, 0), dtype=torch.long)
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
         """Scores [rows, vocab] after `input_ids` [rows, tokens] -> log P_w, minus infinity where it is 0."""
-        if self._prompt is None:
+        if not self._goes_on(input_ids):
             self._prompt = input_ids.shape[1]
             pools = [self._pool[secrets.randbelow(len(self._pool))] for _ in range(len(input_ids))]
             self._rows = [_Row(key_lanes(one), self._watermark.tracker()) for one in pools]
+        self._seen = input_ids
         changed = torch.full_like(scores, -math.inf)
         supports = filter_rows(scores, [self._filters] * len(scores))
         for number, (row, support) in enumerate(zip(self._rows, supports, strict=True)):
@@ -64,6 +66,11 @@ class SingleToken(LogitsProcessor):  # type: ignore[misc]
                 logs = torch.from_numpy(np.log(probs)).to(scores)
             changed[number, torch.from_numpy(support.ids).to(scores.device)] = logs
         return changed  # type: ignore[return-value]
+
+    def _goes_on(self, input_ids: torch.LongTensor) -> bool:
+        """Whether these are the texts of the call before, each with one token more."""
+        rows, tokens = input_ids.shape
+        return (rows, tokens - 1) == self._seen.shape and bool((input_ids[:, :-1] == self._seen).all())
 
 
 @dataclass(slots=True)

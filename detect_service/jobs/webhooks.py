@@ -68,12 +68,12 @@ class Webhooks(Confidential):
         """Whether it is an http or https address of a listed host, without credentials."""
         try:
             url = httpx.URL(address)
-        except httpx.InvalidURL:
+            name = url.host.lower()
+        except (httpx.InvalidURL, UnicodeError):  # the host is read as IDNA, which not every name is
             return False
         if url.scheme not in _PORTS or url.userinfo:
             return False
         port = url.port or _PORTS[url.scheme]
-        name = url.host.lower()
         return (f"{name}:{port}" if port != _PORTS[url.scheme] else name) in self._hosts
 
     async def call(self, address: str, message_id: str, body: bytes) -> bool:

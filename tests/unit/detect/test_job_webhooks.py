@@ -49,7 +49,8 @@ REFUSED = (
     "https://evil.example/hooks.example.org https://hooks.example.org@evil.example/ "
     "https://user@hooks.example.org/ http://169.254.169.254/latest http://127.0.0.1:8001/ http://[::1]/ "
     "ftp://hooks.example.org/ file:///etc/passwd //hooks.example.org/ hooks.example.org http:// "
-    "http://a:b:c https://hooks.example.org\\@evil.example/"
+    "http://a:b:c https://hooks.example.org\\@evil.example/ http://xn--localhost:9211/ http://xn--/ "
+    "http://a.xn--0/"
 )
 
 

@@ -95,6 +95,20 @@ def test_a_processor_marks_single_tokens(theirs: tuple[Any, Any], key: ttmark.Ke
     assert not ttmark.detect(ids, key, model=tokenizer).watermarked
 
 
+def test_a_processor_begins_anew_with_each_call(theirs: tuple[Any, Any], key: ttmark.Key) -> None:
+    own, tokenizer = theirs
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    processor = ttmark.SingleToken(key, tokenizer)
+    evidence = []
+    for prompts in (PROMPTS[2:], PROMPTS[1:2], PROMPTS[:2]):  # of other lengths, then of another number
+        torch.manual_seed(1)
+        inputs = tokenizer(prompts, return_tensors="pt", padding=True)
+        written = own.generate(**inputs, do_sample=True, max_new_tokens=60, logits_processor=[processor])
+        ids = written[-1, inputs["input_ids"].shape[1] :].tolist()
+        evidence.append(ttmark.detect(ids, processor.key).log10_p)
+    assert max(evidence) < -10, evidence
+
+
 @pytest.mark.slow
 def test_custom_generate_writes_the_tokens_of_the_engine_with_smollm2(
     smollm2_folder: Path, key: ttmark.Key, record_result: Callable[[str, str, str], None]
