@@ -19,13 +19,14 @@ from ttmark.detect_service.bulk.input_formats import BulkError
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.whole_file import AS_UMASK_SAYS, put_in_place, write_whole
 
-_FORMULA = re.compile("[=+\\-@\t\r]")
+# At the beginning, and behind what a spreadsheet may split at in place of commas, quotes or not.
+_FORMULA = re.compile("(?:^|(?<=[;\t\r\n]))(?=[\\s\ufeff]*[=+\\-@＝＋－＠])|^(?=[\t\r])")
 
 
 def write_csv(lines: Path, out: Path) -> None:
     """Writes the output rows in the JSONL file `lines` to `out` (RFC 4180).
 
-    Lists are fields of JSON. A text that a spreadsheet would take for a formula begins with `'`.
+    Lists are fields of JSON. A `'` stands before what a spreadsheet would take for a formula in a text.
     """
     with lines.open("rb") as file, out.open("w", encoding="utf-8", newline="") as target:
         writer = csv.writer(target)
@@ -39,9 +40,9 @@ def write_csv(lines: Path, out: Path) -> None:
 def _cell(value: Any) -> Any:
     match value:
         case list():
-            return orjson.dumps(value).decode()
-        case str() if _FORMULA.match(value):
-            return f"'{value}"
+            return _FORMULA.sub("'", orjson.dumps(value).decode())
+        case str():
+            return _FORMULA.sub("'", value)
     return value
 
 

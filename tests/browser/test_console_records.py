@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -102,6 +103,16 @@ def test_more_than_the_browser_keeps_costs_the_oldest(connected: Page, site) -> 
     connected.reload()
     expect(connected.locator("#history .excerpt").first).to_contain_text("third")
     assert connected.locator("#history button").count() < 3
+
+
+def test_no_cell_of_a_table_is_a_formula(connected: Page) -> None:
+    cells = json.loads(Path("tests/harness/spreadsheet_cells.json").read_text())
+    written = connected.evaluate(
+        "async cells => { const { cell } = await import('/console/history_csv.js');"
+        " return cells.map(([name]) => cell(name)); }",
+        cells,
+    )
+    assert [next(csv.reader([one], strict=True)) for one in written] == [[cell] for _, cell in cells]
 
 
 @pytest.mark.long

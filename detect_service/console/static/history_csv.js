@@ -34,8 +34,11 @@ const unanswered = ({ name, title, problem }) => COLUMNS.map((column) => ({ file
 
 const rounded = (number) => (number == null ? "" : Number(number.toFixed(3)));
 
-/** A text that begins like a formula would be one in a spreadsheet; numbers stay numbers. */
-function cell(value) {
-  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+// At the beginning, and behind what a spreadsheet may split at in place of commas, quotes or not.
+const FORMULA = /(?:^|(?<=[;\t\r\n]))(?=\s*[=+\-@＝＋－＠])|^(?=[\t\r])/g;
+
+/** A text in which nothing is a formula to a spreadsheet; numbers stay numbers. */
+export function cell(value) {
+  const text = typeof value === "string" ? value.replace(FORMULA, "'") : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -176,14 +176,14 @@ def test_csv_is_read_and_written_and_gives_what_jsonl_gives(source, examiner, se
 
 
 def test_no_cell_of_a_csv_file_is_a_formula_and_numbers_stay_numbers(source, examiner, service):
-    names = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "a=1", "1", '=HYPERLINK("http://x")']
+    cells = json.loads(Path("tests/harness/spreadsheet_cells.json").read_text())
+    names = [name for name, _ in cells]
     rows = [{"id": name, "text": service.marked("a-two")} for name in names]
     source.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     run(job(source, "out.csv"), examiner)
     with source.with_name("out.csv").open(encoding="utf-8", newline="") as file:
         written = list(csv.DictReader(file))
-    quoted = [f"'{name}" if name[0] in "=+-@\t\r" else name for name in names]
-    assert [row["id"] for row in written] == quoted
+    assert [row["id"] for row in written] == [cell for _, cell in cells]
     assert all(float(row["log10_p"]) < -5 for row in written)
 
 
