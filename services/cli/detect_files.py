@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import typer
 
 from ttmark.detect_service.documents_without_verdict import duration
-from ttmark.services.cli.files import shown
+from ttmark.services.cli.files import shown, spelled
 from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files, read_texts
 from ttmark.shared.batches import batches
 from ttmark.shared.client import Client, ClientError, ServiceRefused
@@ -37,7 +37,7 @@ def detect_files(names: Sequence[str], request: Request, client: Client) -> tupl
 def _examined(files: Sequence[str | NotExamined], request: Request, client: Client) -> list[Outcome]:
     texts = read_texts(files)
     documents = [
-        Document(id=file[-LONGEST_ID:], text=text)
+        Document(id=spelled(file)[-LONGEST_ID:], text=text)
         for file, text in zip(files, texts, strict=True)
         if isinstance(file, str) and isinstance(text, str)
     ]
@@ -53,7 +53,7 @@ def _named(answer: Outcome, file: str) -> Outcome:
     """With the whole name: what is sent may be shorter."""
     if isinstance(answer, NotExamined):
         return NotExamined(shown(file), answer.reason)
-    return answer.model_copy(update={"id": file})
+    return answer.model_copy(update={"id": spelled(file)})
 
 
 def _answers(documents: list[Document], request: Request, client: Client) -> list[Outcome]:

@@ -1,6 +1,7 @@
 """Files that commands read and write: standard input, new files for their owner alone, public keys."""
 
 import errno
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -53,7 +54,12 @@ def read_bytes(name: str) -> bytes:
 
 def shown(name: str) -> str:
     """What messages call a file."""
-    return "standard input" if name == STANDARD_INPUT else in_one_line(name)
+    return "standard input" if name == STANDARD_INPUT else in_one_line(spelled(name))
+
+
+def spelled(name: str) -> str:
+    r"""A file's name as text: names are bytes, and those that are no UTF-8 become escapes, such as `\xe9`."""
+    return os.fsencode(name).decode(errors="backslashreplace")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ttmark.services.cli.detect_files import CULPRIT
+from ttmark.services.cli.files import spelled
 from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files, read_texts
 from ttmark.services.extras import require
 from ttmark.services.startup import no_start_after
@@ -31,7 +32,7 @@ def job_documents(sources: Sequence[str]) -> tuple[list[Document], list[NotExami
         named, skipped = _rows(Path(sources[0])), 0
     else:
         files, skipped = named_files(sources)
-        names = [file.name if isinstance(file, NotExamined) else file for file in files]
+        names = [file.name if isinstance(file, NotExamined) else spelled(file) for file in files]
         named = list(zip(names, read_texts(files), strict=True))
     readable, unreadable = list[Document](), list[NotExamined]()
     for name, content in named:

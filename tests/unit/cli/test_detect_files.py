@@ -1,6 +1,7 @@
 """`ttmark detect FILE...` from its arguments to its exit code, with a service that this test plays."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -87,6 +88,18 @@ def test_a_program_gets_the_whole_of_a_long_name(run: Run) -> None:
     result = run("--json", *names)
     assert len(names[0]) > 256
     assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == names
+
+
+@pytest.mark.parametrize("arguments", [["--json"], []])
+def test_a_name_that_is_no_utf_8_costs_no_file_its_answer(run: Run, arguments: list[str]) -> None:
+    Path("in").mkdir()
+    Path("in/a.txt").write_text("one")
+    for name, text in ((b"in/caf\xe9.txt", MARKED), (b"in/caf\xe8.txt", TOO_LONG)):
+        Path(os.fsdecode(name)).write_text(text)
+    result = run(*arguments, "in")
+    assert "caf\\xe9.txt" in result.output.replace("\\\\", "\\")
+    assert "caf\\xe8.txt" in result.output.replace("\\\\", "\\")
+    assert "a.txt" in result.output
 
 
 def test_a_bad_file_is_named_and_the_others_are_answered(run: Run, service: Played) -> None:
