@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from redis.asyncio.connection import Connection, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, ReadOnlyError, RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import ReadOnlyError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 Topology = Literal["single", "sentinel", "cluster"]
@@ -24,6 +24,7 @@ Topology = Literal["single", "sentinel", "cluster"]
 _TOPOLOGIES: dict[str, Topology] = {"": "single", "sentinel": "sentinel", "cluster": "cluster"}
 _DEFAULT_PORTS: dict[Topology, int] = {"single": 6379, "sentinel": 26379, "cluster": 6379}
 _TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+_SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
 _USAGE = (
     "not a Redis URL: use redis[s]://[user:password@]host[:port][/db],"
     " redis[s]+sentinel://host[:port],...[:port]/service or redis[s]+cluster://host[:port],..."
@@ -42,6 +43,7 @@ class RedisAddress:
             (`durability=aof`); otherwise the confirmation is used where there is one.
         replicas: how many replicas have to confirm a change too.
         options: credentials, database and certificates; kept out of repr.
+        sentinel_options: credentials that the Sentinels alone ask for; kept out of repr.
     """
 
     topology: Topology
@@ -51,6 +53,7 @@ class RedisAddress:
     replicas: int
     tls: bool
     options: Mapping[str, Any] = field(repr=False)
+    sentinel_options: Mapping[str, Any] = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -79,15 +82,21 @@ class RedisAddress:
             raise ValueError(_USAGE)
         query = dict(parse_qsl(query_text))
         options = _options(credentials, "/".join(path), query, tls=tls, cluster=topology == "cluster")
+        sentinel_options = {
+            name.removeprefix("sentinel_"): query.pop(name)
+            for name in _SENTINEL_OPTIONS
+            if name in query and topology == "sentinel"
+        }
         durability, replicas = query.pop("durability", "auto"), query.pop("replicas", "0")
         if query:
-            known = ", ".join(("durability", "replicas", *_TLS_OPTIONS))
+            own = _SENTINEL_OPTIONS if topology == "sentinel" else ()
+            known = ", ".join(("durability", "replicas", *_TLS_OPTIONS, *own))
             # Not by its name, which is a part of the password where that has a question mark.
             raise ValueError(f"unknown option in the Redis URL: there are {known}")
         if durability not in ("auto", "aof") or not replicas.isdecimal():
             raise ValueError("in the Redis URL, durability is auto or aof and replicas is a number")
         must_confirm = durability == "aof"
-        return cls(topology, endpoints, service, must_confirm, int(replicas), tls, options)
+        return cls(topology, endpoints, service, must_confirm, int(replicas), tls, options, sentinel_options)
 
 
 def _endpoint(text: str, default_port: int) -> tuple[str, int]:
@@ -275,9 +284,19 @@ class RedisConnections:
         return connection
 
     async def _ask(self, endpoint: tuple[str, int], command: Command) -> Any:
-        is_sentinel = self._address.topology == "sentinel"
-        # Sentinels have accounts of their own, or none, and no databases.
-        overrides = {"username": None, "password": None, "db": 0} if is_sentinel else {}
+        address = self._address
+        if address.topology != "sentinel":
+            return await self._ask_once(endpoint, command)
+        # Sentinels have accounts of their own, the primary's, or none; and no databases.
+        own = {"username": None, "password": None, "db": 0, **address.sentinel_options}
+        try:
+            return await self._ask_once(endpoint, command, **own)
+        except AuthenticationError:
+            if address.sentinel_options or "password" not in address.options:
+                raise
+            return await self._ask_once(endpoint, command, db=0)
+
+    async def _ask_once(self, endpoint: tuple[str, int], command: Command, **overrides: Any) -> Any:
         connection = await self._open(endpoint, **overrides)
         try:
             (reply,) = await Conversation(connection, reply_seconds=self._reply_seconds).ask(command)

@@ -64,6 +64,41 @@ async def test_a_replica_that_sentinels_name_by_mistake_is_not_used(
     await store.close()
 
 
+@pytest.mark.parametrize(
+    ("password", "url", "reason"),
+    [
+        ("data", ":data@{at}/keys", None),
+        ("watch", ":data@{at}/keys?sentinel_password=watch", None),
+        ("watch", ":data@{at}/keys", "WRONGPASS|invalid"),
+        ("watch", ":data@{at}/keys?sentinel_password=wrong", "WRONGPASS|invalid"),
+        ("data", "{at}/keys", "[Aa]uthentication"),
+    ],
+    ids=["the primary's", "its own", "another one", "a wrong one", "none given"],
+)
+async def test_sentinels_that_ask_for_a_password(
+    start_redis: Any, tmp_path: Any, password: str, url: str, reason: str | None
+) -> None:
+    primary = start_redis(*DATA, "--requirepass", "data")
+    (tmp_path / "sentinel.conf").write_text(
+        f"requirepass {password}\n"
+        f"sentinel monitor keys 127.0.0.1 {primary.port} 1\n"
+        "sentinel auth-pass keys data\n"
+    )
+    sentinel = start_redis(str(tmp_path / "sentinel.conf"), "--sentinel", folder=tmp_path)
+    address = RedisAddress.parse("redis+sentinel://" + url.format(at=f"127.0.0.1:{sentinel.port}"))
+    store = RedisStore(RedisClient(address, budget_seconds=0.5))
+    try:
+        if reason is None:
+            await store.put("key", "a", b"x", expected_revision=0)
+            assert await store.get("key", "a") == Stored(1, b"x")
+        else:
+            with pytest.raises(StoreUnavailable, match=reason) as caught:
+                await store.get("key", "a")
+            assert not {"data", "watch", "wrong"} & set(str(caught.value).split())
+    finally:
+        await store.close()
+
+
 async def test_a_store_behind_sentinels_follows_a_failover(sentinel_setup: tuple[Any, Any, Any]) -> None:
     primary, replica, sentinel = sentinel_setup
     store = open_store(f"redis+sentinel://127.0.0.1:1,127.0.0.1:{sentinel.port}/keys/0")
