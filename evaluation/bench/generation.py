@@ -42,13 +42,7 @@ class Generate:
     json: Json = None
 
     def run(self) -> None:
-        seen: list[Measurement] = []
-        for item in self._measured():
-            seen.append(item)
-            typer.echo(f"measured {item.workload.sequences} x {setting(item)} {item.system}", err=True)
-        names = [f"{item.system}, {item.workload.sequences} x {setting(item)}" for item in seen]
-        show([ratio_table(seen)], seen, self.json, names)
-        for item in seen:
+        for item in show(self._measured(), ratio_table, self.json):
             typer.echo(_line(item))
 
     def _measured(self) -> Iterator[Measurement]:

@@ -42,13 +42,7 @@ class InVllm:
     json: Json = None
 
     def run(self) -> None:
-        seen = []
-        for item in self._measured():
-            rate = f"{item.rates.per_second:.1f} tokens/s"
-            typer.echo(f"{item.workload.sequences} x {setting(item)} {item.system}: {rate}", err=True)
-            seen.append(item)
-        names = [f"{item.system}, {item.workload.sequences} x {setting(item)}" for item in seen]
-        show([medians(seen)], seen, self.json, names)
+        show(self._measured(), medians, self.json)
 
     def _measured(self) -> Iterator[Measurement]:
         from ttmark.gen_service.vllm_engine.vllm_engine import VllmEngine

@@ -3,15 +3,33 @@
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import orjson
 import pytest
 from rich.console import Console
 
 from ttmark.evaluation.bench.in_vllm import UNMARKED, medians
+from ttmark.evaluation.bench.output import show
 from ttmark.evaluation.bench.workload import STRICT, Measurement, Rates, Stopwatch, Workload, ratio_table
 from ttmark.evaluation.report.result import Table
 
 pytestmark = pytest.mark.long
+
+
+def test_figures_are_said_shown_and_written_with_the_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    item = Measurement("ours", Workload(8, 4), Rates(30.0, 20.0))
+    target = tmp_path / "figures.json"
+    assert show(iter([item]), lambda seen: Table(f"of {len(seen)}", ("a",), (("b",),)), target) == [item]
+    written, said = capsys.readouterr()
+    assert said == "ours, 8 x (50, 0.95, 1): 30.0 tokens/s\n"
+    assert "of 1" in written
+    document = orjson.loads(target.read_bytes())
+    (row,) = document["rows"]
+    assert (row["name"], row["rates"]["per_second"]) == ("ours, 8 x (50, 0.95, 1)", 30.0)
+    assert document["machine"]["cores"] >= 1
 
 
 def test_a_name_in_brackets_is_text_on_the_terminal() -> None:
