@@ -35,16 +35,15 @@ def main() -> None:
         files = _files(Path(folder), Client(given.generation, token))
         path = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
-        for name, scheme, width, height in (
-            ("console-light", "light", 1280, 1180),
-            ("console-dark", "dark", 1280, 1180),
-            ("console-phone", "light", 390, 844),
+        for name, file, scheme, width, height in (
+            ("console-light", "report.txt", "light", 1280, 1180),
+            ("console-dark", "report.txt", "dark", 1280, 1180),
+            ("console-phone", "report.txt", "light", 390, 844),
+            ("console-not-found", "manual-page.txt", "light", 1280, 1180),
         ):
             page = _opened(browser, given.detection, token, scheme, width, height)
-            _check(page, [files["report.txt"]])
+            _check(page, [files[file]])
             page.screenshot(path=IMAGES / f"{name}.png")
-        _check(page := _opened(browser, given.detection, token), [files["manual-page.txt"]])
-        page.screenshot(path=IMAGES / "console-not-found.png")
         _check(page := _opened(browser, given.detection, token, height=800), [*files.values()])
         page.locator("#batch").scroll_into_view_if_needed()
         page.screenshot(path=IMAGES / "console-files.png")
@@ -85,12 +84,8 @@ def _answer(generation: Client, model: str, question: str) -> str:
 def _opened(
     browser: Browser, url: str, token: str, scheme: str = "light", width: int = 1280, height: int = 1180
 ) -> Page:
-    context = browser.new_context(
-        viewport={"width": width, "height": height},
-        color_scheme="dark" if scheme == "dark" else "light",
-        reduced_motion="reduce",
-    )
-    page = context.new_page()
+    size, colours = {"width": width, "height": height}, "dark" if scheme == "dark" else "light"
+    page = browser.new_context(viewport=size, color_scheme=colours, reduced_motion="reduce").new_page()
     page.set_default_timeout(60_000)
     page.goto(url)
     sign_in(page, token)
@@ -100,14 +95,11 @@ def _opened(
 
 def _check(page: Page, files: list[Path]) -> None:
     page.locator("#file").set_input_files(files)
+    done = page.get_by_text(f"{len(files)} of {len(files)} files")
     if len(files) == 1:
         page.wait_for_function("() => document.getElementById('text').value !== ''")
+        done = page.locator("#headline")
     page.locator("#check").click()
-    done = (
-        page.get_by_text(f"{len(files)} of {len(files)} files")
-        if len(files) > 1
-        else page.locator("#headline")
-    )
     done.wait_for()
 
 

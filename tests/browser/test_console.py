@@ -152,12 +152,6 @@ def test_keys_can_be_chosen(connected: Page, site) -> None:
     expect(headline(connected)).to_have_text("No watermark found")
 
 
-def test_a_file_that_is_no_text_is_refused_in_words(connected: Page) -> None:
-    for name, content in (("a.txt", b"\xff\xfa"), ("a.docx", b"none"), ("a.pdf", b"%PDF")):
-        give(connected, file(name, content))
-        expect(connected.locator("#text-problem")).to_contain_text(f"{name} was not read. ")
-
-
 def test_characters_beyond_the_basic_plane_do_not_shift_the_marks(connected: Page, site) -> None:
     text = "\U0001f600\U0001f680 " * 3 + site.marked("press-room", 160)
     check(connected, text)
@@ -235,15 +229,6 @@ def test_files_that_were_chosen_first_are_checked_next_unless_they_are_put_away(
     page.get_by_role("button", name="Clear").click()
     expect(page.locator("#batch")).to_be_hidden()
     expect(page.locator("#check-label")).to_have_text("Check the text")
-
-
-def test_an_empty_file_is_too_short_as_everywhere(connected: Page) -> None:
-    for name in ("empty.txt", "empty.pdf"):
-        give(connected, file(name, ""))
-        expect(connected.locator("#text-size")).to_have_text(f"{name} is empty")
-        connected.get_by_role("button", name="Check the text").click()
-        expect(headline(connected)).to_have_text("Too short to tell")
-        expect(connected.locator("#source")).to_have_text(name)
 
 
 def test_colours_follow_the_system_and_can_be_chosen(connected: Page) -> None:

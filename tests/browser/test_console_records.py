@@ -151,15 +151,6 @@ def test_a_saved_case_is_verified_by_a_second_person(connected: Page, site, tmp_
 
 
 @pytest.mark.long
-def test_a_text_can_be_handed_over_behind_the_address(page: Page, site) -> None:
-    page.goto("about:blank")
-    page.goto(f"{site.url}/#text=a%20%3Cb%3Etext%3C%2Fb%3E+of+another+page")
-    expect(page.get_by_label("Text to check")).to_have_value("a <b>text</b> of another page")
-    assert page.evaluate("location.hash") == ""
-    expect(page.locator("#result")).to_be_hidden()
-
-
-@pytest.mark.long
 def test_what_is_not_found_has_no_colour_of_ours(connected: Page, site) -> None:
     """A grey has red, green and blue that are almost equal; ours have far more blue."""
     spread = """() => ['1', '2', '3', '4'].map((level) => {

@@ -14,15 +14,10 @@ MARK = {"status": "watermarked", "reasons": {"warm_up": 1}, "blocks": 4, "waterm
 
 def events(pieces: list[tuple[str, bool]], *, chat: bool) -> str:
     """A stream as the service sends it."""
-    chunks: list[dict[str, object]] = [
-        {
-            "choices": [
-                {"index": 0, "watermarked": marked}
-                | ({"delta": {"content": text}} if chat else {"text": text})
-            ]
-        }
-        for text, marked in pieces
-    ]
+    chunks: list[dict[str, object]] = []
+    for text, marked in pieces:
+        said: dict[str, object] = {"delta": {"content": text}} if chat else {"text": text}
+        chunks.append({"choices": [{"index": 0, "watermarked": marked} | said]})
     chunks[-1]["watermark"] = MARK | {"detectability": "none"}
     lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
     return ": keep-alive\n\n".join(lines) + "data: [DONE]\n\n"

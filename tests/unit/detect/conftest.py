@@ -153,10 +153,8 @@ async def _fill(url: str, tokenizer: TextTokenizer) -> dict[str, str]:
     store = open_store(url)
     ring, registry = KeyRing(store, kek), TokenRegistry(store, kek)
     mine = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
-    foreign = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "f" * 64})
-    pooled = Profile.model_validate(
-        {"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint, "pool": 16}
-    )
+    foreign = mine.model_copy(update={"tokenizer_fingerprint": "f" * 64})
+    pooled = mine.model_copy(update={"pool": 16})
     payloads = pooled.model_copy(update={"payloads": True})
     with pytest.MonkeyPatch.context() as patch:
         # The same secrets in every run: at a false positive rate of 1 % one run in a hundred would fail.

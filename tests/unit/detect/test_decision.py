@@ -46,6 +46,13 @@ def test_a_key_that_could_have_been_found_makes_a_text_long_enough(tokens: Token
     assert decide(found, 1.9 * 2.0**-BLOCKS) == Decision("too_short", BLOCKS + CONTEXT + 1, LONGEST)
 
 
+def test_a_key_that_could_not_have_been_found_is_corrected_for_its_own_phases(tokens: Tokens) -> None:
+    # Half as many blocks at either phase; their p-values are multiplied by 2.
+    found = finding([key("two", 2)], tokens)
+    assert decide(found, 2.1 * 2.0 ** -(BLOCKS // 2)).verdict == "not_detected"
+    assert decide(found, 1.9 * 2.0 ** -(BLOCKS // 2)) == Decision("too_short", BLOCKS + CONTEXT + 2, LONGEST)
+
+
 def test_a_second_reading_is_part_of_the_correction(tokens: Tokens) -> None:
     found = finding([key("one", 1)], tokens)
     assert decide(found, 1.5 * 2.0**-BLOCKS).verdict == "not_detected"

@@ -17,14 +17,13 @@ from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.fair_work.fair_queue import Abandoned
 from ttmark.detect_service.options import DetectionOptions, route_of
 from ttmark.shared.access.scopes import TokenLimits
-from ttmark.shared.client import AsyncClient
 from ttmark.shared.labels import Label
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.manifests.wrapper import wrapped
-from ttmark.shared.schemas.detection import CombinedRequest, Document
+from ttmark.shared.schemas.detection import Document
 from ttmark.shared.vault.audit_events import AuditEvent, no_audit
 
 MODES = ("combined", "direct", "aligned", "localized")
@@ -216,13 +215,3 @@ async def test_the_public_is_told_that_nothing_is_known(service, break_at: Break
     assert answer.json()["verdict"] == "not_examined"
     assert answer.json()["message"]["headline"] == "Not examined"
     assert SECRET not in answer.text
-
-
-async def test_a_client_reads_the_error(service, desk: Desk, break_at: Break) -> None:
-    break_at("detect_service.normalization.normalizer:TextNormalizer.normalize")
-    transport = desk.client._transport
-    async with AsyncClient("http://detect", service.tokens["full"], transport=transport) as client:
-        request = CombinedRequest(inputs=[Document(text=FAILING)], keys=["a-one"])
-        (result,) = (await client.detect(request)).results
-    assert result.verdict == "not_examined"
-    assert result.error.model_dump() == WHY

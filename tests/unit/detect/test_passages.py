@@ -50,22 +50,6 @@ def test_passages_of_several_keys_are_each_named_and_add_up() -> None:
     assert share.low <= share.estimate <= share.high
 
 
-def test_what_stands_in_a_text_again_is_a_passage_again_and_adds_to_the_share_alone() -> None:
-    own = answer(POOL[1])
-    once = np.concatenate([human(120), own, human(120, 2)])
-    twice = np.concatenate([once, own, human(120, 3)])
-    first, found, share = find(once)
-    second, again, share_again = find(twice)
-    assert (len(found), len(again)) == (1, 2)
-    lengths = [end - start for start, end, _, _ in again]
-    assert abs(lengths[0] - lengths[1]) <= 24
-    assert again[1][0] == pytest.approx(once.size, abs=8)
-    # E-values of more words of other people's fall; they never rise for what was said already.
-    assert second.best_log10_e <= first.best_log10_e
-    assert share_again.estimate == pytest.approx(2 * own.size / twice.size, abs=0.06)
-    assert share.estimate == pytest.approx(own.size / once.size, abs=0.06)
-
-
 def test_where_no_key_was_found_by_itself_the_passages_are_those_of_the_best() -> None:
     finding, passages, _ = find(np.concatenate([human(60), answer(POOL[0], 30), human(60, 2)]), rate=1e-40)
     assert finding.fired == ()

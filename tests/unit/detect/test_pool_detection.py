@@ -2,18 +2,25 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.unit.detect.held_keys import under
 from ttmark.detect_service.paper.detectors import aligned, direct, localized
-from ttmark.detect_service.verdict import Finding
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct, detect_localized
 from ttmark.shared.watermark.detectors.alignment import needs_decoys
 
+LIMIT = -0.3
 POOL = [bytes([number, 7]) + bytes(14) for number in range(16)]
-VERSIONS = [POOL, [bytes(16)], POOL[:3]]
+DETECTORS = {
+    "direct": direct(0, LIMIT),
+    "any": direct("any", LIMIT),
+    "aligned": aligned(5.0, LIMIT),
+    "scan": localized("scan", LIMIT),
+    "waterseeker": localized("waterseeker", LIMIT),
+}
 
 
 def documents() -> list[np.ndarray]:
@@ -23,90 +30,48 @@ def documents() -> list[np.ndarray]:
     return [*texts, np.tile(texts[3], 9)]
 
 
-def keys_that_fired(tried: Finding) -> list[tuple[float, int]]:
-    return [(one.log10_p, one.pool_key) for one in tried.fired]
+def alone(mode: str, watermark: Watermark, key: bytes, tokens: np.ndarray, log10_e_limit: float) -> list[Any]:
+    """What the core's detector says under one key, in direct detection at each phase."""
+    if mode == "aligned":
+        return [detect_aligned(watermark, key, tokens)]
+    if mode in ("direct", "any"):
+        phases = range(watermark.block_size if mode == "any" else 1)
+        return [detect_direct(watermark, key, tokens, phase=phase) for phase in phases]
+    return [detect_localized(watermark, key, tokens, method=mode, log10_e_limit=log10_e_limit)]
 
 
-@pytest.mark.parametrize("scheme", ["synthid", "dipmark", "mcmark", "gumbel"])
-@pytest.mark.parametrize("phase", [0, "any"])
-@pytest.mark.parametrize("block_size", [1, 2, 3])
-def test_direct_detection_under_a_pool_equals_its_keys_one_by_one(scheme, block_size, phase):
-    watermark, limit = Watermark(scheme, block_size), -0.5
-    for tokens in documents():
-        for pool in VERSIONS:
-            tried = under(direct(phase, limit), watermark, pool, tokens)
-            phases = range(block_size) if phase == "any" else [0]
-            tries = len(pool) * len(phases)
-            each = [[detect_direct(watermark, key, tokens, phase=p) for p in phases] for key in pool]
-            own = [min(one.log10_p for one in of_key) for of_key in each]
-            assert tried.evidence.log10_p == corrected(min(own), tries)
-            assert tried.evidence.hypotheses == tries
-            of_best = {one.phase: one for one in each[tried.pool_key]}  # of several as good, any
-            expected = of_best[tried.evidence.phase]
-            assert corrected(expected.log10_p, tries) == tried.evidence.log10_p
-            assert tried.evidence.z == expected.z
-            np.testing.assert_array_equal(tried.evidence.scores, expected.scores)
-            assert tried.null_log10_p == pytest.approx(each[0][0].log10_p, abs=1e-9)
-            fired = sorted((corrected(p, tries), number) for number, p in enumerate(own))
-            fired = [one for one in fired if one[0] <= limit]
-            assert [one.pool_key for one in tried.fired] == [number for _, number in fired]
-            assert [one.log10_p for one in tried.fired] == pytest.approx([p for p, _ in fired], abs=1e-9)
-
-
-@pytest.mark.parametrize("beta", [5.0, 0.5])
-@pytest.mark.parametrize("block_size", [1, 2, 3])
-def test_aligned_detection_under_a_pool_equals_its_keys_one_by_one(block_size, beta):
-    watermark, limit = Watermark("synthid", block_size), -0.3
-    texts = documents() if beta == 5.0 else documents()[2:3]  # another beta has no table but decoys
-    for tokens in texts:
-        for pool in VERSIONS:
-            tried = under(aligned(beta, limit), watermark, pool, tokens)
-            each = [detect_aligned(watermark, key, tokens, beta=beta) for key in pool]
-            best = max(range(len(pool)), key=lambda number: (each[number].z, -number))
-            assert tried.pool_key == best
-            assert tried.evidence.z == each[best].z
-            assert tried.evidence.hypotheses == len(pool)
-            if not needs_decoys(watermark, beta, tried.evidence.scored_blocks):
-                # Decoys are what the keys of a pool have in common.
-                assert tried.null_log10_p == each[0].log10_p
-                own = [corrected(one.log10_p, len(pool)) for one in each]
-                assert tried.evidence.log10_p == min(own)
-                assert keys_that_fired(tried) == sorted((p, n) for n, p in enumerate(own) if p <= limit)
-            elif best == 0:
-                assert tried.evidence.log10_p == corrected(each[0].log10_p, len(pool))
-
-
-@pytest.mark.parametrize("block_size", [1, 2])
-@pytest.mark.parametrize("method", ["scan", "waterseeker"])
-@pytest.mark.parametrize("rows", [700, 65536])
-def test_localized_detection_under_a_pool_equals_its_keys_one_by_one(monkeypatch, method, block_size, rows):
-    monkeypatch.setattr("ttmark.shared.watermark.detectors.localized.POSITION_SCORES", rows)
-    watermark, limit = Watermark("synthid", block_size), -0.3
-    seen = 0
-    for tokens in documents():
-        for pool in VERSIONS:
-            tried = under(localized(method, limit), watermark, pool, tokens)
-            step = math.log10(len(pool))
-            each = [
-                detect_localized(watermark, key, tokens, method=method, log10_e_limit=limit - step)
-                for key in pool
-            ]
-            assert tried.evidence.log10_p == corrected(min(one.log10_p for one in each), len(pool))
-            assert each[tried.pool_key].log10_p == min(one.log10_p for one in each)
-            assert tried.null_log10_p == each[0].log10_p
-            assert keys_that_fired(tried) == sorted(
-                (one.segments[0].log10_e + step, n) for n, one in enumerate(each) if one.segments
+@pytest.mark.parametrize(("scheme", "block_size"), [("synthid", 1), ("synthid", 3), ("gumbel", 2)])
+@pytest.mark.parametrize("mode", DETECTORS)
+def test_a_pool_gives_what_its_keys_give_one_by_one(mode: str, scheme: str, block_size: int) -> None:
+    watermark = Watermark(scheme, block_size)
+    for tokens, pool in itertools.product(documents(), (POOL, [bytes(16)], POOL[:3])):
+        tried, step = under(DETECTORS[mode], watermark, pool, tokens), math.log10(len(pool))
+        if mode == "aligned" and needs_decoys(watermark, 5.0, tried.evidence.scored_blocks):
+            continue  # which the keys of a pool have in common
+        each = [alone(mode, watermark, key, tokens, LIMIT - step) for key in pool]
+        tries = len(pool) * len(each[0])
+        own = [corrected(min(one.log10_p for one in of_key), tries) for of_key in each]
+        assert (tried.evidence.log10_p, tried.evidence.hypotheses) == (
+            pytest.approx(min(own), abs=1e-9),
+            tries,
+        )
+        assert own[tried.pool_key] == pytest.approx(min(own), abs=1e-9)
+        assert tried.null_log10_p == pytest.approx(each[0][0].log10_p, abs=1e-9)
+        if tried.segments is None:
+            expected = sorted((p, number) for number, p in enumerate(own) if p <= LIMIT)
+        else:
+            of_keys = [(number, of_key[0].segments) for number, of_key in enumerate(each)]
+            expected = sorted(
+                (segments[0].log10_e + step, number) for number, segments in of_keys if segments
             )
-            found = {(one.pool_key, one.start, one.end, one.log10_e) for one in tried.segments}
             every = {
-                (number, segment.start, segment.end, segment.log10_e + step)
-                for number, one in enumerate(each)
-                for segment in one.segments
+                (n, one.start, one.end, one.log10_e + step) for n, segments in of_keys for one in segments
             }
-            assert found <= every
-            seen += len(found)
-            spans = sorted((start, end) for _, start, end, _ in found)
+            assert {(one.pool_key, one.start, one.end, one.log10_e) for one in tried.segments} <= every
+            spans = sorted((one.start, one.end) for one in tried.segments)
             assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
-            if every:
-                assert min(one[3] for one in found) == min(one[3] for one in every)
-    assert seen or method == "waterseeker"
+            assert min((one.log10_e for one in tried.segments), default=0) == min(
+                (e[3] for e in every), default=0
+            )
+        assert [one.pool_key for one in tried.fired] == [number for _, number in expected]
+        assert [one.log10_p for one in tried.fired] == pytest.approx([p for p, _ in expected], abs=1e-9)

@@ -40,26 +40,20 @@ def readable(text: str) -> str:
 
 
 @pytest.mark.parametrize("text", WORDS.values(), ids=WORDS)
-def test_every_character_belongs_to_a_token_and_in_order(tokenizer: TextTokenizer, text: str) -> None:
-    reader, key = reader_of(tokenizer, text)
-    count = len(reader.token_ids(key))
-    spans = [reader.characters(key, i, i + 1) for i in range(count)]
-    assert all(span is not None for span in spans)
-    assert spans == sorted(spans)
-    covered = {place for first, last in spans for place in range(first, last)}
-    assert "".join(text[place] for place in range(len(text)) if place not in covered).strip() == ""
-
-
-@pytest.mark.parametrize("text", WORDS.values(), ids=WORDS)
-def test_the_tokens_of_a_passage_say_what_its_characters_say(tokenizer: TextTokenizer, text: str) -> None:
+def test_every_character_belongs_to_a_token_and_a_passage_says_what_its_tokens_say(
+    tokenizer: TextTokenizer, text: str
+) -> None:
     before, after = "the cat sat on the mat ", " the dog sat on the log"
-    reader, key = reader_of(tokenizer, before + text + after)
-    ids = reader.token_ids(key)
-    spans = [reader.characters(key, i, i + 1) for i in range(len(ids))]
+    for whole in (text, before + text + after):
+        reader, key = reader_of(tokenizer, whole)
+        ids = reader.token_ids(key)
+        spans = [reader.characters(key, place, place + 1) for place in range(len(ids))]
+        assert None not in spans
+        assert spans == sorted(spans)
+        covered = {place for first, last in spans for place in range(first, last)}
+        assert "".join(one for place, one in enumerate(whole) if place not in covered).strip() == ""
     start = next(i for i, (_, last) in enumerate(spans) if last > len(before))
     end = max(i for i, (first, _) in enumerate(spans) if first < len(before) + len(text)) + 1
     first, last = reader.characters(key, start, end)
-    assert readable(tokenizer.decode(ids[start:end].tolist())) == readable(
-        (before + text + after)[first:last]
-    )
-    assert readable(text) in readable((before + text + after)[first:last])
+    assert readable(tokenizer.decode(ids[start:end].tolist())) == readable(whole[first:last])
+    assert readable(text) in readable(whole[first:last])

@@ -15,13 +15,6 @@ def test_text_survives_a_round_trip_without_special_tokens(tmp_path: Path) -> No
     assert tokenizer.decode([*ids, tokenizer.vocab_size - 1]) == "a é\r\n😀"
 
 
-def test_offsets_are_characters_of_the_text(tmp_path: Path) -> None:
-    encoded = byte_tokenizer().encode_with_offsets("aéb")
-    assert encoded.offsets[0] == (0, 1)
-    assert encoded.offsets[-1] == (2, 3)
-    assert set(encoded.offsets[1:-1]) == {(1, 2)}
-
-
 def test_the_fingerprint_ignores_truncation_and_padding_and_nothing_else() -> None:
     plain, cut, other = (byte_tokenizer().backend for _ in range(3))
     cut.enable_truncation(5)
