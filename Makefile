@@ -92,9 +92,30 @@ stack-clean: $(VENV)/.dev ## Remove what stack-test made
 bench: $(VENV)/.dev ## Benchmarks beside their peers
 	$(BIN)/ttmark bench --help
 
-gpu: $(VENV)/.dev ## Everything that waits for a GPU, in parts, into build/gpu/<card>; without a GPU each part starts small (GPU_ARGS=--help)
-	@command -v nvidia-smi >/dev/null && [ ! -e $(VLLM)/.ready ] && PYTHON=$(PYTHON) deploy/bootstrap_vllm.sh gpu || true
-	@$(BIN)/python -m tests.harness.gpu $(GPU_ARGS)
+gpu: $(VENV)/.dev ## Everything that waits for a GPU, in parts, into build/gpu; without a GPU each part starts small
+	@$(if $(GPU),[ -e $(VLLM)/.ready ] || PYTHON=$(PYTHON) deploy/bootstrap_vllm.sh gpu) || true
+	@$(MAKE) --no-print-directory --keep-going $(GPU_PARTS:%=build/gpu/%)
+
+# Each part is a file, of at most ten minutes: a second run takes those that are not there.
+GPU := $(shell command -v nvidia-smi)
+GPU_SEQUENCES := 1 8 32 128
+GPU_PARTS = tests.log $(GPU_SEQUENCES:%=embedded-%.json) \
+    $(if $(wildcard $(VLLM)/bin/python),vllm-tests.log $(GPU_SEQUENCES:%=vllm-%.json))
+GPU_PART = mkdir -p build/gpu && timeout 600
+GPU_LOAD = $(if $(GPU),--model $(or $(MODEL),smollm2) --sequences $* --tokens 128 --dtype bfloat16,--model demo \
+    --sequences 2 --tokens 4 --dtype float32) --block-sizes 0,2 --filters chat --json $@
+
+build/gpu/tests.log:
+	$(GPU_PART) $(BIN)/pytest -n0 tests/gpu > $@.part && mv $@.part $@
+
+build/gpu/vllm-tests.log:
+	$(GPU_PART) $(VLLM)/bin/python -m pytest -n0 tests/vllm/test_gpu.py > $@.part && mv $@.part $@
+
+build/gpu/embedded-%.json:
+	$(GPU_PART) $(BIN)/ttmark bench generate --no-synthid $(GPU_LOAD)
+
+build/gpu/vllm-%.json:
+	$(GPU_PART) $(VLLM)/bin/python -m ttmark.services bench vllm $(GPU_LOAD)
 
 RELEASE := .venv-release
 
