@@ -26,13 +26,14 @@ def byte_tokenizer() -> Tokenizer:
     return tokenizer
 
 
+TOKENS: dict[str, Any] = {"vocab_size": 300, "bos_token_id": None, "eos_token_id": 0, "pad_token_id": None}
+_SIZE = {"hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 256}
+SMALL = {**TOKENS, **_SIZE, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+
+
 def small_llama(**changes: Any) -> LlamaConfig:
     """The shape of a Llama of some ten thousand parameters, but for what is given."""
-    size = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 256}
-    layers = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
-    return LlamaConfig(
-        **size | layers | {"bos_token_id": None, "eos_token_id": 0, "pad_token_id": None} | changes
-    )
+    return LlamaConfig(**SMALL | changes)
 
 
 def save_random_model(folder: Path, config: PreTrainedConfig, seed: int = 0) -> None:

@@ -1,36 +1,16 @@
 """A tiny random model on disk, loaded once."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from transformers import Gemma3TextConfig, LlamaConfig, PreTrainedConfig
 
-from tests.harness.random_model import save_random_model
+from tests.harness.random_model import SMALL, save_random_model
+from tests.unit.engine.architectures import WEIGHTS
+from tests.unit.engine.conftest import one_thread
 
-SHAPE = {
-    "vocab_size": 300,
-    "hidden_size": 48,
-    "intermediate_size": 80,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 256,
-    "initializer_range": 0.3,
-    "tie_word_embeddings": False,  # tied random weights only echo the last token
-    "bos_token_id": None,
-    "eos_token_id": 0,
-    "pad_token_id": None,
-}
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+__all__ = ["one_thread"]
+SHAPE = {**SMALL, **WEIGHTS, "hidden_size": 48, "intermediate_size": 80}
 
 
 @pytest.fixture(scope="session", params=["llama", "sliding"])

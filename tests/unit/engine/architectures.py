@@ -6,21 +6,13 @@ from typing import Any
 import torch
 import transformers
 
+from tests.harness.random_model import SMALL, TOKENS
 from ttmark.gen_service.engine.loading import ATTENTION_NAME
 from ttmark.gen_service.engine.ragged_batch import Append, Probe
 
-_TOKENS: dict[str, Any] = {"vocab_size": 300, "bos_token_id": None, "eos_token_id": 0, "pad_token_id": None}
-_SHAPE: dict[str, Any] = {
-    **_TOKENS,
-    "hidden_size": 64,
-    "intermediate_size": 96,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 256,
-    "initializer_range": 0.3,
-    "tie_word_embeddings": False,  # tied random weights only echo the last token
-}
+# Tied random weights only echo the last token.
+WEIGHTS: dict[str, Any] = {"initializer_range": 0.3, "tie_word_embeddings": False}
+_SHAPE: dict[str, Any] = {**SMALL, **WEIGHTS, "hidden_size": 64, "intermediate_size": 96}
 _HEADS: dict[str, Any] = {**_SHAPE, "head_dim": 16}
 _WINDOWS: dict[str, Any] = {
     **_HEADS,
@@ -58,17 +50,9 @@ SERVED: dict[str, transformers.PreTrainedConfig] = {
     "Cohere 2": transformers.Cohere2Config(**_WINDOWS),
     "GLM 4": transformers.Glm4Config(**_HEADS),
     "GPT-2": transformers.GPT2Config(
-        **_TOKENS, n_embd=64, n_layer=2, n_head=4, n_positions=256, initializer_range=0.3
+        **TOKENS, n_embd=64, n_layer=2, n_head=4, n_positions=256, initializer_range=0.3
     ),
     "GPT-NeoX": transformers.GPTNeoXConfig(**_SHAPE),
-}
-REFUSED: dict[str, transformers.PreTrainedConfig] = {
-    "Bloom": transformers.BloomConfig(**_TOKENS, hidden_size=64, n_layer=2, n_head=4),
-    "Falcon-H1": transformers.FalconH1Config(
-        **_HEADS, mamba_d_ssm=64, mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=1, mamba_d_state=8
-    ),
-    "Mamba": transformers.MambaConfig(**_TOKENS, hidden_size=32, state_size=4, num_hidden_layers=2),
-    "StableLM": transformers.StableLmConfig(**_SHAPE),
 }
 
 

@@ -1,17 +1,19 @@
-"""Which architectures the engine serves, with the tokens of plain transformers, and which it refuses."""
+"""The architectures that the engine serves have the tokens of plain transformers.
+
+`test_loading.py` has those that it refuses.
+"""
 
 from pathlib import Path
 
 import pytest
 
 from tests.harness.random_model import save_random_model
-from tests.unit.engine.architectures import REFUSED, SERVED, SlowRunner
+from tests.unit.engine.architectures import SERVED, SlowRunner
 from tests.unit.engine.asking import StartEngine, marking, together, tokens
 from ttmark.gen_service.engine import (
     Engine,
     EngineSettings,
     GenerationRequest,
-    ModelLoadError,
     SamplingParams,
 )
 from ttmark.gen_service.engine.loading import load_model
@@ -68,23 +70,6 @@ def test_a_model_of_each_architecture_is_served(tmp_path: Path, name: str) -> No
     save_random_model(tmp_path, SERVED[name])
     loaded = load_model(str(tmp_path), EngineSettings())
     assert loaded.acceleration.kernels is (find_kernels() is not None)
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("Bloom", "attends in a way that the engine does not reproduce"),
-        ("Falcon-H1", "layers of type hybrid have no branchable KV cache"),
-        ("Mamba", "layers of type linear_attention have no branchable KV cache"),
-        ("StableLM", "its layers are not told what a pass computes"),
-    ],
-)
-def test_the_others_are_refused_in_one_line(tmp_path: Path, name: str, reason: str) -> None:
-    save_random_model(tmp_path, REFUSED[name])
-    with pytest.raises(ModelLoadError) as refused:
-        load_model(str(tmp_path), EngineSettings())
-    assert reason in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 def test_heads_that_the_compiled_kernel_does_not_take_are_computed_without_it(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """One ragged pass against plain transformers: independent forwards, and the paper's 4D mask."""
 
+from copy import copy
 from functools import cache
 from typing import Any
 
@@ -8,56 +9,26 @@ import pytest
 import torch
 import transformers
 
+from tests.unit.engine.architectures import SERVED
 from ttmark.gen_service.engine.attention import KvCache, attend_portably
 from ttmark.gen_service.engine.loading import ATTENTION_NAME, register_attention
 from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 
 TOLERANCE = 1e-5
-WINDOW = 8
-SHAPE: dict[str, Any] = {
-    "vocab_size": 128,
-    "hidden_size": 64,
-    "intermediate_size": 96,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 128,
-}
-WINDOWS: dict[str, Any] = {
-    "head_dim": 16,
-    "sliding_window": WINDOW,
-    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
-}
-CONFIGS: dict[str, transformers.PreTrainedConfig] = {
-    "llama": transformers.LlamaConfig(**SHAPE),
-    "mistral": transformers.MistralConfig(**SHAPE, sliding_window=WINDOW),
-    "gemma3": transformers.Gemma3TextConfig(**SHAPE, **WINDOWS),
-    "gpt-oss": transformers.GptOssConfig(**SHAPE, **WINDOWS, num_local_experts=4, num_experts_per_tok=2),
-    "deepseek-v3": transformers.DeepseekV3Config(
-        **SHAPE | {"num_key_value_heads": 4},
-        qk_nope_head_dim=8,
-        qk_rope_head_dim=4,
-        v_head_dim=10,
-        kv_lora_rank=16,
-        q_lora_rank=24,
-        moe_intermediate_size=24,
-        n_routed_experts=8,
-        n_group=4,
-        topk_group=2,
-        num_experts_per_tok=2,
-        first_k_dense_replace=1,
-    ),
-}
+WINDOW = 16
+MODELS = ("Llama", "Mistral", "Gemma 3", "gpt-oss", "DeepSeek V3")
 TEXT = np.random.default_rng(7).integers(0, 128, 40).tolist()
 CANDIDATES = [5, 9, 77, 101, 3]
 
 
-@pytest.fixture(params=CONFIGS, scope="module")
+@pytest.fixture(params=MODELS, scope="module")
 def model(request: pytest.FixtureRequest) -> Any:
     register_attention()
     torch.manual_seed(1)
-    random_model = transformers.AutoModelForCausalLM.from_config(CONFIGS[request.param]).eval()
+    config = copy(SERVED[request.param])
+    config.initializer_range = 0.02
+    random_model = transformers.AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():
         for parameter in random_model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)

@@ -6,20 +6,19 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import Gemma2Config, LlamaConfig, PreTrainedConfig, Qwen2Config, Qwen3NextConfig, T5Config
+from transformers import (
+    BloomConfig,
+    Gemma2Config,
+    LlamaConfig,
+    PreTrainedConfig,
+    Qwen2Config,
+    Qwen3NextConfig,
+    StableLmConfig,
+    T5Config,
+)
 
-from tests.harness.random_model import byte_tokenizer, save_random_model
+from tests.harness.random_model import SMALL, TOKENS, byte_tokenizer, save_random_model
 from ttmark.gen_service.engine import Engine, EngineSettings, ModelLoadError, autotune
-
-SMALL: dict[str, Any] = {
-    "vocab_size": 300,
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "max_position_embeddings": 64,
-}
 
 
 def refusal(folder: Path | str, **settings: Any) -> str:
@@ -71,9 +70,19 @@ def test_an_architecture_that_cannot_branch_is_refused_by_its_configuration(
     assert reason in refusal(only_config(tmp_path, config))
 
 
-def test_a_model_that_does_not_compute_as_the_engine_does_is_refused(tmp_path: Path) -> None:
-    save_random_model(tmp_path, Gemma2Config(**SMALL, head_dim=16))  # soft capping
-    assert refusal(tmp_path)
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        (Gemma2Config(**SMALL, head_dim=16), ""),  # soft capping
+        (BloomConfig(**TOKENS, hidden_size=64, n_layer=2, n_head=4), "attends in a way"),
+        (StableLmConfig(**SMALL), "not told what a pass computes"),
+    ],
+)
+def test_a_model_that_does_not_compute_as_the_engine_does_is_refused(
+    tmp_path: Path, config: PreTrainedConfig, reason: str
+) -> None:
+    save_random_model(tmp_path, config)
+    assert reason in refusal(tmp_path)
 
 
 def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from ttmark.evaluation.run_folder import Run
 
 pytestmark = pytest.mark.long
 
-SETTING = SamplingSetting(50, 0.95, 0.8)
+SETTING = SamplingSetting(12, 1.0, 1.5)
 LENGTHS = (30, 60)
 
 
