@@ -11,7 +11,7 @@ from ttmark.shared.watermark.detectors.alignment import (
     decoy_log10_p,
     decoy_scores,
 )
-from ttmark.shared.watermark.detectors.block_scores import context_and_block, position_scores
+from ttmark.shared.watermark.detectors.block_scores import context_and_block
 from ttmark.shared.watermark.detectors.scan import best_scores
 from ttmark.shared.watermark.prf import occurrence_numbers
 
@@ -60,16 +60,6 @@ def test_three_blocks_under_one_context_hit_the_target_independently(layers):
     single = (hits >= 0.5).mean()
     expected = [single ** bin(i).count("1") * (1 - single) ** (3 - bin(i).count("1")) for i in range(8)]
     assert np.allclose(joint, expected, atol=4 * 0.5 / np.sqrt(20_000))
-
-
-@pytest.mark.parametrize("scheme", scheme_names())
-def test_first_occurrences_keep_the_generators_words_and_repeats_do_not(scheme):
-    watermark = Watermark(scheme, 2)
-    text = np.tile(np.arange(20), 3)
-    scores = position_scores(watermark, bytes(16), text)
-    once = position_scores(watermark, bytes(16), text[: 20 + watermark.context_width + 1])
-    assert np.array_equal(scores[: once.size], once)
-    assert not np.array_equal(scores[20 : 20 + once.size], once)
 
 
 def test_decoys_of_a_text_are_the_same_on_every_replica_and_differ_between_texts_and_keys():

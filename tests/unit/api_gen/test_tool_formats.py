@@ -166,12 +166,6 @@ def test_every_call_under_ordinary_schemas_is_valid(grammars: JsonGrammars, roun
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
-def test_one_call_alone_is_one_call(form: ToolFormat, grammars: JsonGrammars) -> None:
-    for seed in range(6):
-        assert len(read(form, [written(grammars, form, seed, several=False)])[1]) == 1
-
-
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 def test_words_are_free_until_they_open_a_call_which_is_held_to_its_schema(
     form: ToolFormat, grammars: JsonGrammars
 ) -> None:

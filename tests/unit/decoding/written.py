@@ -80,20 +80,19 @@ def completed(sequence: Sequence, row_after: RowAfter) -> Sequence:
 
 
 def under_keys(
-    count: int, watermark: Watermark, rows: Mapping[int, torch.Tensor], params: SamplingParams,
-    *, bits: float = 0.0, branches: int = 2, length: int = 4,
-) -> Iterable[Sequence]:  # fmt: skip
-    """Texts, each under a key and with a seed of its own, to `length` tokens.
+    count: int, watermark: Watermark, rows: Mapping[int, torch.Tensor], params: SamplingParams
+) -> Iterable[Sequence]:
+    """Texts of four tokens, each under a key and with a seed of its own.
 
     All of them are decided in the same passes. A row follows from the last token alone.
     """
     sequences = []
     for key in range(count):
-        mark = Marking("k", 1, "p", watermark, np.random.default_rng(key).bytes(16), bits)
+        mark = Marking("k", 1, "p", watermark, np.random.default_rng(key).bytes(16))
         request = GenerationRequest("id", (1,), replace(params, seed=key), mark)
         sequences.append(Sequence(request, TOKENIZER, (0,)))
-    decoder = Decoder(branches)
-    while unfinished := [each for each in sequences if each.completion_length < length]:
+    decoder = Decoder(2)
+    while unfinished := [each for each in sequences if each.completion_length < 4]:
         decoder.decide({each: asked_rows(each, lambda tokens: rows[tokens[-1]]) for each in unfinished})
     return sequences
 

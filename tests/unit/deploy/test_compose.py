@@ -9,21 +9,11 @@ from typing import Any
 
 import jsonschema
 import yaml
-from pydantic_settings import BaseSettings
 
-from ttmark.services.settings.canary import CanarySettings
-from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
-from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.settings.unknown_variables import known_names
 
 OURS = {"gen", "gen-gpu", "gen-vllm", "detect", "canary", "operator"}
-SETTINGS: tuple[type[BaseSettings], ...] = (
-    GenerationSettings,
-    DetectionSettings,
-    KeyStoreSettings,
-    CanarySettings,
-)
 
 
 def services(compose: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -126,17 +116,6 @@ def test_one_script_makes_every_secret_and_never_replaces_one(compose, root, tmp
     assert (folder / "files").stat().st_mode & 0o777 == 0o755
     subprocess.run(command, check=True, capture_output=True)
     assert {name: path.read_bytes() for name, path in paths.items()} == first
-
-
-def test_the_environment_of_our_services_holds_known_settings_only(compose: dict[str, Any]) -> None:
-    known = {f"TTMARK_{field.upper()}" for settings in SETTINGS for field in settings.model_fields}
-    unknown = [
-        (name, variable)
-        for name in sorted(OURS)
-        for variable in services(compose)[name]["environment"]
-        if variable not in known | {"HF_HOME"}
-    ]
-    assert unknown == []
 
 
 def test_every_mounted_file_is_in_the_repository(compose: dict[str, Any], root: Path) -> None:

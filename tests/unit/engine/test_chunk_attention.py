@@ -66,10 +66,3 @@ def test_a_later_chunk_takes_no_mask_and_repeats_no_key() -> None:
         attend_chunk(Chunk(0, length, BASE, position), query, arena, SCALE, None)
     taken = max(event.cpu_memory_usage for event in profile.function_events)
     assert taken < 4 * position * min(length, HEADS * DIM)
-
-
-def test_on_a_cpu_the_cached_rows_of_a_head_lie_together() -> None:
-    arena = arena_of(9, torch.float32)
-    assert arena.keys[0, 1].is_contiguous()
-    assert arena.values[0, 1].is_contiguous()
-    assert torch.equal(arena.rows[BASE : BASE + 9, 0].transpose(0, 1), arena.keys[0, :, BASE : BASE + 9])

@@ -43,30 +43,6 @@ def test_a_paused_sequence_keeps_its_rows_and_others_take_turns() -> None:
     assert all(served[id(job)] in range(19, 23) for job in greedy)
 
 
-def test_work_of_more_rows_gets_fewer_turns() -> None:
-    jobs = scheduler(step_rows=40)
-    crowd(jobs, 8, "cheap", prompt=1)
-    crowd(jobs, 8, "dear", probe_rows=10)
-    rows: Counter[str] = Counter()
-    for _ in range(200):
-        for job, work in step(jobs).works.items():
-            rows[job.tenant] += work.rows
-    # The cheap ones get all they ask for, which is less than half.
-    assert rows["cheap"] == 8 * 200
-    assert rows["dear"] >= 200 * 30
-
-
-def test_who_was_away_has_saved_nothing_up() -> None:
-    jobs = scheduler(max_sequences=2)
-    crowd(jobs, 1, "modest", token_limit=400)
-    crowd(jobs, 8)
-    for _ in range(300):
-        step(jobs)
-    crowd(jobs, 8, "modest")
-    rows = Counter(job.tenant for _ in range(40) for job in step(jobs).works)
-    assert rows["greedy"] >= 30
-
-
 def test_a_full_cache_is_given_back_by_those_who_hold_more_than_their_share() -> None:
     jobs = scheduler(capacity=6 * 300, growth_tokens=280)
     greedy = crowd(jobs, 64)

@@ -271,15 +271,6 @@ def test_extents_never_overlap_and_no_row_is_lost(actions: list[tuple[str, int]]
     assert allocator.take(CAPACITY) == Extent(0, CAPACITY)
 
 
-def test_what_does_not_fit_is_refused() -> None:
-    allocator = ExtentAllocator(10)
-    first = allocator.take(6)
-    assert first is not None
-    assert allocator.take(5) is None
-    assert allocator.extend(first, 11) is None
-    assert allocator.extend(first, 10) == Extent(0, 10)
-
-
 def test_no_mark_of_a_piece_makes_two_tokens_equal() -> None:
     """Whatever ends at a token: a chunk of the prompt, a group of the completion, both or nothing."""
     cuts, marked = Cuts(2, exact=True), []

@@ -1,6 +1,5 @@
 """Readings take no more than their share from what is written: rows, places and cache rows are counted."""
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from ttmark.gen_service.engine import (
     SamplingParams,
 )
 from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReading
-from ttmark.gen_service.engine.fair_share import FairShare
 from ttmark.gen_service.engine.kv_cache_manager import ExtentAllocator
 from ttmark.gen_service.engine.scheduler import Scheduler
 
@@ -63,16 +61,6 @@ class Watched:
         return set(plan.works)
 
 
-def test_rows_are_shared_by_weight() -> None:
-    share, rows = FairShare({"light": 0.25}), Counter[str]()
-    for _ in range(1000):
-        due = min(("light", "heavy"), key=share.level)
-        share.serve(due, 3)
-        rows[due] += 3
-        share.settle({"light", "heavy"})
-    assert rows["light"] == pytest.approx(0.25 * rows["heavy"], abs=6)
-
-
 @pytest.mark.parametrize("width", [1, 8, 60, 500])
 def test_writing_beside_a_flood_of_readings_takes_at_most_its_share_of_steps_and_rows_more(
     width: int,
@@ -109,19 +97,6 @@ def test_while_nothing_is_written_readings_have_the_passes_for_themselves() -> N
         steps += 1
     assert steps == 12 * 640 / CHUNK / 6  # so many places
     assert all(reading.forgotten == 1 for reading in everything)
-
-
-def test_a_writer_who_comes_into_a_flood_waits_for_the_pass_that_runs_alone() -> None:
-    jobs = Watched()
-    jobs.flood(200)
-    for _ in range(50):
-        jobs.step()
-    before = jobs.read
-    (writer,) = jobs.write(1, limit=200)
-    for _ in range(199):
-        assert writer in jobs.step()
-    assert writer.token_count == 200
-    assert jobs.read - before <= SHARE * jobs.written
 
 
 def test_who_reads_has_saved_nothing_up_while_others_wrote() -> None:

@@ -3,7 +3,6 @@
 import inspect
 import re
 import sys
-from itertools import pairwise
 from types import ModuleType
 
 import pytest
@@ -45,23 +44,6 @@ def test_prompts_are_cut_at_multiples_of_the_chunk() -> None:
     assert cuts == [(0, 8), (8, 16), (16, 19)]
 
 
-def test_a_pass_stays_within_its_rows_and_nobody_starves() -> None:
-    jobs = scheduler(max_sequences=8)
-    everyone = [FakeJob(30, 34) for _ in range(8)]
-    for job in everyone:
-        jobs.add(job)
-    waited = dict.fromkeys(map(id, everyone), 0)
-    while jobs.running or jobs.waiting:
-        step = jobs.plan()
-        assert sum(work.rows for work in step.works.values()) <= 20
-        served = {id(job) for job in step.works}
-        for job in jobs.running:
-            waited[id(job)] = 0 if id(job) in served else waited[id(job)] + 1
-            assert waited[id(job)] <= 4
-        run(step, jobs)
-    assert all(job.token_count == 34 for job in everyone)
-
-
 def test_work_larger_than_a_pass_is_done_alone() -> None:
     jobs = scheduler(step_rows=20)
     small, large = FakeJob(4, 9), FakeJob(4, 9, probe_rows=50)
@@ -81,25 +63,6 @@ def test_more_sequences_than_places_wait_in_order() -> None:
     jobs.remove(first)
     jobs.plan()
     assert jobs.running == [second, third]
-
-
-@pytest.mark.parametrize("capacity", [600, 700, 1000])
-def test_a_full_cache_preempts_the_youngest_and_everyone_finishes(capacity: int) -> None:
-    jobs = scheduler(capacity=capacity, max_sequences=4, step_rows=100, chunk=50)
-    everyone = [FakeJob(20, 590) for _ in range(4)]
-    for job in everyone:
-        jobs.add(job)
-    passes = 0
-    while jobs.running or jobs.waiting:
-        run(jobs.plan(), jobs)
-        extents = sorted((job.extent.start, job.extent.stop) for job in jobs.running if job.extent)
-        assert all(a[1] <= b[0] for a, b in pairwise(extents))
-        passes += 1
-        assert passes < 20_000
-    assert jobs.preemptions > 0
-    assert all(job.token_count == 590 for job in everyone)
-    assert everyone[0].forgotten == 1
-    assert jobs.reserved_rows == 0
 
 
 def test_removing_a_sequence_twice_or_while_it_waits_does_no_harm() -> None:

@@ -1,25 +1,19 @@
-"""Completions under a grammar: always valid, still watermarked, distributed as the constrained model says."""
+"""Completions under a grammar: always valid, still watermarked."""
 
 import asyncio
 import json
-from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import jsonschema
 import numpy as np
 import pytest
-import torch
 
-from tests.unit.decoding.written import follow
 from tests.unit.engine.asking import KEY, StartEngine, collect, marking, text, together, tokens
 from ttmark.gen_service.decoding import block_builder
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.engine import Engine, GenerationRequest, SamplingParams, SequenceFailed
-from ttmark.gen_service.engine.ragged_batch import Append
 from ttmark.shared.watermark import Watermark, detect_direct
 
-TEXTS = 300
 SIZES = [1, 2, pytest.param(3, marks=pytest.mark.slow)]
 SCHEMAS: list[dict[str, Any]] = [
     {"enum": ["red", "green", {"a": None}, [1, 2]]},
@@ -91,56 +85,6 @@ async def test_the_watermark_of_a_long_constrained_text_is_found(
     watermark = Watermark("synthid", block_size)
     assert detect_direct(watermark, KEY, tokens(deltas)).log10_p < -8
     assert detect_direct(watermark, KEY[::-1], tokens(deltas)).log10_p > -3
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("block_size", SIZES)
-async def test_over_random_keys_the_text_follows_the_constrained_model(
-    engine: Engine, grammars: JsonGrammars, block_size: int
-) -> None:
-    """Each first token forced and the rest renormalised among what the grammar leaves, at every step.
-
-    300 texts show nine times in ten that a fifth of the mass is elsewhere (one part in seven with 600).
-    """
-    schema = {"type": "array", "items": {"enum": [1, 2, 3]}, "minItems": 2, "maxItems": 3}
-    prompt = ask(engine, grammars, schema, None).prompt_ids
-    expected = _constrained(engine, grammars, schema, prompt)
-    assert sum(expected.values()) == pytest.approx(1.0, abs=1e-3)
-    drawn = Counter[tuple[int, ...]]()
-    random = np.random.default_rng(block_size)
-    base = ask(engine, grammars, schema, block_size, top_k=0, seed=None)
-    watermark = Watermark("synthid", block_size, context_width=1)
-    for _ in range(10):
-        marks = [replace(marking(watermark=watermark), prf_key=random.bytes(16)) for _ in range(30)]
-        answers = await together(engine, (replace(base, marking=mark) for mark in marks))
-        drawn.update(tuple(tokens(deltas)) for deltas in answers)
-    assert set(drawn) <= set(expected)
-    assert follow(drawn, expected, TEXTS)
-
-
-def _constrained(
-    engine: Engine, grammars: JsonGrammars, schema: dict[str, Any], prompt: tuple[int, ...]
-) -> dict[tuple[int, ...], float]:
-    """Every text that the schema allows, with its probability under the model held to it, token by token."""
-    whole: dict[tuple[int, ...], float] = {}
-    open_paths: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
-    while open_paths:
-        path, mass = open_paths.pop()
-        ids = [*prompt, *path]
-        piece = Append(base=0, position=0, tokens=ids, is_chunk=True, wants_logits=True)
-        state = grammars.compile(schema).begin()
-        with torch.inference_mode():
-            logits = engine._runner.forward([piece])[0].clone()
-            state.advance(path)
-            state.mask(logits, [()])
-        probs = torch.softmax(logits[0].double(), dim=0)
-        for token in probs.nonzero()[:, 0].tolist():
-            extended, weight = (*path, token), mass * float(probs[token])
-            if token in engine.eos_token_ids:
-                whole[extended] = weight
-            else:
-                open_paths.append((extended, weight))
-    return whole
 
 
 async def test_a_stop_string_cuts_a_constrained_text_too(engine: Engine, grammars: JsonGrammars) -> None:

@@ -15,7 +15,6 @@ from ttmark.detect_service.backend import DetectionBackend, FixedKeys, Tokenizer
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.evaluation.conformance.answer_language import NAMES, language_of
 from ttmark.evaluation.conformance.figures import Figure, compare, figures_of
-from ttmark.evaluation.conformance.kept_answers import OtherRun, check_identity
 from ttmark.evaluation.conformance.measure import (
     ALL,
     CONFORMANCE_EDITS,
@@ -81,17 +80,6 @@ def test_marked_answers_are_found_and_others_as_rarely_as_promised(runs: list[Me
             assert found.interval.low <= 1e-2
 
 
-def test_a_run_that_is_done_asks_and_makes_nothing_again(
-    runs: list[Measurement], folders: list[Path]
-) -> None:
-    def refuse(_: UnlockedKey, __: Sequence[str]) -> list[float]:
-        raise AssertionError("asked again")
-
-    again = simulated_run(folders[0], 0, detect=refuse)
-    assert again.measure() == runs[0]
-    assert again.run.source.made == 0  # type: ignore[attr-defined]
-
-
 def test_a_run_that_was_killed_goes_on_to_the_same_figures(
     runs: list[Measurement], folders: list[Path], tmp_path: Path
 ) -> None:
@@ -109,13 +97,6 @@ def test_a_run_that_was_killed_goes_on_to_the_same_figures(
 
     assert simulated_run(tmp_path, 0, detect=count).measure() == runs[0]
     assert 0 < asked < len(answers.splitlines())
-
-
-def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
-    check_identity(tmp_path, {"seed": 1, "key": {"versions": [1]}})
-    check_identity(tmp_path, {"seed": 1, "key": {"versions": [1]}})
-    with pytest.raises(OtherRun, match="another seed, key"):
-        check_identity(tmp_path, {"seed": 2, "key": {"versions": [1, 2]}})
 
 
 def test_a_text_is_found_exactly_where_the_service_says_watermarked() -> None:

@@ -180,25 +180,6 @@ def test_what_is_found_is_what_the_drawn_p_values_say(tokenizer: TextTokenizer, 
             assert found.is_found(key, ids, reading, rate) == due
 
 
-def test_the_tests_without_a_reader_and_with_one_share_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[found.Reading | None, float]] = []
-
-    def never(key: bytes, ids: object, reading: found.Reading | None, rate: float) -> bool:
-        asked.append((reading, rate))
-        return False
-
-    monkeypatch.setattr(found, "_within", never)
-    ids, reading = np.arange(40), found.Reading(np.full(40, -2.0))
-    assert not found.is_found(bytes(16), ids, reading, 1e-3)
-    assert not found.is_found(bytes(16), ids, None, 1e-3)
-    assert asked == [
-        (reading, pytest.approx(1e-3 * cascade.SECOND_SHARE)),
-        (None, pytest.approx(1e-3 * cascade.FIRST_SHARE)),
-        (None, 1e-3),
-    ]
-    assert math.isclose(cascade.FIRST_SHARE + cascade.SECOND_SHARE, 1.0)
-
-
 def test_wrong_keys_are_counted_as_all_their_p_values_say(tokenizer: TextTokenizer) -> None:
     documents = [
         Document(AS_WRITTEN, 40, tokenizer.decode(marked(tokenizer, bytes(16), 40, seed)), "00" * 16)

@@ -1,15 +1,12 @@
 """A run resumes: what is on disk is not generated again."""
 
 from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rich.progress import Progress
 
 from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
-from ttmark.evaluation.run_folder import Completion, Run
+from ttmark.evaluation.run_folder import Run
 
 pytestmark = pytest.mark.long
 
@@ -66,11 +63,3 @@ def test_cells_that_differ_have_names_that_differ() -> None:
         Cell("synthid", 2, SamplingSetting(50, 0.95, 0.99), 20),
     ]
     assert len({cell.name for cell in cells}) == len(cells)
-
-
-def test_a_text_survives_the_file(tmp_path: Path) -> None:
-    text = Completion(0, (1, 2, 3))
-    source = SimpleNamespace(generate=lambda _, __, ___, on_text: on_text(text))
-    run = Run(tmp_path, source, 0, Progress(disable=True))
-    assert run.texts(CELL, 1) == run.texts(CELL, 1) == [text]
-    assert text.tokens(2).tolist() == [1, 2]

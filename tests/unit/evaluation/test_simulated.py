@@ -8,7 +8,6 @@ from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, 
 from ttmark.evaluation.language_model import supports
 from ttmark.evaluation.run_folder import Completion
 from ttmark.evaluation.simulated import CANDIDATES, SimulatedModel, SimulatedSource, block_distribution
-from ttmark.shared.watermark import detect_direct
 
 pytestmark = pytest.mark.long
 
@@ -48,23 +47,3 @@ def test_the_distribution_of_a_block_is_the_product_along_its_paths() -> None:
     np.testing.assert_allclose(triple[1].reshape(9, 3).sum(axis=1), pair[1], rtol=1e-12)
     # greedy sampling leaves a single path, which is certain
     assert block_distribution(model, SamplingSetting(1, 1.0, 1.0), text, 2)[1].tolist() == [1.0]
-
-
-@pytest.mark.parametrize("block_size", [1, 2, 3])
-def test_its_texts_carry_the_watermark_of_their_own_keys_and_plain_ones_none(block_size: int) -> None:
-    cell = Cell("synthid", block_size, SETTING, 120)
-    watermark = cell.watermark()
-    marked, plain = texts(cell, 4), texts(cell.unmarked(), 4)
-    assert all(len(text.token_ids) == 120 for text in [*marked, *plain])
-    z = [
-        [detect_direct(watermark, cell.key(0, text.index), text.token_ids).z for text in group]
-        for group in (marked, plain)
-    ]
-    assert np.mean(z[0]) > 2.0 + abs(np.mean(z[1]))
-
-
-def test_a_text_is_made_again_from_its_cell_and_number() -> None:
-    cell = Cell("gumbel", 2, SETTING, 30)
-    first, again = texts(cell, 3), texts(cell, 3)
-    assert [text.token_ids for text in first] == [text.token_ids for text in again]
-    assert len({text.token_ids for text in first}) == 3

@@ -1,13 +1,11 @@
 """The recurrences of the aligned and localized detectors against slow searches over all alignments."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 
 from tests.harness.spec_detector.scores import aligned_score as as_specified
 from ttmark.shared.watermark.detectors.alignment import aligned_score, aligned_score_of_each, aligned_scores
-from ttmark.shared.watermark.detectors.scan import DRIFT_PER_TOKEN, SKIP, best_peak, best_scores, scan_peaks
+from ttmark.shared.watermark.detectors.scan import DRIFT_PER_TOKEN, best_peak, best_scores, scan_peaks
 from ttmark.shared.watermark.detectors.segments import Peak, disjoint, log10_expected, log10_family
 
 
@@ -38,40 +36,6 @@ def test_sequences_of_few_and_of_many_keys_have_the_score_of_each_to_the_bit(blo
     scores = np.random.default_rng(4).normal(size=(sequences, 57))
     alone = [aligned_score(own, block_size, 1.5) for own in scores]
     assert aligned_score_of_each(scores, block_size, 1.5).tolist() == alone
-
-
-def slow_best_score(values, block_size):
-    """The best sum over every start and every sequence of kept blocks and skips."""
-    tokens = len(values) + block_size - 1
-
-    @cache
-    def best_from(t):
-        options = [0.0]
-        if t + block_size <= tokens:
-            options.append(values[t] + best_from(t + block_size))
-        if t < tokens:
-            options.append(best_from(t + 1) - SKIP)
-        return max(options)
-
-    return max(best_from(t) for t in range(tokens + 1))
-
-
-@pytest.mark.parametrize("block_size", [1, 2, 3])
-def test_best_peak_has_the_best_score_of_all_local_alignments(block_size):
-    rng = np.random.default_rng(block_size)
-    for size in (1, 2, 5, 30, 30, 30):
-        values = (rng.normal(size=size) * 2).tolist()
-        peak = best_peak(values, block_size, 0.4, 0, size + block_size - 1)
-        shifted = tuple(value - 0.4 for value in values)
-        assert peak.score == pytest.approx(slow_best_score(shifted, block_size))
-
-
-@pytest.mark.parametrize("block_size", [1, 2, 3])
-def test_the_score_of_a_peak_is_reached_within_its_span(block_size):
-    values = (np.random.default_rng(5).normal(size=200) * 2).tolist()
-    peak = best_peak(values, block_size, 0.1, 0, 200 + block_size - 1)
-    inside = best_peak(values, block_size, 0.1, peak.start, peak.end)
-    assert inside == peak
 
 
 def test_strong_spans_far_apart_are_not_joined_and_near_ones_are():

@@ -1,6 +1,5 @@
 """The facade: validation, defaults, scores, p-values."""
 
-import itertools
 import math
 
 import numpy as np
@@ -36,19 +35,6 @@ def test_reweighted_segments_sum_to_one(scheme, block_size):
     assert np.allclose(np.add.reduceat(weighted, offsets[:-1]), 1.0, rtol=1e-12)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_a_sequence_is_reweighted_alike_alone_and_in_a_batch(scheme):
-    watermark = Watermark(scheme, 2)
-    keys, contexts, blocks, probs, offsets = ragged_batch(2, watermark.context_width)
-    together = watermark.reweight(keys, contexts, blocks, probs, offsets)
-    for i, (start, stop) in enumerate(itertools.pairwise(offsets)):
-        rows = slice(start, stop)
-        alone = watermark.reweight(
-            keys[i : i + 1], contexts[i : i + 1], blocks[rows], probs[rows], np.array([0, stop - start])
-        )
-        assert np.allclose(alone, together[rows], rtol=1e-9, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("scheme", "layers"), [("dipmark", 1), ("dipmark", 4), ("dipmark", 5), ("mcmark", 5)]
 )
@@ -69,29 +55,6 @@ def test_no_sequences_give_no_probabilities():
         empty((0, 2), int), empty((0, 2), int), empty((0, 2), int), empty(0), np.zeros(1, int)
     )
     assert result.shape == (0,)
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_scores_of_random_blocks_have_the_stated_mean_and_deviation(scheme):
-    watermark = Watermark(scheme, 2)
-    rng = np.random.default_rng(0)
-    contexts = rng.integers(0, 2**32, (20_000, watermark.context_width))
-    scores = watermark.score(key_lanes(bytes(16)), contexts, rng.integers(0, 2**32, (20_000, 2)))
-    z = watermark.standardize(scores)
-    assert abs(z.mean()) < 4.0 / math.sqrt(20_000)
-    assert abs(z.var() - 1.0) < 0.1
-    assert scores.max() <= watermark.null.maximum
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_one_key_per_row_scores_as_each_key_alone(scheme):
-    watermark = Watermark(scheme, 3)
-    rng = np.random.default_rng(1)
-    keys = rng.integers(-(2**63), 2**63 - 1, (6, 2))
-    contexts, blocks = rng.integers(0, 99, (6, watermark.context_width)), rng.integers(0, 99, (6, 3))
-    together = watermark.score(keys, contexts, blocks)
-    alone = [watermark.score(keys[i], contexts[i : i + 1], blocks[i : i + 1])[0] for i in range(6)]
-    assert together.tolist() == alone
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
