@@ -28,13 +28,13 @@ def main() -> None:
                 time.sleep(0.05)
             return forward(*arguments)
 
-        Runner.forward = hanging  # type: ignore[method-assign]
+        Runner.forward = hanging  # type: ignore[assignment, method-assign]
     log10_p = Watermark.log10_p_value
 
     def scaled(*arguments: Any) -> float:
         return log10_p(*arguments) / (3 if (folder / "fault-broken-null").exists() else 1)
 
-    Watermark.log10_p_value = scaled  # type: ignore[method-assign]
+    Watermark.log10_p_value = scaled  # type: ignore[assignment, method-assign]
     app()
 
 

@@ -21,7 +21,7 @@ def test_each_part_that_is_left_is_a_command(root: Path, tmp_path: Path, with_gp
     shutil.copy(root / "Makefile", tmp_path)
     command = ["make", "--dry-run", "gpu", "--assume-old=.venv/.dev", f"GPU={'smi' * with_gpu}"]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    benches: Any = typer.main.get_command(bench_app({}.get))  # type: ignore[arg-type]
+    benches: Any = typer.main.get_command(bench_app())
     names = []
     for words in re.findall(r" bench (.*)", said):
         name, *options = shlex.split(words)
