@@ -1,6 +1,5 @@
 """JSON logs, one object per line, for our own events and for those of libraries, without secrets or texts."""
 
-import json
 import logging
 import re
 import sys
@@ -71,6 +70,7 @@ def redact_text(text: str) -> str:
     """`text` without credentials in headers, in URLs, and without anything that looks like a key."""
     if _HARMLESS.fullmatch(text):
         return text
+    text = text.encode(errors="backslashreplace").decode()  # a lone surrogate has no form in UTF-8
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)
     return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
@@ -146,7 +146,4 @@ def _shared_processors() -> list[Processor]:
 
 
 def _dumps(event: EventDict, **_: Any) -> str:
-    try:
-        return orjson.dumps(event, default=str).decode()
-    except TypeError:  # a stranger's text has a lone surrogate, which an escape can say
-        return json.dumps(event, default=str)
+    return orjson.dumps(event, default=str).decode()

@@ -73,7 +73,7 @@ async def test_a_lone_surrogate_in_an_exception_keeps_it_neither_from_the_log_no
     response = await client.get("/v1/broken-by-a-stranger")
     assert response.json()["code"] == "internal_error"
     (event,) = [event for event in _events(stream) if event["event"] == "unhandled_error"]
-    assert event["exception"].endswith("RuntimeError: \udfff")
+    assert event["exception"].endswith("RuntimeError: \\udfff")
     counted = {"route": "/v1/broken-by-a-stranger", "method": "GET", "status": "500"}
     assert registry.get_sample_value("ttmark_http_requests_total", counted) == 1
 
