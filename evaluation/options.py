@@ -65,12 +65,6 @@ NucleusP = Annotated[
     typer.Option("--nucleus", min=0.01, max=1, help="Top-p in place of the setting's; 1 is off."),
 ]
 Lengths = Annotated[tuple[int, ...], typer.Option("--length", min=1, help="In tokens; may be repeated.")]
-Human = Annotated[
-    Path | None,
-    typer.Option(
-        help="JSONL, plain or .gz, with the field `text`: documents by people; default: those that ship."
-    ),
-]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 
 

@@ -114,7 +114,6 @@ EDITS: dict[str, Edit] = {
     "dilute": dilute,
     "mix": mix,
 }
-WORD_EDITS = ("substitute", "delete", "insert")
 
 
 def words_of(text: str) -> list[str]:

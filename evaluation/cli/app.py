@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ttmark.evaluation.cli.app_and_errors import new_app, one_clear_line
-from ttmark.evaluation.cli.found_commands import Changes, Found, ReadingsBy
 from ttmark.evaluation.cli.null_tables_command import NullTables
 from ttmark.evaluation.engine_source import EngineSource
 from ttmark.evaluation.experiment import Experiment, Lab, ModelSource
@@ -108,6 +107,5 @@ def eval_app() -> typer.Typer:
     app = new_app("What the mark does to texts of any causal language model, and what is found of them.")
     for kind in EXPERIMENTS:
         app.command(kind.name)(command_of(measure, kind, LabOptions))
-    for tool in (Changes, ReadingsBy, Found, NullTables):
-        app.command(tool.name)(command_of(tool.run, tool))
+    app.command(NullTables.name)(command_of(NullTables.run, NullTables))
     return app

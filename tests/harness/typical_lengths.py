@@ -5,14 +5,23 @@ tokens at which half of them are found by the likelihood ratio at 1e-1, 1e-2, ..
 a reader, as long as half are found within TOKENS. It is what `detect_service/verdict.py` holds.
 """
 
+import math
 import sys
 from pathlib import Path
 from statistics import median_high
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tests.harness.marked_answers import read_answers
-from ttmark.evaluation.likelihood_power import is_found
+from tests.harness.marked_answers import WATERMARK, read_answers
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, Sharp
+
+
+def is_found(key: bytes, ids: NDArray[np.int64], rate: float) -> bool:
+    """By 1 / E where that is enough; it is not below a p-value that is drawn for."""
+    ways: tuple[Sharp, ...] = ("never", "where_it_matters")
+    tests = (LikelihoodTest(WATERMARK, ids, rate=rate, sharp=way, secret=b"evaluation") for way in ways)
+    return any(test.under([key]).log10_p <= math.log10(rate) for test in tests)
 
 
 def least_tokens(prf_key: bytes, ids: tuple[int, ...], rate: float) -> int:
@@ -20,7 +29,7 @@ def least_tokens(prf_key: bytes, ids: tuple[int, ...], rate: float) -> int:
     low, high = 0, len(ids) + 1
     while high - low > 1:
         middle = (low + high) // 2
-        if is_found(prf_key, np.array(ids[:middle]), None, rate):
+        if is_found(prf_key, np.array(ids[:middle]), rate):
             high = middle
         else:
             low = middle
