@@ -15,6 +15,7 @@ import uvicorn
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.browser.actions import sign_in
 from tests.harness.certificates import Credential, credential
 from tests.unit.detect.conftest import watermarked_text
 from tests.unit.detect.served import detection_app
@@ -188,14 +189,8 @@ def page(chromium: Browser, site: Site) -> Iterator[Page]:
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    page.on(
-        "request",
-        lambda request: (
-            None
-            if request.url.startswith((site.url, "blob:"))
-            else complaints.append(f"asked for {request.url}")
-        ),
-    )
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
     page.set_default_timeout(20_000)
     expect.set_options(timeout=20_000)  # else 5 s, which a busy machine takes to read files
     page.goto(site.url)
@@ -203,12 +198,12 @@ def page(chromium: Browser, site: Site) -> Iterator[Page]:
     context.close()
     # Chromium logs every answer of 400 and above; those are what some tests are about.
     assert [text for text in complaints if "Failed to load resource" not in text] == []
+    assert [url for url in asked if not url.startswith((site.url, "blob:"))] == []
 
 
 @pytest.fixture
 def connected(page: Page, site: Site) -> Page:
     """The console after a token with all scopes of detection was entered."""
-    page.get_by_label("Access token").fill(site.tokens["full"])
-    page.get_by_role("button", name="Connect").click()
+    sign_in(page, site.tokens["full"])
     page.get_by_text("Connected · 2 keys · with evidence").wait_for()
     return page

@@ -170,18 +170,14 @@ async def _fill(url: str, tokenizer: TextTokenizer) -> dict[str, str]:
             ("e-pool", "e", pooled),
         ):
             await ring.create(key_id, tenant=tenant, profile=profile)
-    scopes = {
-        "full": {Scope.DETECT, Scope.DETECT_EVIDENCE},
-        "verdict": {Scope.DETECT},
-        "none": {Scope.GENERATE},
-    }
-    tokens = {
-        name: (await registry.create(tenant="a", scopes=granted))[0] for name, granted in scopes.items()
-    }
-    tokens["pool"], _ = await registry.create(tenant="d", scopes=scopes["full"])
-    tokens["payload"], _ = await registry.create(tenant="e", scopes=scopes["full"])
-    for tenant in ("c", "d", "e", "empty"):
-        tokens[tenant] = (await registry.create(tenant=tenant, scopes={Scope.DETECT}))[0]
+    verdict, full = {Scope.DETECT}, {Scope.DETECT, Scope.DETECT_EVIDENCE}
+    tokens = {}
+    for name, tenant, scopes in (
+        *(("full", "a", full), ("verdict", "a", verdict), ("none", "a", {Scope.GENERATE})),
+        *(("pool", "d", full), ("payload", "e", full)),
+        *((tenant, tenant, verdict) for tenant in ("c", "d", "e", "empty")),
+    ):
+        tokens[name], _ = await registry.create(tenant=tenant, scopes=scopes)
     await store.close()
     return tokens
 

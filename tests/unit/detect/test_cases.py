@@ -183,14 +183,9 @@ def test_a_second_person_verifies_a_case(tmp_path: Path) -> None:
     key = CaseKey.from_pem(secret.read_text())
     text.write_bytes(b"first line\r\nsecond line")
     digest = hashlib.sha256(b"first line\nsecond line").hexdigest()
-    shown = {
-        "signing_key": key.public.name,
-        "issued_at": "now",
-        "request_id": "r",
-        "release": "1",
-        "route": "/v1/detect/direct",
-    }
-    case = CASE | shown | {"document": {"content": "text", "sha256": digest}}
+    shown = {"signing_key": key.public.name, "issued_at": "now", "request_id": "r", "release": "1"}
+    document = {"content": "text", "sha256": digest}
+    case = CASE | shown | {"route": "/v1/detect/direct", "document": document}
     file.write_text(case_file(case, key))
     verify = ["verify", str(file), "--key", str(public), "--text", str(text)]
     code, output = invoke(*verify)

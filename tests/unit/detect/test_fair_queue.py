@@ -28,11 +28,9 @@ class Heard:
         self.given_up += 1
 
 
-def queue_of_one(heard: Heard | None = None, **options: int) -> FairQueue:
+def queue_of_one(heard: Heard | None = None, most_jobs: int = 100) -> FairQueue:
     """A queue with one worker, whose turns end at every pause."""
-    return FairQueue(
-        workers=1, most_jobs=options.get("most_jobs", 100), observer=heard or Heard(), slice_seconds=0.0
-    )
+    return FairQueue(workers=1, most_jobs=most_jobs, observer=heard or Heard(), slice_seconds=0.0)
 
 
 def until(done: threading.Event, begun: threading.Event | None = None) -> Callable[[], None]:
@@ -217,14 +215,9 @@ class Slow:
         return 7
 
 
-def test_a_value_is_made_once() -> None:
-    slow = Slow()
-    assert slow.value == 7
-    assert vars(slow) == {"value": 7}
-
-
 async def test_jobs_that_pause_while_they_make_a_value_keep_no_other_from_making_its_own() -> None:
-    queue = queue_of_one()
+    queue, slow = queue_of_one(), Slow()
+    assert (slow.value, vars(slow)) == (7, {"value": 7})  # kept
     answers = await asyncio.wait_for(
         asyncio.gather(*(queue.run("a", 1, lambda: Slow().value) for _ in range(4))), PATIENCE
     )

@@ -118,20 +118,6 @@ async def test_a_body_that_is_larger_than_any_text_is_not_read(public: PublicSer
     assert (await public.send("POST", PUBLIC_PATH, content=nested, headers=headers)).status_code == 400
 
 
-async def test_the_scope_opens_this_and_nothing_else(public: PublicService) -> None:
-    headers = {"Authorization": f"Bearer {public.token}"}
-    for method, path in (
-        ("GET", "/v1/keys"),
-        ("POST", "/v1/detect"),
-        ("POST", "/v1/detect/direct"),
-        ("POST", "/v1/extract"),
-    ):
-        response = await public.send(method, path, headers=headers, json={"inputs": [{"text": "a"}]})
-        assert response.status_code == 403, path
-    detect = await public.new_token(Scope.DETECT, Scope.DETECT_EVIDENCE)
-    assert (await public.ask("a text", token=detect)).status_code == 403
-
-
 async def test_the_document_says_how_to_ask(service: Any, public: PublicService) -> None:
     response = await public.send("GET", DOCUMENT_PATH, headers={"Host": "evil.example"})
     document = TextProvenance.model_validate_json(response.content, strict=False)

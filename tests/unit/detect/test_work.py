@@ -189,17 +189,9 @@ async def test_work_ends_when_its_client_leaves(service: Service, monkeypatch: p
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/v1/detect/aligned",
-        "raw_path": b"/v1/detect/aligned",
-        "query_string": b"",
-        "headers": [
-            (b"authorization", service.headers()["Authorization"].encode()),
-            (b"content-type", b"application/json"),
-        ],
-    }
+    token, path = service.headers()["Authorization"].encode(), "/v1/detect/aligned"
+    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
+    scope["headers"] = [(b"authorization", token), (b"content-type", b"application/json")]
     asking = asyncio.create_task(app(scope, messages.get, send))
     assert await asyncio.to_thread(begun.wait, 30)
     messages.put_nowait({"type": "http.disconnect"})

@@ -18,23 +18,16 @@ from ttmark.shared.http.service_errors import MalformedJson
 Code = Callable[[httpx.Response], str]
 JSON = {"Content-Type": "application/json"}
 
+# Beside those that the contract tests send to every route of the running services.
 MALFORMED = {
-    "not JSON": b"{",
     "a trailing comma": b'{"name": "a",}',
     "two values": b"{}{}",
-    "NaN": b'{"numbers": [NaN]}',
     "Infinity": b'{"numbers": [-Infinity]}',
-    "a float that overflows": b'{"numbers": [1e999]}',
-    "an integer of many digits": b'{"numbers": [' + b"9" * 5000 + b"]}",
-    "a lone high surrogate": b'{"name": "\\ud800"}',
     "a lone low surrogate in a key": b'{"\\uDFFF": 1}',
-    "invalid UTF-8": b'{"name": "\xff"}',
     "a surrogate in UTF-8": b'{"name": "\xed\xa0\x80"}',
     "UTF-16": '{"name": "a"}'.encode("utf-16"),
     "a byte order mark": b'\xef\xbb\xbf{"name": "a"}',
-    "duplicate keys": b'{"name": "a", "name": "b"}',
     "deep arrays": b"[" * 9 + b"]" * 9,
-    "very deep arrays": b"[" * 1500,
     "too many objects": b"[" + b"{}," * 50 + b"{}]",
     "deep objects": b'{"a":' * 300 + b"1" + b"}" * 300,
     "a control character in a string": b'{"name": "a\nb"}',
