@@ -1,5 +1,6 @@
 """Models with random weights and a working tokenizer."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,17 @@ _TEXT = "The quick brown fox jumps over the lazy dog, naïve café owners sigh: 
 
 def byte_tokenizer() -> Tokenizer:
     """A byte-level BPE tokenizer with a few merges; id 0 ends a text."""
+    return trained_bytes([_TEXT], 300, special_tokens=[END_OF_TEXT])
+
+
+def trained_bytes(texts: Iterable[str], vocab_size: int, **options: Any) -> Tokenizer:
+    """BPE over bytes, as GPT-2, Llama 3 and Qwen have it; `options` as those of the trainer."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=300,
-        special_tokens=[END_OF_TEXT],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator([_TEXT], trainer)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    options |= {"vocab_size": vocab_size, "initial_alphabet": alphabet, "show_progress": False}
+    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(**options))
     return tokenizer
 
 

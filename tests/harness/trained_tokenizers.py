@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+from tests.harness.random_model import trained_bytes
 from ttmark.shared.tokenization import TextTokenizer
 
 _SPACE = "▁"
@@ -14,14 +15,8 @@ _LOWEST_SCORE = -30.0
 
 
 def byte_level(texts: Iterable[str], vocab_size: int) -> TextTokenizer:
-    """BPE over bytes, as GPT-2, Llama 3 and Qwen have it."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=alphabet, show_progress=False)
-    tokenizer.train_from_iterator(texts, trainer)
-    return TextTokenizer(tokenizer)
+    """BPE over bytes."""
+    return TextTokenizer(trained_bytes(texts, vocab_size))
 
 
 def unigram(texts: Iterable[str], vocab_size: int) -> TextTokenizer:

@@ -89,17 +89,6 @@ def test_the_joint_distribution_is_the_product_of_the_conditionals(size: int, en
     assert as_dict(build(size, ends)) == pytest.approx(expected)
 
 
-def test_an_end_of_text_takes_no_probe_and_is_filled_up() -> None:
-    builder = BlockBuilder(2, frozenset({END}), Draws(0), 0, UNLIMITED)
-    builder.grow([conditional(())])
-    assert END not in builder.frontier
-    blocks, mass = joint(build(2, frozenset({END})))
-    ended = blocks[:, 0] == END
-    assert blocks[ended].tolist() == [[END, -1]]
-    first = conditional(())
-    assert mass[ended] == pytest.approx(first.probs[first.ids == END])
-
-
 def test_a_block_that_can_only_end_is_complete_without_probes() -> None:
     builder = BlockBuilder(3, frozenset({END}), Draws(0), 0, UNLIMITED)
     builder.grow([Support(np.array([END]), np.ones(1))])

@@ -102,19 +102,6 @@ def test_the_share_is_the_least_over_branches_of_what_the_model_gives_to_what_is
     assert least_share(own, changed, left) == pytest.approx(float(min(expected)), rel=1e-4)
 
 
-def test_under_a_mask_alone_the_share_is_the_models_probability_and_a_forced_token_leaves_the_rest() -> None:
-    own = torch.randn((1, 40), generator=torch.Generator().manual_seed(4))
-    changed = own.clone()
-    changed[0, 10:] = -torch.inf
-    for params in (FilterParams(), FilterParams(top_k=3), FilterParams(temperature=2.0)):
-        share = least_share(own, changed, filter_rows(changed, [params]))
-        assert share == pytest.approx(float(own[0].softmax(0)[:10].sum()), rel=1e-4)
-    own = torch.zeros((2, 40))
-    changed = own.clone()
-    changed[0, 1:] = -torch.inf
-    assert least_share(own, changed, filter_rows(changed, [FilterParams()] * 2)) == 1.0
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["gumbel", pytest.param("synthid", marks=pytest.mark.slow)])
 def test_over_random_keys_blocks_follow_the_restricted_model_marked_or_not(scheme: str) -> None:

@@ -48,25 +48,6 @@ def numbers(count: int, start: int = 0) -> list[int]:
     return list(range(start, start + count))
 
 
-def test_the_second_turn_computes_only_its_new_tokens() -> None:
-    jobs = scheduler(exact=False)
-    first = job(numbers(100), more=20)
-    assert rows_for(jobs, first) == 119
-    second = job([*first.tokens, *numbers(10, 500)], more=5)
-    # The last token of the first completion was never cached.
-    assert rows_for(jobs, second) == 1 + 10 + 4
-    assert second.reused == jobs.reused_tokens == 119
-
-
-def test_exact_reuse_ends_with_the_whole_pieces_of_a_prompt() -> None:
-    jobs = scheduler()
-    first = job(numbers(100), more=20)
-    assert rows_for(jobs, first) == 119
-    assert jobs.prefix_rows == 96
-    second = job([*first.tokens, *numbers(10, 500)], more=5)
-    assert rows_for(jobs, second) == 130 - 96 + 4
-
-
 @pytest.mark.parametrize(("length", "reused"), [(7, 0), (8, 0), (9, 8), (16, 8), (17, 16)])
 def test_at_least_the_last_token_of_a_prompt_is_computed(length: int, reused: int) -> None:
     jobs = scheduler()
@@ -183,19 +164,6 @@ def test_a_preempted_sequence_goes_on_from_its_own_rows() -> None:
     assert asked.cached == 39
     assert sum(work.rows for work in step.works.values()) == 1
     assert jobs.reused_tokens == 0
-
-
-def test_what_is_distrusted_is_not_used_again() -> None:
-    jobs = scheduler()
-    rows_for(jobs, job(numbers(40)))
-    rows_for(jobs, job(numbers(40), tenant="other"))
-    broken = job(numbers(40))
-    jobs.add(broken)
-    run(jobs.plan(), jobs)
-    jobs.distrust(broken)
-    jobs.remove(broken)
-    assert rows_for(jobs, job(numbers(40), more=1)) == 40
-    assert rows_for(jobs, job(numbers(40), more=1, tenant="other")) == 8
 
 
 @pytest.mark.parametrize("seed", range(5))

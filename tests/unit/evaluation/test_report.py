@@ -45,10 +45,3 @@ def test_a_result_says_on_what_it_was_made(tmp_path: Path) -> None:
     assert last.startswith("on ")
     assert f"{machine()['processor']}, {machine()['cores']} cores" in last
     assert version("numpy") in (tmp_path / "name.json").read_text()
-
-
-def test_a_file_from_when_results_had_plots_and_no_machine_is_read(tmp_path: Path) -> None:
-    (tmp_path / "old.json").write_text(
-        '{"experiment": "old", "command": "ttmark eval old", "tables": [], "figures": [], "data": []}'
-    )
-    assert Result.load(tmp_path / "old.json").markdown() == "Made by `ttmark eval old`.\n"

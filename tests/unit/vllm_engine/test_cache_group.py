@@ -1,13 +1,12 @@
 """Copies of blocks, against numpy's."""
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from ttmark.gen_service.vllm_engine.cache_group import CacheGroup, runs, stacked
+from ttmark.gen_service.vllm_engine.cache_group import CacheGroup, stacked
 
 LAYERS, BLOCKS = 3, 40
 
@@ -55,16 +54,3 @@ def test_layers_that_lie_evenly_are_copied_in_one_operation() -> None:
         layout: len(stacked(caches_of(layout))) for layout in ("layer by layer", "block by block", "apart")
     }
     assert counts == {"layer by layer": 1, "block by block": 1, "apart": 3}
-
-
-def test_a_run_is_one_source_and_targets_in_a_row() -> None:
-    def found(sources: list[int], targets: list[int]) -> Iterator[tuple[int, int, int]]:
-        return runs(np.array(sources, dtype=np.int64), np.array(targets, dtype=np.int64))
-
-    assert list(found([3, 3, 3, 4, 4, 3], [7, 8, 9, 10, 12, 13])) == [
-        (3, 7, 10),
-        (4, 10, 11),
-        (4, 12, 13),
-        (3, 13, 14),
-    ]
-    assert list(found([], [])) == []
