@@ -35,7 +35,6 @@ CUT = 8
 REQUESTS = 24
 # On each of two models.
 TIER = 20
-FULL_TIER = 250
 SCHEMES = ("synthid", "dipmark", "mcmark", "gumbel")
 
 
@@ -206,25 +205,23 @@ async def check(bench: Bench, seeds: range) -> None:
             assert deltas == expected, f"schedule {seed}, request {place}"
 
 
-async def test_any_schedule_gives_each_request_what_it_gets_alone(bench: Bench) -> None:
-    await check(bench, range(TIER))
-    assert bench.seen.reused > 100
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-async def test_hundreds_of_schedules_give_each_request_what_it_gets_alone(
-    bench: Bench, record_result: Callable[[str, str, str], None]
+@pytest.mark.parametrize(
+    "count", [TIER, pytest.param(250, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
+)
+async def test_any_schedule_gives_each_request_what_it_gets_alone(
+    bench: Bench, record_result: Callable[[str, str, str], None], count: int
 ) -> None:
-    await check(bench, range(TIER, TIER + FULL_TIER))
+    await check(bench, range(count))
     seen = bench.seen
-    assert seen.preemptions > 500
-    assert seen.moves > 100
-    assert seen.reused > 1_000
-    assert seen.cancelled > 50
-    record_result(
-        f"{FULL_TIER} schedules with cancellations and preemptions, r = 1, 2, 3, {bench.loaded.name} model",
-        "each request gets the tokens that it gets alone",
-        f"all equal; {seen.shared_passes:,} shared passes, {seen.preemptions:,} preemptions, "
-        f"{seen.moves:,} moves, {seen.cancelled} cancellations, {seen.reused:,} prompt tokens reused",
-    )
+    assert seen.reused > 100
+    if count > TIER:
+        assert seen.preemptions > 500
+        assert seen.moves > 100
+        assert seen.reused > 1_000
+        assert seen.cancelled > 50
+        record_result(
+            f"{count} schedules with cancellations and preemptions, r = 1, 2, 3, {bench.loaded.name} model",
+            "each request gets the tokens that it gets alone",
+            f"all equal; {seen.shared_passes:,} shared passes, {seen.preemptions:,} preemptions, "
+            f"{seen.moves:,} moves, {seen.cancelled} cancellations, {seen.reused:,} prompt tokens reused",
+        )

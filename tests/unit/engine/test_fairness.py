@@ -67,21 +67,6 @@ def test_another_tenant_s_growth_takes_no_rows_from_a_newcomer() -> None:
     assert newcomer.forgotten == 1  # at its end
 
 
-def test_a_sequence_larger_than_its_share_gets_in_while_others_keep_coming() -> None:
-    jobs = scheduler(capacity=1000, growth_tokens=100)
-    large = FakeJob(700, 750, tenant="large")
-    crowd(jobs, 4, "a", token_limit=200)
-    crowd(jobs, 4, "b", token_limit=200)
-    step(jobs)
-    jobs.add(large)
-    for _ in range(600):
-        step(jobs)
-        for tenant in ("a", "b"):
-            if sum(job.tenant == tenant for job in (*jobs.running, *jobs.waiting)) < 4:
-                crowd(jobs, 1, tenant, token_limit=200)
-    assert large.token_count == large.token_limit
-
-
 class Watch:
     """Rows that were served to tenants of whom something was paused all the time."""
 

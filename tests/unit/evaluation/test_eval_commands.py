@@ -1,18 +1,15 @@
 """`ttmark eval` without a trained model: the simulated one."""
 
-from dataclasses import fields
 from pathlib import Path
 
 import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
-from ttmark.evaluation.cli.app import EXPERIMENTS, eval_app
+from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.report.result import Result as Outcome
 
 pytestmark = pytest.mark.long
-
-OWN_OPTIONS = {"schemes": "--scheme", "texts": "--texts", "length": "--length"}
 
 
 def simulated(folder: Path, *arguments: str) -> Result:
@@ -62,12 +59,3 @@ def test_an_unknown_name_is_one_line(tmp_path: Path, arguments: tuple[str, ...],
     result = simulated(tmp_path, *arguments)
     assert result.exit_code == 1
     assert message in result.output.splitlines()[-1]
-
-
-def test_every_experiment_has_a_command_whose_help_shows_its_own_options_and_the_shared_ones() -> None:
-    for kind in EXPERIMENTS:
-        result = CliRunner().invoke(eval_app(), [kind.name, "--help"], env={"COLUMNS": "200"})
-        assert result.exit_code == 0
-        own = {field.name for field in fields(kind)} & OWN_OPTIONS.keys()
-        options = [OWN_OPTIONS[name] for name in own] + ["--model", "--label"]
-        assert all(option in result.output for option in options)

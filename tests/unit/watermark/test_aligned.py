@@ -21,13 +21,6 @@ def test_text_with_deleted_tokens_is_found_where_direct_detection_fails(generate
     assert detect_aligned(watermark, OTHER_KEY, edited).log10_p > -3
 
 
-def test_unedited_text_scores_as_direct_detection_does(generate):
-    watermark = Watermark("gumbel", 2)
-    tokens = generate(watermark, KEY, 100, seed=2)
-    aligned, direct = detect_aligned(watermark, KEY, tokens), detect_direct(watermark, KEY, tokens)
-    assert aligned.z * math.sqrt(50) == pytest.approx(direct.z * math.sqrt(direct.scored_blocks))
-
-
 def test_another_beta_than_the_tables_falls_back_to_decoys():
     tokens = np.random.default_rng(0).integers(0, 99, 100)
     evidence = detect_aligned(Watermark("synthid", 2), KEY, tokens, beta=2.0)
