@@ -14,8 +14,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.vllm.conftest import complete, complete_all, nothing_left
-from tests.vllm.every_kind import KEY, Maker, with_grammar
-from ttmark.gen_service.engine import ContextTooLong, Draining, Overloaded, SequenceFailed
+from tests.vllm.every_kind import KEY, Maker
+from ttmark.gen_service.engine import ContextTooLong, Draining, Overloaded
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
@@ -57,23 +57,6 @@ def test_clients_that_leave_are_not_computed_to_their_end(
     assert nothing_left(engine)
     # To their end it would be 956.
     assert 0 < rows["commit"] < 480
-
-
-def test_a_fault_ends_its_request_alone_and_gives_no_unmarked_token(engine: Any, maker: Maker) -> None:
-    stay = [maker.request(number) for number in range(6)]
-    alone = [each.said for each in complete_all(engine, stay)]
-    broken = [with_grammar(maker.request(4 * n + 3), _Breaks(n % 3)) for n in range(10)]
-    said = complete_all(engine, [*stay, *broken], failures=True)
-    assert [each.said for each in said[: len(stay)]] == alone
-    assert all(isinstance(each, SequenceFailed) for each in said[len(stay) :])
-    assert nothing_left(engine)
-
-
-class _Breaks:
-    """Stands for a grammar; its schema is none, so the worker cannot compile it."""
-
-    def __init__(self, kind: int) -> None:
-        self.schema = ["", "{", '{"type": "nonsense"}'][kind]
 
 
 def test_what_vllm_gets_of_a_request_holds_no_key(

@@ -94,7 +94,7 @@ def kill_workers(environment: dict[str, str], kills: int, finished: Callable[[],
     [(500, 8, 5), pytest.param(10_000, 32, 20, marks=pytest.mark.slow)],
 )
 def test_every_document_is_answered_once_whoever_is_killed(
-    store_url: str, tmp_path: Path, documents: int, part_documents: int, kills: int, record_result: Any
+    store_url: str, tmp_path: Path, documents: int, part_documents: int, kills: int
 ) -> None:
     environment = {
         "TTMARK_STORE_URL": store_url,
@@ -126,8 +126,3 @@ def test_every_document_is_answered_once_whoever_is_killed(
         tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
         assert lengths == [len(tokenizer.encode(text)) for text in texts]
         runner.run(desk.jobs.store.close())
-    record_result(
-        f"{kills} SIGKILLs of workers of a job of {documents:,} documents",
-        "each document is answered once",
-        f"{store_url.partition(':')[0]}: {len(results):,} answers for {documents:,} documents, none twice",
-    )

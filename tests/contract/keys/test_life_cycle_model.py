@@ -154,10 +154,5 @@ class LifeCycle(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(("examples", "steps"), [(25, 20), pytest.param(2_000, 50, marks=pytest.mark.slow)])
-def test_the_life_cycle_agrees_with_its_model(explore, request, record_result, examples, steps):
+def test_the_life_cycle_agrees_with_its_model(explore, examples, steps):
     explore(LifeCycle, examples, steps)
-    record_result(
-        f"stateful test of the life cycle, {request.node.callspec.params['explore']}",
-        "agrees with its model",
-        f"{examples:,} histories of up to {steps} steps agree",
-    )

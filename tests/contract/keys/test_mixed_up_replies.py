@@ -58,14 +58,7 @@ async def cancelled_lookups(server: Any, count: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("count", [1_000, pytest.param(200_000, marks=pytest.mark.slow)])
-async def test_no_reply_is_mixed_up_when_lookups_are_cancelled(
-    redis_server: Any, record_result: Any, count: int
-) -> None:
+async def test_no_reply_is_mixed_up_when_lookups_are_cancelled(redis_server: Any, count: int) -> None:
     mixed_up, cancelled = await cancelled_lookups(redis_server, count)
     assert mixed_up == 0
     assert cancelled > 0.45 * count
-    record_result(
-        f"{count // 2:,} cancelled lookups through a slow proxy",
-        "0 replies mixed up",
-        f"{mixed_up} of {count:,} lookups, {cancelled:,} of them with a deadline of at most 20 ms",
-    )

@@ -1,8 +1,6 @@
 """`ttmark conformance`: a report is refused when a byte of it was changed, and two reports are compared."""
 
 import json
-import random
-import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -97,42 +95,13 @@ def refused(content: bytes, key: CaseKey = KEY) -> bool:
     return False
 
 
-def places(content: bytes) -> list[int]:
-    """500 at random, and all around signs that a reader of the format looks at."""
-    generator = random.Random(3)
-    drawn = [generator.randrange(len(content)) for _ in range(500)]
-    signs = [
-        at
-        for sign in (
-            rb"signature",
-            rb"<script",
-            rb"</script>",
-            rb'"format"',
-            rb"<!--",
-            rb"-->",
-            rb'\{\n  "report"',
-        )
-        for found in re.finditer(sign, content)
-        for at in range(found.start() - 2, found.end() + 2)
-        if 0 <= at < len(content)
-    ]
-    return sorted({*drawn, *signs, *range(40), *range(len(content) - 180, len(content))})
-
-
 @pytest.mark.parametrize("name", [JSON_NAME, PAGE_NAME])
-def test_a_changed_byte_is_refused(folder: Path, name: str) -> None:
+def test_a_file_that_was_changed_or_that_another_key_signed_is_refused(folder: Path, name: str) -> None:
+    """Of every byte `tests/unit/detect/test_cases.py` tries it: files of both kinds are signed alike."""
     content = (folder / name).read_bytes()
-    assert verified_report([content], KEY.public) == report(
-        made_at=json.loads((folder / JSON_NAME).read_bytes())["report"]["made_at"]
-    )
-    for at in places(content):
-        for flip in (1, 0x20, 0x80):  # another digit, another case of a letter, another character
-            changed = content[:at] + bytes([content[at] ^ flip]) + content[at + 1 :]
-            assert refused(changed), (at, changed[max(0, at - 20) : at + 20])
-        assert refused(content[:at] + content[at + 1 :]), f"without byte {at}"
-        assert refused(content[:at] + b" " + content[at:]), f"a space before byte {at}"
-    assert refused(content + b"\n")
-    assert refused(content.replace(b"\n", b"\r\n"))
+    made_at = json.loads((folder / JSON_NAME).read_bytes())["report"]["made_at"]
+    assert verified_report([content], KEY.public) == report(made_at=made_at)
+    assert refused(content.replace(b"12345", b"12346"))
     assert refused(content, CaseKey.generate())
 
 

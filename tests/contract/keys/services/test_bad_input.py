@@ -59,8 +59,8 @@ def malformed(body: dict[str, Any]) -> dict[str, tuple[bytes, dict[str, str], in
     }
 
 
-def test_bad_input_gets_its_documented_answer_from_both_services(cluster: Any, record_result: Any) -> None:
-    token, sent = cluster.operator.token(), 0
+def test_bad_input_gets_its_documented_answer_from_both_services(cluster: Any) -> None:
+    token = cluster.operator.token()
     for path, body_of in ROUTES.items():
         replica = cluster.of("gen" if path in OF_OPENAI else "detect")[0]
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -76,7 +76,6 @@ def test_bad_input_gets_its_documented_answer_from_both_services(cluster: Any, r
             assert response.status_code in documented - {500, 503}, (path, what, response.text)
             if "detect" in path:
                 assert response.status_code == 200, (path, what, response.text)
-            sent += 1
         for what, (content, more, status) in malformed(body_of("a")).items():
             response = replica.request("POST", path, None, content=content, headers=headers | more)
             # OpenAI's clients know no 422: there a body without its fields is a 400 as well.
@@ -84,11 +83,4 @@ def test_bad_input_gets_its_documented_answer_from_both_services(cluster: Any, r
             assert response.status_code == expected, (path, what, response.text)
             error = response.json()["error"] if path in OF_OPENAI else response.json()
             assert error["code"], (path, what)
-            sent += 1
     assert all(replica.ready for replica in cluster.replicas.values())
-    record_result(
-        "hand-made bad inputs (empty, one token, lone surrogates, NUL, bidi, zero-width, huge, deep, NaN, "
-        "duplicate keys, gzip bombs) on every route with a body of both running services",
-        "0 responses 5xx",
-        f"{sent} requests, each with its documented answer: 0 responses 5xx",
-    )

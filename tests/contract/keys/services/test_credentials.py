@@ -141,23 +141,14 @@ def test_every_route_is_open_on_purpose_or_protected(replica: Any) -> None:
     }
 
 
-def test_no_wrong_credential_opens_any_route(replica, tokens, record_result):
-    tried = 0
+def test_no_wrong_credential_opens_any_route(replica, tokens):
+    assert len(protected(replica)) * len(headers_of(tokens)) >= 4 * 25
     for method, path in protected(replica):
         for name, headers in headers_of(tokens).items():
             response = replica.request(method, path, None, json=BODIES.get(path), headers=headers)
             assert response.status_code == 401, (method, path, name, response.text)
             assert response.headers["www-authenticate"].startswith("Bearer")
             assert tokens["good"].split("_")[2] not in response.text
-            tried += 1
-    assert tried >= 4 * 25
-    service = {"gen": "generation", "detect": "detection"}[replica.name.split("-")[0]]
-    record_result(
-        f"every route of the {service} service with every kind of wrong credential",
-        "0 get through",
-        f"{len(protected(replica))} routes x {len(headers_of(tokens))} kinds: "
-        f"{tried} requests, 0 got through",
-    )
 
 
 def test_a_good_token_opens_every_route(replica: Any, tokens: dict[str, str]) -> None:
