@@ -22,7 +22,6 @@ class Prometheus:
 
     Args:
         targets: address by job name.
-        interval: of scrapes and of the evaluation of rules, in seconds.
         alertmanagers: addresses that it tells of alerts.
         waits: False drops the `for` of every alert, so that it fires at its first evaluation.
     """
@@ -33,7 +32,6 @@ class Prometheus:
         port: int,
         targets: Mapping[str, list[str]],
         *,
-        interval: int = 1,
         alertmanagers: Sequence[str] = (),
         waits: bool = True,
     ) -> None:
@@ -41,7 +39,6 @@ class Prometheus:
         self._folder = folder
         self._port = port
         self._targets = targets
-        self._interval = interval
         self._alertmanagers = list(alertmanagers)
         self._waits = waits
         self._http = httpx.Client(base_url=self.url, timeout=30)
@@ -91,11 +88,6 @@ class Prometheus:
         groups = self._http.get("/api/v1/rules").json()["data"]["groups"]
         return [rule for group in groups for rule in group["rules"]]
 
-    def firing(self) -> set[str]:
-        """Names of the alerts that fire now."""
-        alerts = self._http.get("/api/v1/alerts").json()["data"]["alerts"]
-        return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
-
     def _write_configuration(self) -> None:
         for path in RULES.glob("*.yml"):
             document = yaml.safe_load(path.read_text())
@@ -106,9 +98,9 @@ class Prometheus:
             (self._folder / path.name).write_text(yaml.safe_dump(document, sort_keys=False))
         configuration = {
             "global": {
-                "scrape_interval": f"{self._interval}s",
-                "scrape_timeout": f"{self._interval}s",
-                "evaluation_interval": f"{self._interval}s",
+                "scrape_interval": "1s",
+                "scrape_timeout": "1s",
+                "evaluation_interval": "1s",
             },
             "alerting": {"alertmanagers": [{"static_configs": [{"targets": self._alertmanagers}]}]},
             "rule_files": [path.name for path in RULES.glob("*.yml")],

@@ -1,4 +1,4 @@
-"""Both services and the live check as processes on loopback, each with a fault that can be switched on."""
+"""Both services and the live check as processes on loopback."""
 
 import os
 import signal
@@ -34,7 +34,6 @@ class Bed:
 
     Args:
         settings: further TTMARK_* variables.
-        with_faults: starts the services through `tests.harness.observe.faults`, so that `fault` works.
         launcher: a command that each process is started by, which becomes the command behind it.
         often: the live check runs every three seconds, with a short text.
     """
@@ -46,7 +45,6 @@ class Bed:
         model: str = "demo",
         store_url: str | None = None,
         settings: Mapping[str, str] | None = None,
-        with_faults: bool = False,
         launcher: Sequence[str] = (),
         often: bool = False,
     ) -> None:
@@ -56,7 +54,6 @@ class Bed:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._settings = dict(settings or {})
-        self._with_faults = with_faults
         self._launcher = launcher
         self._often = often
 
@@ -102,10 +99,9 @@ class Bed:
             "TTMARK_GEN_URL": self.url("gen"),
             "TTMARK_DETECT_URL": self.url("detect"),
             f"TTMARK_{service.upper()}_PORT": str(self.ports[name]),
-            "TTMARK_FAULTS": str(self.folder),
             **self._settings,
         }
-        program = ["-m", "tests.harness.observe.faults" if self._with_faults else "ttmark.services"]
+        program = ["-m", "ttmark.services"]
         if self._often and service == "canary":
             program = ["-c", _OFTEN]
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -133,11 +129,6 @@ class Bed:
             if self.processes[name].poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError((self.folder / f"{name}.log").read_text()[-4000:])
             time.sleep(0.1)
-
-    def fault(self, name: str, *, on: bool) -> None:
-        """Switches a fault of `tests.harness.observe.faults` on or off in the running services."""
-        marker = self.folder / f"fault-{name}"
-        marker.touch() if on else marker.unlink(missing_ok=True)
 
 
 def variables(setup: LocalSetup) -> dict[str, str]:

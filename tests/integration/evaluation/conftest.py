@@ -1,4 +1,4 @@
-"""A tiny model with random weights, prompts and documents for it, and a key that reports are signed with."""
+"""A tiny model with random weights, prompts for it, and a key that reports are signed with."""
 
 from pathlib import Path
 
@@ -7,8 +7,6 @@ import torch
 
 from tests.harness.command_line import invoke
 from tests.harness.random_model import save_random_model, small_llama
-
-WORDS = "the quick brown fox jumps over a lazy dog and naïve café owners sigh. "
 
 
 @pytest.fixture(scope="session")
@@ -23,13 +21,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prompts(tmp_path: Path) -> Path:
     path = tmp_path / "prompts.jsonl"
     path.write_text('{"prompt": "the quick brown"}\n{"prompt": "a lazy dog"}\n')
-    return path
-
-
-@pytest.fixture
-def human(tmp_path: Path) -> Path:
-    path = tmp_path / "human.jsonl"
-    path.write_text(f'{{"text": "{WORDS * 60}"}}\n')
     return path
 
 
