@@ -1,9 +1,8 @@
-"""`python -m tests.harness.marked_answers FOLDER FILE [COUNT] [PROMPTS] [TOKENS] [FORM]`: answers of SmolLM2.
+"""`python -m tests.harness.marked_answers FOLDER FILE [COUNT] [PROMPTS] [TOKENS]`: answers of SmolLM2.
 
-FOLDER is SmolLM2's. Writes COUNT answers to PROMPTS chat prompts into FILE as JSON lines, those that ask for
-FORM (`code`, `json`, `list`) if one is named, with the prompt's number, the key of the pool and what it is,
-the token ids and the text; sampling, profile and branch budget are what a key and the service have where
-nothing is said. Answers that FILE holds are kept, so an interrupted run goes on.
+FOLDER is SmolLM2's. Writes COUNT answers to PROMPTS chat prompts into FILE as JSON lines, with the key of the
+pool, the token ids and the text; sampling, profile and branch budget are what a key and the service have
+where nothing is said. Answers that FILE holds are kept, so an interrupted run goes on.
 """
 
 import asyncio
@@ -13,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
 import torch
 
 from ttmark.evaluation.json_files import append_lines, read_lines
@@ -28,19 +26,15 @@ WATERMARK = Watermark("gumbel", 2, 2)
 SAMPLED = {name: SAMPLING[name] for name in ("temperature", "top_p", "top_k", "repetition_penalty")}
 AT_ONCE, BRANCHES, OPENING_BITS = 48, 8, 8.0
 CHAT = "<|im_start|>"
-QUESTIONS_PATH = Path(__file__).with_name("marked_questions.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedAnswer:
-    """An answer, the prompt it is to, and its key's number in the pool."""
+    """An answer, and the key of the pool that it was written with."""
 
     index: int
-    prompt: int
-    key: int
     prf_key: bytes
     ids: tuple[int, ...]
-    text: str
 
 
 def pool() -> list[bytes]:
@@ -55,16 +49,7 @@ def read_answers(file: Path) -> list[MarkedAnswer]:
 
 def _lines(file: Path) -> Iterator[MarkedAnswer]:
     for said in read_lines(file):
-        prf_key, ids = bytes.fromhex(said["prf_key"]), tuple(said["ids"])
-        yield MarkedAnswer(said["index"], said["prompt"], said["key"], prf_key, ids, said["text"])
-
-
-def prompts_for(form: str) -> list[str]:
-    """Chat prompts in English that ask for a form, or for anything if it is empty."""
-    if form:
-        questions = map(orjson.loads, QUESTIONS_PATH.read_bytes().splitlines())
-        return [one["prompt"] for one in questions if one["kind"] == form]
-    return [text for text in read_field(CHAT_PROMPTS_PATH, "prompt") if text.startswith(CHAT)]
+        yield MarkedAnswer(said["index"], bytes.fromhex(said["prf_key"]), tuple(said["ids"]))
 
 
 async def write(engine: Engine, file: Path, asked: Sequence[str], count: int, tokens: int) -> None:
@@ -75,20 +60,17 @@ async def write(engine: Engine, file: Path, asked: Sequence[str], count: int, to
     known, keys, places = {answer.index for answer in _lines(file)}, pool(), asyncio.Semaphore(AT_ONCE)
 
     async def one(index: int) -> None:
-        prompt = index % len(asked)
         key = int.from_bytes(hashlib.sha256(f"key of {index}".encode()).digest()[:4], "big") % POOL
         async with places:
             request = GenerationRequest(
                 request_id=str(index),
-                prompt_ids=prompt_ids[prompt],
+                prompt_ids=prompt_ids[index % len(asked)],
                 sampling=SamplingParams(tokens, seed=index, max_branches=BRANCHES, **SAMPLED),
                 marking=Marking("key", 1, "profile", WATERMARK, keys[key], OPENING_BITS),
             )
             deltas = [delta async for delta in engine.generate(request)]
         said = {
             "index": index,
-            "prompt": prompt,
-            "key": key,
             "prf_key": keys[key].hex(),
             "ids": [token for delta in deltas for token in delta.token_ids],
             "text": "".join(delta.text for delta in deltas),
@@ -101,13 +83,13 @@ async def write(engine: Engine, file: Path, asked: Sequence[str], count: int, to
 def main() -> None:
     """Writes what is asked for."""
     folder, file, *numbers = sys.argv[1:]
-    *sizes, form = [*numbers, *("2000", "40", "200", "")[len(numbers) :]]
-    count, prompts, tokens = map(int, sizes)
+    count, prompts, tokens = map(int, [*numbers, *("2000", "40", "200")[len(numbers) :]])
+    chats = [text for text in read_field(CHAT_PROMPTS_PATH, "prompt") if text.startswith(CHAT)]
     torch.set_num_threads(1)
     engine = Engine.load(folder, EngineSettings(threads=1, max_sequences=AT_ONCE, max_branches=BRANCHES))
     engine.start()
     try:
-        asyncio.run(write(engine, Path(file), prompts_for(form)[:prompts], count, tokens))
+        asyncio.run(write(engine, Path(file), chats[:prompts], count, tokens))
     finally:
         engine.stop(0.0)
 

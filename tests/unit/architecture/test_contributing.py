@@ -19,6 +19,15 @@ MOST_OF_THE_SPINE = (13, 3_400)
 Edits = Mapping[str, str | Sequence[tuple[str, str]]]
 """By file: its text where it is new, else what comes in place of what."""
 
+
+def before(there: str, new: str) -> tuple[str, str]:
+    return there, new + there
+
+
+def after(there: str, new: str) -> tuple[str, str]:
+    return there, there + new
+
+
 TOY = re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL)[0].replace(
     "from ttmark.schemes import BinomialNull, Scheme",
     "from ttmark.shared.watermark.nulls import BinomialNull\n"
@@ -40,17 +49,13 @@ print(detect_direct(Watermark("toy", 2), bytes(16), range(60)).log10_p)
 
 PARAMETER: Edits = {
     "shared/schemas/sampling.py": [
-        (
-            "    presence_penalty: float",
-            "    seen_bonus: float | None = Field(default=None, ge=0, le=2)\n    presence_penalty: float",
+        before(
+            "    presence_penalty: float", "    seen_bonus: float | None = Field(default=None, ge=0, le=2)\n"
         )
     ],
     "gen_service/api/request_plan.py": [("_SAME_NAME = (", '_SAME_NAME = ("seen_bonus", ')],
     "gen_service/decoding/request.py": [
-        (
-            "    presence_penalty: float = 0.0\n",
-            "    presence_penalty: float = 0.0\n    seen_bonus: float = 0.0\n",
-        )
+        after("    presence_penalty: float = 0.0\n", "    seen_bonus: float = 0.0\n")
     ],
     "gen_service/decoding/sequence.py": [
         ("params.repetition_penalty\n", "params.repetition_penalty, params.seen_bonus\n")
@@ -79,33 +84,27 @@ sequence.adjust(SimpleNamespace(paths=[[3]]), logits)
 assert logits[0].tolist() == [0, 0, 0, 1.5, 0, 0, 0, 0], logits
 """
 
+RANGE = "    logit_range: float | None = Field(default=None, ge=0)\n"
 FILTER: Edits = {
     "shared/schemas/sampling.py": [
-        (
+        before(
             "    repetition_penalty: float = Field(default=1.0",
-            "    logit_range: float = Field(default=0.0, ge=0)\n"
-            "    repetition_penalty: float = Field(default=1.0",
+            "    logit_range: float = Field(default=0.0, ge=0)\n",
         ),
-        ("    stop: Stop =", "    logit_range: float | None = Field(default=None, ge=0)\n    stop: Stop ="),
+        before("    stop: Stop =", RANGE),
     ],
-    "shared/schemas/origin.py": [
-        (
-            "    repetition_penalty: float",
-            "    logit_range: float | None = Field(default=None, ge=0)\n    repetition_penalty: float",
-        )
-    ],
+    "shared/schemas/origin.py": [before("    repetition_penalty: float", RANGE)],
     "gen_service/decoding/request.py": [
-        ("    min_p: float = 0.0\n", "    min_p: float = 0.0\n    logit_range: float = 0.0\n"),
-        (
+        after("    min_p: float = 0.0\n", "    logit_range: float = 0.0\n"),
+        before(
             "        _require(all(self.stop)",
-            '        _require(self.logit_range >= 0.0, "logit_range must be at least 0")\n'
-            "        _require(all(self.stop)",
+            '        _require(self.logit_range >= 0.0, "logit_range must be at least 0")\n',
         ),
     ],
     "gen_service/decoding/filtered_tokens.py": [
-        (
+        after(
             "    min_p: float = 0.0\n",
-            "    min_p: float = 0.0\n    logit_range: float = 0.0\n\n"
+            "    logit_range: float = 0.0\n\n"
             "    @property\n    def least(self) -> float:\n"
             "        return max(self.min_p, math.exp(-self.logit_range) if self.logit_range else 0.0)\n",
         )
@@ -172,21 +171,14 @@ def languages_router() -> APIRouter:
     return router
 ''',
     "detect_service/api/app.py": [
-        (
-            "        keys_router(means.backend, options.limits),\n",
-            "        keys_router(means.backend, options.limits),\n        languages_router(),\n",
-        ),
-        (
+        after("        keys_router(means.backend, options.limits),\n", "        languages_router(),\n"),
+        after(
             "from ttmark.detect_service.api.problems import describe_problems\n",
-            "from ttmark.detect_service.api.problems import describe_problems\n"
             "from ttmark.detect_service.api.languages import languages_router\n",
         ),
     ],
     "tests/harness/every_request.py": [
-        (
-            '    client.get("/v1/keys")',
-            '    client.get("/v1/languages").raise_for_status()\n    client.get("/v1/keys")',
-        )
+        before('    client.get("/v1/keys")', '    client.get("/v1/languages").raise_for_status()\n')
     ],
 }
 ENDPOINT_IS_THERE = """
