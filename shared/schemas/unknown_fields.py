@@ -15,7 +15,7 @@ from ttmark.shared.schemas.fields import ClosedPart, RequestPart
 _LONGEST_NAME = 64
 _ELSEWHERE = {
     "messages": ("input",),
-    "input": ("messages", "prompt", "inputs"),
+    "input": ("inputs", "messages", "prompt"),
     "prompt": ("messages", "input"),
     "instructions": ("messages",),
     "response_format": ("text.format",),
