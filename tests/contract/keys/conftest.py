@@ -28,9 +28,12 @@ from ttmark.shared.vault.store import RecordStore, open_store
 
 
 def free_port() -> int:
-    """A port below the ephemeral range: no outgoing connection takes it while the server is down."""
+    """A port below the ephemeral range: no outgoing connection takes it while the server is down.
+
+    Nor the one 10,000 above it, on which the nodes of a cluster talk to each other.
+    """
     while True:
-        port = random.SystemRandom().randrange(20_000, 32_000)
+        port = random.SystemRandom().randrange(12_000, 22_000)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
 

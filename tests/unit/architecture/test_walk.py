@@ -18,8 +18,9 @@ class Crossed(NamedTuple):
     changes: int
 
 
-# May be lowered. A request's path asks for no more than 12,500 lines and 5 modules, 7,800 and 4.
-MOST = {"chat": Crossed(12_500, 4, 300), "detect": Crossed(7_800, 2, 302)}
+# May be lowered. A request's path asks for no more than 12,500 lines and 5 modules, 7,800 and 4. How often a
+# chat changes files depends on the processor's kernels: one commit had 297 on one machine, 324 on another.
+MOST = {"chat": Crossed(12_500, 4, 325), "detect": Crossed(7_800, 2, 302)}
 
 
 def test_a_request_crosses_no_more_code_than_it_did() -> None:
