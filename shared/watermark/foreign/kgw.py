@@ -70,14 +70,15 @@ class Kgw(ForeignMark):
     def read(self, tokens: Tokens) -> "KgwScores":
         """Finds the green tokens of a completion; a token counts once under each seed.
 
-        Tokens that the model does not have are not scored.
+        Tokens that the model does not have are not scored, nor with `lefthash` those after token 0, whose
+        seed is 0 under every key.
         """
         own = self.seeding_scheme == "selfhash"
         drawn: dict[tuple[int, int], int] = {}
         for place in range(self.context_width - own, tokens.size):
             if place % _STEPS == 0:
                 pause()
-            if tokens[place] < self.vocab_size:
+            if tokens[place] < self.vocab_size and (own or tokens[place - 1]):
                 seed = self._seed(tokens[place - self.context_width + own : place + own])
                 drawn.setdefault((seed, int(tokens[place])), place)
         greens = self._greens(list(drawn))

@@ -141,18 +141,22 @@ class SglangGumbel(ForeignMark):
         return self.context_window + 1
 
     def read(self, tokens: Tokens) -> GumbelText:
-        """Scores a completion; of equal contexts the first alone counts."""
+        """Scores a completion; of equal contexts, and of tokens after contexts of one hash, the first counts.
+
+        The hash is the same under every key, so such tokens are one draw.
+        """
         if tokens.size <= self.context_window:
             return GumbelText(tokens[:0], [KeyScores(1.0, np.zeros(0), np.zeros(0))])
         contexts = np.lib.stride_tricks.sliding_window_view(tokens, self.context_window)[:-1]
         fresh = first_occurrences(np.ascontiguousarray(contexts))
-        scored = fresh + self.context_window
         hashed = _murmur3(list(contexts[fresh].astype(np.uint64).T), fresh.size)
-        words = tokens[scored].astype(np.uint64)
-        drawn = _murmur3([*_halves(self.key), hashed, words], fresh.size)
+        draws = np.column_stack([hashed.astype(np.int64), tokens[fresh + self.context_window]])
+        kept = first_occurrences(draws)
+        scored, (hashed, words) = fresh[kept] + self.context_window, draws[kept].T.astype(np.uint64)
+        drawn = _murmur3([*_halves(self.key), hashed, words], scored.size)
         if self.key_b is not None:
-            coin = _murmur3([*_halves(self.key), *_halves(self.key_b), hashed], fresh.size)
-            of_b = _murmur3([*_halves(self.key_b), hashed, words], fresh.size)
+            coin = _murmur3([*_halves(self.key), *_halves(self.key_b), hashed], scored.size)
+            of_b = _murmur3([*_halves(self.key_b), hashed, words], scored.size)
             drawn = np.where(coin < np.uint64(int(self.mixing_probability * 2.0**_BITS)), drawn, of_b)
         numbers = drawn.astype(np.float64)
         scores, least = (-np.log1p(-(numbers + half) / 2.0**_BITS) for half in (0.5, 0.0))

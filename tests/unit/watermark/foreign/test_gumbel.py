@@ -13,7 +13,7 @@ import pytest
 
 from tests.harness import vllm_reader
 from ttmark.shared.watermark.detectors.block_scores import check_tokens
-from ttmark.shared.watermark.foreign import ForeignMark, SglangGumbel, VllmGumbel
+from ttmark.shared.watermark.foreign import ForeignMark, SglangGumbel, VllmGumbel, sglang_gumbel
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 from ttmark.shared.watermark.foreign.sglang_gumbel import log_weighted_gamma_tail
 from ttmark.shared.watermark.foreign.vllm_gumbel import philox
@@ -97,6 +97,24 @@ def test_p_values_of_repetitive_texts_are_uniform_over_keys(of_keys: OfKeys) -> 
     keys = generator.integers(0, 1 << 63, size=(600, 2)).tolist()
     found = np.array([10 ** of_keys(*pair).detect(text).log10_p for pair in keys])
     for rate in (0.01, 0.1, 0.5):
+        assert abs((found <= rate).mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / found.size)
+
+
+@pytest.mark.parametrize("two", [False, True])
+def test_contexts_of_one_hash_are_one_draw_of_sglang_s(two: bool) -> None:
+    """Pairs of contexts among a million that collide, each followed by one token."""
+    contexts = np.random.default_rng(1).integers(0, 1 << 32, (1 << 20, 2))
+    contexts[:, 0] %= 8
+    hashed = sglang_gumbel._murmur3(list(contexts.astype(np.uint64).T), len(contexts))
+    order = np.argsort(hashed, kind="stable")
+    equal = np.flatnonzero(np.diff(hashed[order]) == 0)
+    pairs = np.concatenate([order[equal], order[equal + 1]])
+    assert len(pairs) > 150
+    text = np.column_stack([contexts[pairs], np.full(len(pairs), 9)]).ravel()
+    keys = np.random.default_rng(2).integers(0, 1 << 63, (1500, 2)).tolist()
+    marks = [SglangGumbel(key, other if two else None, 2) for key, other in keys]
+    found = np.array([10 ** mark.detect(text).log10_p for mark in marks])
+    for rate in (0.01, 0.05, 0.5):
         assert abs((found <= rate).mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / found.size)
 
 

@@ -60,6 +60,8 @@ def test_green_lists_have_the_score_of_the_original_detector(
 ) -> None:
     config = WatermarkingConfig(bias=4.0, **arguments)
     texts = written(model, config, number)
+    texts = texts[(texts[:, :-1] != 0).all(dim=1)]  # what follows token 0 is green or not under every key
+    assert len(texts) > 0.8 * number
     said = WatermarkDetector(model.config, "cpu", config, ignore_repeated_ngrams=True)(
         texts, return_dict=True
     )
