@@ -40,7 +40,7 @@ class KeyStoreSettings(Settings):
 
     store_url: Annotated[SecretStr, AfterValidator(_is_url)] = Field(
         default=SecretStr("sqlite:///./.ttmark/keys.db"),
-        description="Key store: sqlite:///path, redis://... or rediss://...",
+        description="Key store: sqlite:///path, or redis[s][+sentinel|+cluster]://...",
     )
     store_url_file: ReadableFile | None = Field(
         default=None, description="File with the key store's URL, in place of TTMARK_STORE_URL."

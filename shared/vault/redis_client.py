@@ -3,15 +3,12 @@
 import asyncio
 import logging
 import random
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from redis.exceptions import (
     AskError,
-    AuthenticationError,
-    AuthorizationError,
     BusyLoadingError,
     MovedError,
     ReadOnlyError,
@@ -22,7 +19,13 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.redis_connections import Command, Conversation, RedisAddress, RedisConnections
+from ttmark.shared.vault.redis_connections import (
+    Command,
+    Conversation,
+    RedisAddress,
+    RedisConnections,
+    is_refusal,
+)
 
 T = TypeVar("T")
 
@@ -76,7 +79,7 @@ class RedisClient:
                         async with self._connections.borrow() as conversation:
                             return await work(conversation)
                     except _PASSING as error:
-                        if _is_refusal(error):
+                        if is_refusal(error):
                             raise
                         last = error
                     await self._connections.forget()
@@ -148,13 +151,6 @@ class RedisClient:
     async def close(self) -> None:
         """Closes idle connections; those in use close with their conversation."""
         await self._connections.close()
-
-
-def _is_refusal(error: BaseException) -> bool:
-    """Whether it is no use to try again: wrong credentials, or a certificate that does not fit."""
-    if isinstance(error, AuthenticationError | AuthorizationError):
-        return True
-    return isinstance(error.__context__, ssl.SSLCertVerificationError)
 
 
 def script_command(script: str, names: Sequence[str], *values: str | bytes | int) -> Command:

@@ -6,6 +6,7 @@ out, cut) must never serve another caller, who would read the reply to somebody 
 
 import asyncio
 import math
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from redis.asyncio.connection import Connection, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, ReadOnlyError, RedisError
+from redis.exceptions import AuthenticationError, AuthorizationError, ReadOnlyError, RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -177,11 +178,11 @@ async def locate(address: RedisAddress, ask: Ask) -> tuple[str, int]:
     """Host and port of the server to talk to.
 
     Raises:
-        RedisError: nobody that was asked knows it.
+        RedisError: nobody that was asked knows it; where nobody lets us in, a refusal.
     """
     if address.topology == "single":
         return address.endpoints[0]
-    last: RedisError = RedisConnectionError("nobody to ask")
+    failed: list[RedisError] = []
     for endpoint in address.endpoints:
         try:
             if address.topology == "sentinel":
@@ -189,8 +190,17 @@ async def locate(address: RedisAddress, ask: Ask) -> tuple[str, int]:
             slot = int(await ask(endpoint, ("CLUSTER", "KEYSLOT", HASH_TAG)))
             return _slot_owner(await ask(endpoint, ("CLUSTER", "SLOTS")), slot, endpoint)
         except RedisError as error:
-            last = error
-    raise RedisConnectionError(f"no answer where the server is: {last}")
+            failed.append(error)
+    if all(map(is_refusal, failed)):
+        raise failed[-1]
+    raise RedisConnectionError(f"no answer where the server is: {failed[-1]}")
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether it is no use to try again: wrong credentials, or a certificate that does not fit."""
+    if isinstance(error, AuthenticationError | AuthorizationError):
+        return True
+    return isinstance(error.__context__, ssl.SSLCertVerificationError)
 
 
 def _primary(reply: Any) -> tuple[str, int]:
@@ -203,8 +213,9 @@ def _primary(reply: Any) -> tuple[str, int]:
 def _slot_owner(ranges: Any, slot: int, asked: tuple[str, int]) -> tuple[str, int]:
     for first, last, primary, *_ in ranges:
         if first <= slot <= last:
-            host, port = primary[0].decode(), int(primary[1])
-            return (host or asked[0]), port
+            # A node may name no address, or a question mark where it was given no host name.
+            host = primary[0] if primary[0] not in (None, b"", b"?") else asked[0].encode()
+            return host.decode(), int(primary[1])
     raise RedisConnectionError(f"the cluster has no server for slot {slot}")
 
 

@@ -1,7 +1,8 @@
-"""A certificate authority for tests, and what it signs manifests with."""
+"""A certificate authority for tests, and what it signs: for manifests, or for a server on loopback."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -23,8 +24,16 @@ Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey
 Public = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 
 
-def credential(days: int = 30, key: Key | None = None) -> Credential:
-    """A new authority and a certificate of it; with negative `days` one that has expired."""
+def credential(days: int = 30, key: Key | None = None, *, of_server: bool = False) -> Credential:
+    """A new authority and a certificate of it; with negative `days` one that has expired.
+
+    A server's is for 127.0.0.1 and localhost, and its peers may show it as clients.
+    """
+    uses = [ExtendedKeyUsageOID.EMAIL_PROTECTION]
+    names: list[x509.GeneralName] = []
+    if of_server:
+        uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        names = [x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName("localhost")]
     root_key = ec.generate_private_key(ec.SECP256R1())
     key = key or ec.generate_private_key(ec.SECP256R1())
     now = datetime.now(UTC)
@@ -53,11 +62,13 @@ def credential(days: int = 30, key: Key | None = None) -> Credential:
         certificate("Test Service", key.public_key(), now + timedelta(days=days))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
         .add_extension(_usage(signs_certificates=False), True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.EMAIL_PROTECTION]), False)
-        .sign(root_key, SHA256())
+        .add_extension(x509.ExtendedKeyUsage(uses), False)
     )
+    if names:
+        leaf = leaf.add_extension(x509.SubjectAlternativeName(names), False)
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return Credential(root.public_bytes(Encoding.PEM), leaf.public_bytes(Encoding.PEM), secret)
+    chain = leaf.sign(root_key, SHA256()).public_bytes(Encoding.PEM)
+    return Credential(root.public_bytes(Encoding.PEM), chain, secret)
 
 
 def _name(common: str) -> x509.Name:

@@ -19,6 +19,8 @@ import pytest
 import redis
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from tests.contract.keys.secured_redis import SecuredRedis, start_secured
 from ttmark.shared.limits.counters import Counters, LocalCounters
@@ -69,8 +71,9 @@ class RedisServer:
         found = re.search(r"Redis version=(\d+)\.(\d+)", self.log)
         return found is not None and (int(found[1]), int(found[2])) >= (7, 2)
 
-    def client(self) -> redis.Redis:
-        return redis.Redis(port=self.port, socket_timeout=5)
+    def client(self, **options: Any) -> redis.Redis:
+        # Each call is one try: the client's own pauses of seconds are no part of a test.
+        return redis.Redis(port=self.port, socket_timeout=5, retry=Retry(NoBackoff(), 0), **options)
 
     def start(self) -> None:
         with (self.folder / "redis.log").open("ab") as log:

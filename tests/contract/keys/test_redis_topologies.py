@@ -1,176 +1,234 @@
-"""Sentinels and a cluster, both real: the store finds the server and follows it."""
+"""Real Sentinels and a real cluster, with passwords and by TLS: the store finds the server and follows it."""
 
-import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
+from tests.contract.keys.conftest import RedisServer
+from tests.harness.certificates import credential
 from tests.harness.waiting import eventually
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.redis_client import RedisClient
 from ttmark.shared.vault.redis_connections import RedisAddress
 from ttmark.shared.vault.redis_store import RedisStore
-from ttmark.shared.vault.store import Stored, open_store
+from ttmark.shared.vault.store import Stored
 
-DATA = ("--appendonly", "no", "--save", "")
+DATA = ("--appendonly", "no", "--save", "", "--repl-diskless-sync-delay", "0")
+
+
+class Site:
+    """Servers that ask for passwords and, where they speak TLS alone, for certificates of both sides."""
+
+    def __init__(self, start: Callable[..., RedisServer], folder: Path, *, tls: bool) -> None:
+        self._start, self.folder, self.tls = start, folder, tls
+        self.files: dict[str, str] = {}
+        self._data = ["--requirepass", "data", "--masterauth", "data"]
+        self._options: list[str] = []
+        if not tls:
+            return
+        made = credential(of_server=True)
+        for name, kind, content in (
+            ("ssl_ca_certs", "ca-cert", made.root),
+            ("ssl_certfile", "cert", made.chain),
+            ("ssl_keyfile", "key", made.key),
+        ):
+            path = folder / f"{kind}.pem"
+            path.write_bytes(content)
+            self.files[name] = str(path)
+            self._options += [f"--tls-{kind}-file", str(path)]
+        self._options += ["--port", "0", "--tls-replication", "yes"]
+
+    def start(self, *arguments: str) -> RedisServer:
+        return self._start(*DATA, *self._data, *arguments, *self._options, tls=self.tls)
+
+    def watch(self, primary: RedisServer, password: str) -> RedisServer:
+        """A Sentinel with a password of its own that watches the service `keys`."""
+        folder = self.folder / f"{primary.port}-{password}"
+        folder.mkdir()
+        config = folder / "sentinel.conf"
+        config.write_text(
+            f"requirepass {password}\n"
+            f"user watcher on >{password} -@all +auth +sentinel|get-master-addr-by-name\n"
+            f"sentinel monitor keys 127.0.0.1 {primary.port} 1\n"
+            "sentinel auth-pass keys data\n"
+            "sentinel down-after-milliseconds keys 500\n"
+            "sentinel failover-timeout keys 3000\n"
+        )
+        return self._start(str(config), "--sentinel", *self._options, folder=folder, tls=self.tls)
+
+    def ask(self, server: RedisServer, *command: Any, password: str = "data") -> Any:
+        with server.client(password=password, ssl=self.tls, **self.files) as client:
+            client.response_callbacks.clear()
+            return client.execute_command(*command)
+
+    @asynccontextmanager
+    async def store(
+        self, kind: str, rest: str, seconds: float = 30, **query: str
+    ) -> AsyncIterator[RedisStore]:
+        options = "&".join(f"{name}={value}" for name, value in (self.files | query).items())
+        address = RedisAddress.parse(f"redis{'s' * self.tls}+{kind}://{rest}?{options}")
+        store = RedisStore(RedisClient(address, budget_seconds=seconds))
+        try:
+            yield store
+        finally:
+            await store.close()
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["in the clear", "TLS"])
+def site(request: Any, start_redis: Any, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    return Site(start_redis, tmp_path_factory.mktemp("site"), tls=request.param)
 
 
 @pytest.fixture(scope="module")
-def sentinel_setup(start_redis: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Any]:
-    """A primary, its replica, and a Sentinel that watches them."""
-    primary = start_redis(*DATA)
-    replica = start_redis(*DATA, "--replicaof", f"127.0.0.1 {primary.port}")
-    folder = tmp_path_factory.mktemp("sentinel")
-    config = folder / "sentinel.conf"
-    config.write_text(
-        f"sentinel monitor keys 127.0.0.1 {primary.port} 1\n"
-        "sentinel down-after-milliseconds keys 500\n"
-        "sentinel failover-timeout keys 3000\n"
-    )
-    sentinel = start_redis(str(config), "--sentinel", folder=folder)
-    with replica.client() as client:
-        eventually(lambda: client.info("replication")["master_link_status"] == "up")
-    with sentinel.client() as client:
-        client.response_callbacks.clear()
-        eventually(lambda: len(client.execute_command("SENTINEL", "REPLICAS", "keys")) == 1)
-    return primary, replica, sentinel
+def watched(site: Site) -> list[RedisServer]:
+    """A primary, its replica, and a Sentinel with a password of its own that watches them."""
+    primary = site.start()
+    replica = site.start("--replicaof", f"127.0.0.1 {primary.port}")
+    sentinel = site.watch(primary, "watch")
+    eventually(lambda: b"master_link_status:up" in site.ask(replica, "INFO", "replication"))
+    eventually(lambda: len(site.ask(sentinel, "SENTINEL", "REPLICAS", "keys", password="watch")) == 1)
+    return [primary, replica, sentinel]
 
 
-async def test_an_unknown_service_and_absent_sentinels_are_one_clear_line(sentinel_setup):
-    for url, reason in (
-        (f"redis+sentinel://127.0.0.1:{sentinel_setup[2].port}/other", "no service of that name"),
-        ("redis+sentinel://127.0.0.1:1/keys", "127.0.0.1:1"),
-    ):
-        store = RedisStore(RedisClient(RedisAddress.parse(url), budget_seconds=0.5))
-        with pytest.raises(StoreUnavailable, match=reason) as caught:
-            await store.ping()
-        assert "\n" not in str(caught.value)
-        await store.close()
-
-
-async def test_a_replica_that_sentinels_name_by_mistake_is_not_used(
-    sentinel_setup: tuple[Any, Any, Any], start_redis: Any, tmp_path_factory: Any
-) -> None:
-    _, replica, _ = sentinel_setup
-    folder = tmp_path_factory.mktemp("stale")
-    (folder / "sentinel.conf").write_text(f"sentinel monitor keys 127.0.0.1 {replica.port} 1\n")
-    sentinel = start_redis(str(folder / "sentinel.conf"), "--sentinel", folder=folder)
-    address = RedisAddress.parse(f"redis+sentinel://127.0.0.1:{sentinel.port}/keys")
-    store = RedisStore(RedisClient(address, budget_seconds=0.5))
-    with pytest.raises(StoreUnavailable, match=r"no primary|did not answer"):
-        await store.get("key", "a")
-    await store.close()
-    sentinel.stop()  # after a while it would fail over by itself, and take a vote from the others
+NOT_LET_IN = r"refused: .*([Aa]uthentication required|invalid username-password|WRONGPASS)"
 
 
 @pytest.mark.parametrize(
-    ("password", "url", "reason"),
+    ("rest", "query", "reason"),
     [
-        ("data", ":data@{at}/keys", None),
-        ("watch", ":data@{at}/keys?sentinel_password=watch", None),
-        ("watch", ":data@{at}/keys", "WRONGPASS|invalid"),
-        ("watch", ":data@{at}/keys?sentinel_password=wrong", "WRONGPASS|invalid"),
-        ("data", "{at}/keys", "[Aa]uthentication"),
+        (":data@{at}/keys", {"sentinel_password": "watch"}, ""),
+        (":data@{at}/keys", {"sentinel_username": "watcher", "sentinel_password": "watch"}, ""),
+        (":watch@{at}/keys", {}, NOT_LET_IN),  # the Sentinel takes it, the primary does not
+        (":data@{at}/keys", {}, NOT_LET_IN),
+        (":data@{at}/keys", {"sentinel_password": "wrong"}, NOT_LET_IN),
+        ("{at}/keys", {}, NOT_LET_IN),
+        (":data@{at}/other", {"sentinel_password": "watch"}, "no service of that name"),
+        (":data@127.0.0.1:1/keys", {}, "127.0.0.1:1"),
     ],
-    ids=["the primary's", "its own", "another one", "a wrong one", "none given"],
+    ids=["own", "user", "only the Sentinel's", "primary's", "wrong", "none", "service", "absent"],
 )
-async def test_sentinels_that_ask_for_a_password(
-    start_redis: Any, tmp_path: Any, password: str, url: str, reason: str | None
+async def test_sentinels_ask_for_a_password_of_their_own(
+    site: Site, watched: Any, rest: str, query: dict[str, str], reason: str
 ) -> None:
-    primary = start_redis(*DATA, "--requirepass", "data")
-    (tmp_path / "sentinel.conf").write_text(
-        f"requirepass {password}\n"
-        f"sentinel monitor keys 127.0.0.1 {primary.port} 1\n"
-        "sentinel auth-pass keys data\n"
-    )
-    sentinel = start_redis(str(tmp_path / "sentinel.conf"), "--sentinel", folder=tmp_path)
-    address = RedisAddress.parse("redis+sentinel://" + url.format(at=f"127.0.0.1:{sentinel.port}"))
-    store = RedisStore(RedisClient(address, budget_seconds=0.5))
-    try:
-        if reason is None:
-            await store.put("key", "a", b"x", expected_revision=0)
-            assert await store.get("key", "a") == Stored(1, b"x")
-        else:
-            with pytest.raises(StoreUnavailable, match=reason) as caught:
-                await store.get("key", "a")
-            assert not {"data", "watch", "wrong"} & set(str(caught.value).split())
-    finally:
-        await store.close()
+    at = f"127.0.0.1:{watched[2].port}"
+    # Whoever is not let in hears so at once; who is down is waited for.
+    seconds = 0.3 if reason in ("no service of that name", "127.0.0.1:1") else 30
+    async with site.store("sentinel", rest.format(at=at), seconds, **query) as store:
+        if not reason:
+            assert await store.get("key", "none") is None
+            return
+        with pytest.raises(StoreUnavailable, match=reason) as caught:
+            await store.ping()
+    assert "\n" not in str(caught.value)
+    assert not {"data", "watch", "wrong"} & set(str(caught.value).replace(":", " ").split())
 
 
-async def test_a_store_behind_sentinels_follows_a_failover(sentinel_setup: tuple[Any, Any, Any]) -> None:
-    primary, replica, sentinel = sentinel_setup
-    store = open_store(f"redis+sentinel://127.0.0.1:1,127.0.0.1:{sentinel.port}/keys/0")
-    try:
+async def test_sentinels_take_the_primarys_password_where_they_have_the_same(
+    site: Site, watched: Any
+) -> None:
+    sentinel = site.watch(watched[0], "data")
+    async with site.store("sentinel", f":data@127.0.0.1:{sentinel.port}/keys") as store:
+        assert await store.get("key", "none") is None
+    sentinel.stop()  # it would fail over too
+
+
+async def test_a_replica_that_sentinels_name_by_mistake_is_not_used(site: Site, watched: Any) -> None:
+    sentinel = site.watch(watched[1], "stale")
+    rest = f":data@127.0.0.1:{sentinel.port}/keys"
+    async with site.store("sentinel", rest, 0.5, sentinel_password="stale") as store:
+        with pytest.raises(StoreUnavailable, match=r"no primary|did not answer"):
+            await store.get("key", "a")
+    sentinel.stop()  # after a while it would fail over by itself, and take a vote from the others
+
+
+async def test_a_store_behind_sentinels_follows_a_failover(site: Site, watched: Any) -> None:
+    primary, replica, sentinel = watched
+    rest = f":data@127.0.0.1:1,127.0.0.1:{sentinel.port}/keys/0"
+    async with site.store("sentinel", rest, sentinel_password="watch") as store:
         await store.put("key", "a", b"x", expected_revision=0)
-        with replica.client() as client:
-            eventually(lambda: bool(client.exists("{ttmark}:key")))
+        eventually(lambda: site.ask(replica, "EXISTS", "{ttmark}:key") == 1)
         primary.kill()
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                assert await store.put("key", "a", b"y", expected_revision=1) == 2
-                break
-            except StoreUnavailable:
-                assert time.monotonic() < deadline
-        with replica.client() as client:
-            assert client.hget("{ttmark}:key", "a") == b"2:y"
-    finally:
-        await store.close()
+        assert await store.put("key", "a", b"y", expected_revision=1) == 2
+        assert site.ask(replica, "HGET", "{ttmark}:key", "a") == b"2:y"
 
 
 @pytest.fixture(scope="module")
-def cluster(start_redis: Callable[..., Any]) -> list[Any]:
-    """Two nodes; the second one owns the slot of the records."""
-    options = (*DATA, "--cluster-enabled", "yes", "--cluster-allow-replica-migration", "no")
-    nodes = [start_redis(*options) for _ in range(2)]
-    clients = [node.client() for node in nodes]
-    slot = clients[0].execute_command("CLUSTER", "KEYSLOT", "{ttmark}")
-    clients[0].execute_command("CLUSTER", "ADDSLOTSRANGE", 0, slot - 1, slot + 1, 16383)
-    clients[1].execute_command("CLUSTER", "ADDSLOTSRANGE", slot, slot)
-    clients[1].execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[0].port)
-    for client in clients:
-        eventually(lambda client=client: b"cluster_state:ok" in raw(client, "CLUSTER", "INFO"))
-        client.close()
+def cluster(site: Site) -> list[RedisServer]:
+    """Three masters, of which the second one owns the slot of the records, and its replica."""
+    options = "--cluster-enabled yes --cluster-node-timeout 600 --cluster-announce-hostname localhost"
+    options += " --cluster-allow-replica-migration no"
+    bus = "--tls-cluster yes" if site.tls else ""
+    nodes = [site.start(*options.split(), *bus.split()) for _ in range(4)]
+    slot = site.ask(nodes[0], "CLUSTER", "KEYSLOT", "{ttmark}")
+    site.ask(nodes[0], "CLUSTER", "ADDSLOTSRANGE", 0, slot - 1)
+    site.ask(nodes[1], "CLUSTER", "ADDSLOTSRANGE", slot, slot)
+    site.ask(nodes[2], "CLUSTER", "ADDSLOTSRANGE", slot + 1, 16383)
+    for epoch, node in enumerate(nodes, 1):
+        site.ask(node, "CLUSTER", "SET-CONFIG-EPOCH", epoch)
+        site.ask(node, "CLUSTER", "MEET", "127.0.0.1", nodes[0].port)
+    for node in nodes:
+        eventually(lambda node=node: b"cluster_known_nodes:4" in site.ask(node, "CLUSTER", "INFO"))
+        eventually(lambda node=node: b"cluster_state:ok" in site.ask(node, "CLUSTER", "INFO"))
+    site.ask(nodes[3], "CLUSTER", "REPLICATE", site.ask(nodes[1], "CLUSTER", "MYID").decode())
+    eventually(lambda: b"master_link_status:up" in site.ask(nodes[3], "INFO", "replication"))
+    for node in nodes:  # all have heard of it
+        eventually(lambda node=node: site.ask(node, "CLUSTER", "NODES").count(b"slave") == 1)
     return nodes
 
 
-def raw(client: redis.Redis, *command: str) -> Any:
-    client.response_callbacks.clear()
-    return client.execute_command(*command)
-
-
-async def test_a_store_on_a_cluster_finds_the_node_that_owns_its_slot(cluster: list[Any]) -> None:
-    store = open_store(f"redis+cluster://127.0.0.1:1,127.0.0.1:{cluster[0].port}")
-    try:
+@pytest.mark.parametrize("names", ["ip", "hostname", "unknown-endpoint"])
+async def test_a_store_on_a_cluster_finds_the_node_that_owns_its_slot(
+    site: Site, cluster: list[RedisServer], names: str
+) -> None:
+    site.ask(cluster[0], "CONFIG", "SET", "cluster-preferred-endpoint-type", names)
+    rest = f":data@127.0.0.1:1,127.0.0.1:{cluster[0].port}"
+    async with site.store("cluster", rest) as store:
         for number, kind in enumerate(("key", "token", "replica")):
-            await store.put(kind, "a", b"%d" % number, expected_revision=0)
-        assert await store.get("token", "a") == Stored(1, b"1")
-        assert await store.scan("key") == [("a", Stored(1, b"0"))]
-    finally:
-        await store.close()
-    with cluster[1].client() as client:
-        assert client.dbsize() == 3
+            await store.put(kind, names, b"%d" % number, expected_revision=0)
+        assert await store.get("token", names) == Stored(1, b"1")
+        assert (names, Stored(1, b"0")) in await store.scan("key")
+    assert site.ask(cluster[1], "DBSIZE") == 3
 
 
-async def test_a_store_follows_its_slot_to_another_node(cluster: list[Any]) -> None:
-    store = open_store(f"redis+cluster://127.0.0.1:{cluster[0].port}")
-    try:
+async def test_who_is_not_let_in_hears_so_at_once(
+    site: Site, watched: Any, cluster: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "other.pem").write_bytes(credential().root)
+    sentinel, node = (f"127.0.0.1:{server.port}" for server in (watched[2], cluster[0]))
+    cases: list[tuple[str, str, dict[str, str], str]] = [("cluster", f":wrong@{node}", {}, NOT_LET_IN)]
+    if site.tls:
+        other, reason = {"ssl_ca_certs": str(tmp_path / "other.pem")}, "refused: .*certificate verify failed"
+        cases += [
+            ("cluster", f":data@{node}", other, reason),
+            ("sentinel", f"{sentinel}/keys", other, reason),
+        ]
+    for kind, rest, query, reason in cases:
+        async with site.store(kind, rest, **query) as store:
+            with pytest.raises(StoreUnavailable, match=reason):
+                await store.ping()
+
+
+async def test_a_store_follows_a_failover_of_its_cluster_and_its_slot_to_another_node(
+    site: Site, cluster: list[RedisServer]
+) -> None:
+    other, primary, _, replica = cluster
+    async with site.store("cluster", f":data@127.0.0.1:{primary.port},127.0.0.1:{other.port}") as store:
         await store.put("key", "b", b"x", expected_revision=0)
-        old, new = cluster[1].client(), cluster[0].client()
-        slot = old.execute_command("CLUSTER", "KEYSLOT", "{ttmark}")
-        new_id = raw(new, "CLUSTER", "MYID").decode()
-        new.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", raw(old, "CLUSTER", "MYID").decode())
-        old.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", new_id)
-        while held := raw(old, "CLUSTER", "GETKEYSINSLOT", slot, 100):
-            old.execute_command("MIGRATE", "127.0.0.1", cluster[0].port, "", 0, 5000, "KEYS", *held)
-        for client in (new, old):
-            client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", new_id)
+        eventually(lambda: site.ask(replica, "DBSIZE") == site.ask(primary, "DBSIZE"))
+        primary.kill()
         assert await store.put("key", "b", b"y", expected_revision=1) == 2
-        assert raw(new, "HGET", "{ttmark}:key", "b") == b"2:y"
-        old.close()
-        new.close()
-    finally:
-        await store.close()
+        assert site.ask(replica, "HGET", "{ttmark}:key", "b") == b"2:y"
+
+        slot = site.ask(replica, "CLUSTER", "KEYSLOT", "{ttmark}")
+        old, new = (site.ask(node, "CLUSTER", "MYID").decode() for node in (replica, other))
+        site.ask(other, "CLUSTER", "SETSLOT", slot, "IMPORTING", old)
+        site.ask(replica, "CLUSTER", "SETSLOT", slot, "MIGRATING", new)
+        held = site.ask(replica, "CLUSTER", "GETKEYSINSLOT", slot, 100)
+        site.ask(replica, "MIGRATE", "127.0.0.1", other.port, "", 0, 5000, "AUTH", "data", "KEYS", *held)
+        for node in (other, replica):
+            site.ask(node, "CLUSTER", "SETSLOT", slot, "NODE", new)
+        assert await store.put("key", "b", b"z", expected_revision=2) == 3
+        assert site.ask(other, "HGET", "{ttmark}:key", "b") == b"3:z"
