@@ -70,7 +70,7 @@ class DetectionBackend:
         max_document_tokens: longest document that is looked at.
         max_request_blocks: most work of a request, in hashed blocks (`ttmark.detect_service.cost`); 0: any.
         normalizer: counts and undoes tricks with characters.
-        draw_secret: seeds the draws of the likelihood ratio's p-values; no watermark key.
+        draw_secret: seeds the draws of the likelihood ratio's p-values; no watermark key. Empty: the keys do.
         most_read_characters: longest text that a language model is asked to read.
         label: what generated texts carry visibly, and is none of the model's words; None: they carry nothing.
     """

@@ -122,15 +122,17 @@ def asked_about(
     names: Sequence[str] | None = None,
     fails: bool = False,
     fpr: float = FPR,
+    secret: bytes = SECRET,
 ) -> Any:
     """What the service answers about a document, or several as a conversation.
 
     Args:
         reader: whether the made-up reader reads texts.
         fails: it fails when it is asked.
+        secret: for draws; empty: of the keys.
     """
     backend = DetectionBackend(
-        FixedKeys.of(keys), TokenizerSet([TOKENIZER]), max_document_tokens=10_000, draw_secret=SECRET
+        FixedKeys.of(keys), TokenizerSet([TOKENIZER]), max_document_tokens=10_000, draw_secret=secret
     )
     asked = CombinedRequest(
         inputs=list(documents),
@@ -198,6 +200,7 @@ CASES: list[tuple[str, list[str] | None, State, Literal["auto", "always", "never
     ("whole", ["pairs"], "up", "never"),
     ("edited", ["pairs"], "down", "auto"),
 ]
+WITHOUT_SECRET = [("edited", ["pairs"]), ("pool", ["pool"]), ("old", None)]
 CONVERSATIONS: list[tuple[list[str] | None, list[str], State]] = [
     (["pairs"], ["whole", "unmarked", "edited"], "none"),
     (["pairs"], ["short", "old", "choiceless"], "up"),
@@ -230,6 +233,10 @@ def likelihood_vectors() -> dict[str, Any]:
         found = asked_about(keys, [Document(text=texts[name])], reader=reader, wanted=wanted, names=names)
         asked = {"document": name, "keys": names or "any", "reader": reader, "wanted": wanted}
         cases.append({**asked, "answer": shown(found)})
+    for name, names in WITHOUT_SECRET:
+        found = asked_about(keys, [Document(text=texts[name])], names=names, secret=b"")
+        asked = {"document": name, "keys": names or "any", "reader": "none", "wanted": "auto"}
+        cases.append({**asked, "draw_secret": "", "answer": shown(found)})
     read = {name for name, _, reader, _ in CASES if reader == "up"}
     read |= {name for _, names, reader in CONVERSATIONS if reader == "up" for name in names}
     return {

@@ -13,7 +13,7 @@ from ttmark.shared.watermark.detectors.block_scores import check_tokens
 from ttmark.shared.watermark.interruption import MadeOnce
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Ratios, Rows
-from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, draw_seed, gate
+from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, draw_seed, gate, secret_of
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 from ttmark.shared.watermark.nulls import corrected
@@ -88,7 +88,8 @@ class LikelihoodTest:
             drawn for. The answer depends on it by the number of draws alone.
         reading: of a language model, if one read the text.
         sharp: for which keys p-values are drawn for.
-        secret: seeds the draws together with the text; no watermark key, at most 64 bytes.
+        secret: seeds the draws together with the text; no watermark key, at most 64 bytes. Empty: one that
+            follows from the first keys that are asked about.
         spent: positions whose blocks are to say nothing [positions].
         ratios: in place of those that ship.
 
@@ -131,6 +132,7 @@ class LikelihoodTest:
         Raises:
             ValueError: a bad key.
         """
+        self._secret = self._secret or secret_of(prf_keys)
         of_keys, p_of_keys, draws = np.empty(len(prf_keys)), np.empty(len(prf_keys)), 0
         for keys, cells in self._rows.cells_under_each(self._watermark, prf_keys):
             of_keys[keys] = found = log10_of_evidence(self._passes, self._chain, cells)

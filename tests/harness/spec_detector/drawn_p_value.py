@@ -6,11 +6,18 @@ import struct
 from collections.abc import Sequence
 
 import numpy as np
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from tests.harness.spec_detector.paths import Prior, Text, Words, drawn, log10_sums, more_priors
 from tests.harness.spec_detector.ratios import Array
 
 PILOT = 2**40
+
+
+def secret_of(keys: Sequence[bytes]) -> bytes:
+    """Where no other secret for draws is: HKDF-SHA256 of the keys that are tried together."""
+    return HKDF(SHA256(), 32, None, b"ttmark draws").derive(b"".join(sorted(keys)))
 
 
 def seed_of(secret: bytes, name: str, tokens: Sequence[int], text: Text) -> int:

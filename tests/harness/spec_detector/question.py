@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tests.harness.spec_detector.detector import Reach, too_short
-from tests.harness.spec_detector.drawn_p_value import Tail, log10_mean, log10_sum, seed_of
+from tests.harness.spec_detector.drawn_p_value import Tail, log10_mean, log10_sum, secret_of, seed_of
 from tests.harness.spec_detector.paths import Text, log10_sums, posterior
 from tests.harness.spec_detector.ratios import NEUTRAL, PLAIN, Array, cells_of, ratios_of
 from tests.harness.spec_detector.reader_classes import Parts, Said
@@ -139,7 +139,7 @@ def detect_combined(
     readings: Sequence[Reading],
     fpr: float,
     *,
-    secret: bytes,
+    secret: bytes = b"",
     reader: Literal["none", "down", "up"] = "none",
     wanted: Literal["auto", "always", "never"] = "auto",
 ) -> Found:
@@ -147,6 +147,7 @@ def detect_combined(
 
     Args:
         readings: with what a reader says of them if it is asked, with nothing where it fails.
+        secret: for draws; empty: of the keys.
     """
     fits = wanted != "never" and all(reading.ends for reading in readings)
     two, missed = fits and reader == "up", wanted != "never" and reader == "down"
@@ -176,10 +177,14 @@ def _step(
     versions = [(one, version) for one in exports for version in reversed(one["versions"])]
     versions = [(one, version) for one, version in versions if "prf_keys" in version]
     limit = math.log10(fpr) + math.log10(share) - math.log10(len(versions) * len(readings))
+    together: dict[Any, list[bytes]] = {}
+    for one, version in versions:
+        together.setdefault(_group(one, version), []).extend(map(bytes.fromhex, version["prf_keys"]))
+    secrets = {name: secret or secret_of(keys) for name, keys in together.items()}
     best, log10_p, of_readings, fired, hypotheses = None, math.inf, [], {}, 0
     for number, reading in enumerate(readings):
         tails: dict[Any, Tail] = {}
-        tries = [_try(*one, number, reading, limit, secret, tails) for one in versions]
+        tries = [_try(*one, number, reading, limit, secrets, tails) for one in versions]
         own = min(tries, key=lambda one: one.log10_p)
         of_reading = min(0.0, own.log10_p + math.log10(len(versions)))
         of_readings.append(float(log10_mean(np.concatenate([one.of_keys for one in tries]))))
@@ -203,13 +208,18 @@ def _step(
     )
 
 
+def _group(export: dict[str, Any], version: dict[str, Any]) -> Any:
+    """Versions that have their draws in common."""
+    return str(export["profile"]), len(version["prf_keys"])
+
+
 def _try(
     export: dict[str, Any],
     version: dict[str, Any],
     number: int,
     reading: Reading,
     limit: float,
-    secret: bytes,
+    secrets: dict[Any, bytes],
     tails: dict[Any, Tail],
 ) -> _Try:
     scheme, tokens = Scheme(export["profile"]), reading.tokens
@@ -222,9 +232,9 @@ def _try(
     for found, row in zip(of_keys.tolist(), cells, strict=True):
         p = min(0.0, -found)
         if text.positions and found >= 0.3 * (-log10_rate - 1.5):
-            name = (str(export["profile"]), len(keys))
+            name = _group(export, version)
             if name not in tails:
-                tails[name] = Tail(text, log10_rate, seed_of(secret, scheme.null.name, tokens, text))
+                tails[name] = Tail(text, log10_rate, seed_of(secrets[name], scheme.null.name, tokens, text))
             p = tails[name].log10_p(row)
         own_p.append(p)
     scored = int(np.count_nonzero(text.classes != NEUTRAL))

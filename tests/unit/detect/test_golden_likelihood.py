@@ -70,7 +70,7 @@ def assert_same(found, expected):
 
 def named(case):
     keys = case["keys"] if case["keys"] == "any" else "+".join(case["keys"])
-    return f"{case['document']}-{keys}-{case['reader']}-{case['wanted']}"
+    return f"{case['document']}-{keys}-{case['reader']}-{case['wanted']}{case.get('draw_secret', '-secret')}"
 
 
 def test_golden_answers_of_the_default_question_are_reproduced():
@@ -85,7 +85,7 @@ def test_answers_to_the_default_question_follow_from_the_specification_alone(tok
     name = case["document"]
     said = VECTORS["read_as"][name] if case["reader"] == "up" else None
     readings = readings_of(tokenizer, VECTORS["documents"][name], said)
-    secret = bytes.fromhex(VECTORS["draw_secret"])
+    secret = bytes.fromhex(case.get("draw_secret", VECTORS["draw_secret"]))
     options = {"secret": secret, "reader": case["reader"], "wanted": case["wanted"]}
     assert_same(detect_combined(keys, readings, VECTORS["fpr"], **options), case["answer"])
 

@@ -107,6 +107,7 @@ def test_an_exported_key_detects_and_does_not_mark(
     text = model.generate("The old lighthouse stood", key=own, max_new_tokens=80, seed=1)
     found = ttmark.detect(text, exported, model=model)
     assert found.watermarked
-    assert found.log10_e == pytest.approx(ttmark.detect(text, own).log10_e)
+    same = ttmark.detect(text, own)
+    assert (found.log10_e, found.log10_p) == (same.log10_e, same.log10_p)
     with pytest.raises(KeyDetectsOnly):
         model.generate("x", key=exported, max_new_tokens=1)

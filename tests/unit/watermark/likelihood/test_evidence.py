@@ -10,6 +10,7 @@ from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.detectors.block_scores import position_scores
 from ttmark.shared.watermark.likelihood.evidence import (
     LikelihoodEvidence,
+    LikelihoodTest,
     detect_likelihood,
     log10_of_evidence,
     ratios_of,
@@ -101,6 +102,24 @@ def test_a_reader_that_lies_does_not_raise_the_rate_of_false_positives(liar: str
     wrong = passes.draw(chain, 1, 1 << 50, np.full(20_000, -1))
     rates = [np.mean(NullTail.draw(passes, chain, -2.0, seed).log10_p(wrong) <= -2.0) for seed in range(4)]
     assert np.mean(rates) < 0.0115
+
+
+def test_whoever_seeks_texts_with_lucky_draws_finds_none() -> None:
+    """The luckiest of 40 texts under a key of the searcher's own has the promised rate under others."""
+    watermark, rng = Watermark("gumbel", 2, 2), np.random.default_rng(6)
+    passes, keys = find_passes(), [rng.bytes(16) for _ in range(40)]
+    rows = Rows.of(watermark, ratios_of(watermark), [rng.integers(0, 50_000, 60)])
+    wrong = passes.draw(rows.chains[0], 1, 1 << 50, np.full(20_000, -1))
+
+    def rate(text: list[int], key: bytes) -> float:
+        test = LikelihoodTest(watermark, text, rate=0.01, sharp="always")
+        test.under([key])
+        return float(np.mean(test._tail.log10_p(wrong) <= -2.0))
+
+    texts = rng.integers(0, 50_000, (40, 60)).tolist()
+    luckiest = max(texts, key=lambda text: rate(text, keys[0]))
+    assert rate(luckiest, keys[0]) > 0.0115
+    assert np.mean([rate(luckiest, key) for key in keys[1:]]) < 0.0105
 
 
 def test_a_reader_that_sees_the_key_raises_it_so_that_these_tests_can_fail() -> None:
