@@ -174,11 +174,12 @@ async def ask(
     seconds = None  # for texts to be read in
     evenly = gate.leaves_evenly and not shows_evidence and isinstance(request, CombinedRequest)
     if means.reader is not None and evenly:
-        seconds = means.reader.expected_seconds(sizes_to_read(request, backend.most_read_characters))
+        sizes = sizes_to_read(request, backend.most_read_characters)
+        seconds = means.reader.expected_seconds(caller.line, sizes)
     if not reads_all and (means.reader is None or examination.reader != "up"):
         answer: T = await gate.run(steps.whole)
     else:
-        readings = await readings_of(means.reader, await gate.run(steps.look), request, seconds)
+        readings = await readings_of(means.reader, await gate.run(steps.look), request, caller.line, seconds)
         answer = await gate.run(partial(steps.answer, readings))
     if spending is not None and counted is not None:
         await spending.close(caller, counted)
@@ -266,7 +267,9 @@ class _Steps(Generic[T]):
         Raises:
             ServiceError: a document is too long, or there is more work than a request may ask for.
         """
-        self._look()
+        if self.question.observer is not None:
+            self.question.observer.keys(self.examination.selection)
+        self.examination.look()
         return self.examination.unread
 
     def answer(self, readings: Readings) -> T:
@@ -284,10 +287,5 @@ class _Steps(Generic[T]):
 
     def whole(self) -> T:
         """Both at once, where no model is asked."""
-        self._look()
+        self.look()
         return self.answer({})
-
-    def _look(self) -> None:
-        if self.question.observer is not None:
-            self.question.observer.keys(self.examination.selection)
-        self.examination.look()

@@ -115,6 +115,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         async with (
             access,
             workers,
+            reader.in_sight(),
             provider or nullcontext(),
             people.kept_fresh() if people else nullcontext(),
         ):
@@ -122,7 +123,6 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             try:
                 yield
             finally:
-                await reader.aclose()
                 await jobs.store.close()
 
     features = [files(workers), console(sign_in), background_jobs(jobs)]

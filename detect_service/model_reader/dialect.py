@@ -13,7 +13,23 @@ class ReaderError(Exception):
 
 
 class ReaderDown(ReaderError):
-    """The reader does not answer, or not in time, or is left alone because it did not before."""
+    """The reader does not answer, or not in time."""
+
+
+class TokenRefused(ReaderDown):
+    """The reader does not take the token that it is asked with."""
+
+
+class ReaderBusy(ReaderError):
+    """The reader is well and has no time.
+
+    Args:
+        seconds: after which it may be asked again.
+    """
+
+    def __init__(self, message: str, seconds: float) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 class ReaderRefused(ReaderError):

@@ -1,13 +1,9 @@
-"""The HTTP client of a reader: within a time and a number of bytes, and inside the deployment.
-
-A reader that fails again and again is left alone for a while.
-"""
+"""The HTTP client of a reader: within a time and a number of bytes, and inside the deployment."""
 
 import asyncio
 import socket
 import ssl
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from itertools import chain
 from typing import Any
@@ -18,12 +14,13 @@ import orjson
 from ttmark.detect_service.model_reader.dialect import (
     Dialect,
     Origin,
-    OriginNotRead,
     Question,
+    ReaderBusy,
     ReaderDown,
     ReaderElsewhere,
     ReaderError,
     ReaderRefused,
+    TokenRefused,
 )
 from ttmark.shared.batches import batches
 from ttmark.shared.byte_reading import ByteReading, Content, InvalidReading, content_bytes
@@ -86,66 +83,12 @@ def _port(url: httpx.URL) -> int:
     return url.port or _PORTS[url.scheme]
 
 
-class CircuitBreaker:
-    """Says whether a peer may be asked.
-
-    After `failures` in a row it is left alone for `first_rest` seconds; then one asker tries it. Each further
-    failure doubles the rest, up to `longest_rest`; one success ends it.
-
-    Args:
-        clock: seconds, never going back.
-    """
-
-    def __init__(
-        self,
-        failures: int = 3,
-        first_rest: float = 1.0,
-        longest_rest: float = 60.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._most = failures
-        self._first_rest = first_rest
-        self._longest_rest = longest_rest
-        self._clock = clock
-        self._failures = 0
-        self._rest = first_rest
-        self._until = 0.0
-        self._trying = False
-
-    @property
-    def closed(self) -> bool:
-        """Whether the peer is thought to be well."""
-        return self._failures < self._most
-
-    def admits(self) -> bool:
-        """Whether the caller may ask; then it must say what came of it."""
-        if self.closed:
-            return True
-        if self._trying or self._clock() < self._until:
-            return False
-        self._trying = True
-        return True
-
-    def succeeded(self) -> None:
-        self._failures, self._rest, self._trying = 0, self._first_rest, False
-
-    def failed(self) -> None:
-        self._failures += 1
-        if self.closed:
-            return
-        if self._trying:
-            self._rest = min(2 * self._rest, self._longest_rest)
-        self._until, self._trying = self._clock() + self._rest, False
-
-    def gave_up(self) -> None:
-        """The caller no longer wanted to know; that says nothing of the peer."""
-        self._trying = False
-
-
 _MOST_TEXTS = 64
-_NO_ORIGIN: Origin = {}
+NO_ORIGIN: Origin = {}
 _MOST_TEXT_BYTES = 131_072
-_ABOUT_THE_TEXTS = frozenset({400, 413, 422})
+_ABOUT_THE_TEXTS, _ABOUT_THE_TOKEN, _BUSY = frozenset({400, 413, 422}), (401, 403), (429, 503)
+# Until a reader that is busy is asked again: where it does not say, and at most, whatever it says.
+_REST_SECONDS, _LONGEST_REST_SECONDS = 1.0, 3.0
 
 
 class ReaderClient(Confidential):
@@ -174,7 +117,6 @@ class ReaderClient(Confidential):
         timeout_seconds: float = 5.0,
         anywhere: bool = False,
         tls: ssl.SSLContext | None = None,
-        breaker: CircuitBreaker | None = None,
     ) -> None:
         try:
             self._url = httpx.URL(address.rstrip("/") + "/")
@@ -185,7 +127,6 @@ class ReaderClient(Confidential):
         self._dialect = dialect
         self._seconds = timeout_seconds
         self._anywhere = anywhere
-        self._breaker = breaker or CircuitBreaker()
         self._http = httpx.AsyncClient(
             headers={} if token is None else {"Authorization": f"Bearer {token}"},
             timeout=timeout_seconds,
@@ -194,50 +135,28 @@ class ReaderClient(Confidential):
             verify=True if tls is None else tls,
         )
 
-    @property
-    def up(self) -> bool:
-        return self._breaker.closed
-
     async def aclose(self) -> None:
         await self._http.aclose()
 
-    async def read(self, texts: Sequence[Content], origin: Origin = _NO_ORIGIN) -> list[ByteReading]:
+    async def read(self, texts: Sequence[Content], origin: Origin = NO_ORIGIN) -> list[ByteReading]:
         """A reading of each text, all or none; those of an origin are read one by one.
 
         Raises:
-            ReaderDown: at once while the reader is left alone, else after the time-out at the latest.
+            ReaderDown: it does not answer, or not within the time-out.
+            TokenRefused, ReaderBusy: it says so.
             OriginNotRead, ReaderRefused: it does not read texts of an origin, or not these.
             ReaderElsewhere: it may not be sent any.
             InvalidReading: what it says cannot be said of the texts.
         """
-        if not self._breaker.admits():
-            raise ReaderDown("the reader did not answer before and is left alone")
+        count = 1 if origin else _MOST_TEXTS  # what a text continues counts with each
+        together = batches(texts, lambda text: len(content_bytes(text)), _MOST_TEXT_BYTES, count=count)
         try:
             async with asyncio.timeout(self._seconds):
-                count = 1 if origin else _MOST_TEXTS  # what a text continues counts with each
-                together = batches(
-                    texts, lambda text: len(content_bytes(text)), _MOST_TEXT_BYTES, count=count
-                )
                 found = [await self._read(batch, origin) for batch in together]
-        except OriginNotRead:
-            self._breaker.gave_up()
-            raise
-        except ReaderRefused:
-            self._breaker.succeeded()
-            raise
         except TimeoutError as error:
-            self._breaker.failed()
             raise ReaderDown("the reader did not answer in time") from error
         except httpx.HTTPError as error:
-            self._breaker.failed()
             raise ReaderDown(f"the reader does not answer: {type(error).__name__}") from error
-        except (ReaderError, InvalidReading):
-            self._breaker.failed()
-            raise
-        except BaseException:
-            self._breaker.gave_up()
-            raise
-        self._breaker.succeeded()
         return list(chain.from_iterable(found))
 
     async def _read(self, texts: Sequence[Content], origin: Origin) -> list[ByteReading]:
@@ -259,16 +178,25 @@ class ReaderClient(Confidential):
             headers={"Content-Type": "application/json", "Accept-Encoding": "identity", **own},
             extensions=extensions,
         ) as response:
-            if response.status_code in _ABOUT_THE_TEXTS:
-                raise ReaderRefused(f"the reader answered {response.status_code}")
             if not response.is_success:
-                raise ReaderDown(f"the reader answered {response.status_code}")
+                raise _failure(response)
             content = bytearray()
             async for piece in response.aiter_raw():  # what is packed small may be vast
                 content += piece
                 if len(content) > question.most_bytes:
                     raise InvalidReading("length")
         return bytes(content)
+
+
+def _failure(response: httpx.Response) -> ReaderError:
+    said, status = f"the reader answered {response.status_code}", response.status_code
+    if status in _BUSY:
+        rest = response.headers.get("Retry-After", "")  # a date is passed over
+        seconds = float(rest) if rest.isascii() and rest.isdecimal() else _REST_SECONDS
+        return ReaderBusy(said, min(seconds, _LONGEST_REST_SECONDS))
+    if status in _ABOUT_THE_TOKEN:
+        return TokenRefused(said)
+    return ReaderRefused(said) if status in _ABOUT_THE_TEXTS else ReaderDown(said)
 
 
 def _understood(question: Question, content: bytes) -> list[ByteReading]:

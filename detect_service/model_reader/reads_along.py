@@ -2,26 +2,45 @@
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Sequence
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from ttmark.detect_service.model_reader.dialect import Origin, OriginNotRead, ReaderError, ReaderRefused
-from ttmark.detect_service.model_reader.reader_client import ReaderClient
+from ttmark.detect_service.model_reader.dialect import (
+    Origin,
+    OriginNotRead,
+    ReaderBusy,
+    ReaderDown,
+    ReaderError,
+    ReaderRefused,
+)
+from ttmark.detect_service.model_reader.reader_client import NO_ORIGIN, ReaderClient
+from ttmark.detect_service.model_reader.reader_probe import PROBE, ReaderProbe
+from ttmark.detect_service.model_reader.reading_line import SHORT_SECONDS, ReadingLine
+from ttmark.detect_service.model_reader.reading_speed import TenantReadings, cost, cost_of
+from ttmark.shared.batches import batches
 from ttmark.shared.byte_reading import ByteReading, Content, InvalidReading, content_bytes
 from ttmark.shared.http.service_errors import NotReady, Unprocessable
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionRequest
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_REMEMBERED = 64
-# What a text costs beside its bytes, in bytes; and how much longer than lately a reading may take.
-_A_TEXT, _LONGER = 200, 1.5
+# How much longer than lately a reading may take; or, where none is known, than the reader's answer to a try.
+_LONGER, _UNKNOWN = 1.5, 3.0
+_MOST_TENANTS, _MOST_TOGETHER = 1_000, 64
+
+
+class TooSlow(ReaderError):
+    """The texts were not sent: they would not have been read in time."""
 
 
 class ReadsAlong:
     """Asks the reader, and counts what comes of it; a text without a reading is no error.
+
+    Tenants take turns, a few texts at a time. Nothing is sent while the reader is down, of a tenant to whom
+    it said that it is busy, or that would not be read in time, as far as the tenant's last readings say.
 
     Args:
         client: None: there is no reader.
@@ -33,7 +52,10 @@ class ReadsAlong:
     ) -> None:
         self._client = client
         self._timeout = timeout_seconds
-        self._lately: deque[float] = deque(maxlen=_REMEMBERED)  # seconds a byte
+        self._probe = None if client is None else ReaderProbe(client, self._give_up)
+        self._line = ReadingLine()
+        self._tenants: OrderedDict[str, TenantReadings] = OrderedDict()  # in the order of their last use
+        self._limits: set[asyncio.Timeout] = set()
         self._texts = Counter(
             "ttmark_detect_reader_texts",
             "Texts that a language model was asked to read along, by what came of it.",
@@ -46,14 +68,29 @@ class ReadsAlong:
             buckets=_SECONDS,
             registry=registry,
         )
-        for outcome in ("read", "refused", "failed"):
+        for outcome in ("read", "refused", "failed", "busy", "too_slow"):
             self._texts.labels(outcome)
         up = Gauge(
             "ttmark_detect_reader_up",
-            "Whether the language model that reads along answers; 0 where there is none.",
+            "Whether the language model that reads along answers; 0 where there is none, -1: it refuses us.",
             registry=registry,
         )
-        up.set_function(lambda: float(self.state == "up"))
+        up.set_function(lambda: -1.0 if self._refuses_the_token else float(self.state == "up"))
+
+    @asynccontextmanager
+    async def in_sight(self) -> AsyncIterator[None]:
+        """Tries in the background whether the reader answers; ends with its connections closed."""
+        if self._client is None or self._probe is None:
+            yield
+            return
+        trying = asyncio.create_task(self._probe.run())
+        try:
+            yield
+        finally:
+            trying.cancel()
+            with suppress(asyncio.CancelledError):
+                await trying
+            await self._client.aclose()
 
     @property
     def exists(self) -> bool:
@@ -62,87 +99,187 @@ class ReadsAlong:
 
     @property
     def state(self) -> Literal["none", "down", "up"]:
-        """Whether there is a reader, and it is thought to be well."""
-        if self._client is None:
+        """Whether there is a reader, and it answers."""
+        if self._probe is None:
             return "none"
-        return "up" if self._client.up else "down"
+        return "up" if self._probe.state == "up" else "down"
 
-    def expected_seconds(self, sizes: Sequence[int]) -> float:
-        """What reading texts of so many bytes takes, going by the slowest of late; at most the time-out."""
+    def expected_seconds(self, line: str, sizes: Sequence[int]) -> float:
+        """What reading texts of so many bytes takes, going by those of the line; at most the time-out."""
         if self.state != "up" or not sizes:
             return 0.0
-        if not self._lately:
-            return self._timeout
-        return min(self._timeout, _LONGER * max(self._lately) * _cost(sizes))
+        lately, tries = self._of(line).whole.rate(), self._rate_of_tries
+        rate = _UNKNOWN * tries if lately is None else _LONGER * lately
+        return min(self._timeout, rate * cost(sizes))
 
-    async def read_as(self, texts: Sequence[Content], origin: Origin) -> dict[Content, ByteReading]:
+    async def read_as(
+        self, texts: Sequence[Content], line: str, origin: Origin
+    ) -> dict[Content, ByteReading]:
         """Readings of all of the texts, each as of this origin.
 
         Raises:
             Unprocessable: the reader does not read so, or not these.
-            NotReady: it does not answer.
+            NotReady: it does not answer, or has no time.
         """
-        began = time.perf_counter()
+        began = time.monotonic()
         try:
-            if self._client is None:
-                raise OriginNotRead("there is no reader")
-            readings = await self._client.read(texts, origin)
-        except ReaderRefused as error:
-            self._texts.labels("refused").inc(len(texts))
-            raise not_read_so(error) from error
-        except (ReaderError, InvalidReading) as error:
-            self._texts.labels("failed").inc(len(texts))
-            raise NotReady("The language model that reads along does not answer.", retry_after=1) from error
+            async with self._at_most(self._timeout) as limit:
+                readings = await self._sent(texts, self._of(line), limit, origin)
+        except (ReaderError, InvalidReading, TimeoutError) as error:
+            self._texts.labels(_outcome(error)).inc(len(texts))
+            if isinstance(error, ReaderRefused):
+                raise not_read_so(error) from error
+            rest = error.seconds if isinstance(error, ReaderBusy) else 1.0
+            raise NotReady(
+                "The language model that reads along does not answer.", retry_after=rest
+            ) from error
         self._texts.labels("read").inc(len(texts))
-        self._seconds.observe(time.perf_counter() - began)
+        self._seconds.observe(time.monotonic() - began)
         return dict(zip(texts, readings, strict=True))
 
     async def read(
-        self, texts: Sequence[Content], seconds: float | None = None
+        self, texts: Sequence[Content], line: str, seconds: float | None = None
     ) -> dict[Content, ByteReading]:
-        """Readings of those of the texts that the reader reads, within so many seconds."""
-        if self._client is None or not texts:
+        """Readings of those of the texts that the reader reads within so many seconds, the shortest first."""
+        if not texts:
             return {}
-        began = time.perf_counter()
+        tenant, began = self._of(line), time.monotonic()
+        left, found = self._pieces(texts, tenant), dict[Content, ByteReading]()
         try:
-            async with asyncio.timeout(seconds):
-                found = await self._read(self._client, list(texts))
-        except TimeoutError:
-            found = {}
-            self._texts.labels("failed").inc(len(texts))
-        taken = time.perf_counter() - began
+            async with self._at_most(self._timeout if seconds is None else seconds) as limit:
+                while left:
+                    found |= await self._read_first(left, tenant, limit)
+        except (ReaderError, InvalidReading, TimeoutError) as error:
+            self._texts.labels(_outcome(error)).inc(sum(map(len, left)))
+        taken = time.monotonic() - began
         self._seconds.observe(taken)
-        if len(found) == len(texts):
-            self._lately.append(taken / _cost([len(content_bytes(text)) for text in texts]))
+        if self.state == "up" and (not left or limit.expired()):
+            tenant.whole.add(taken, cost_of(texts))
         return found
 
-    async def aclose(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
-
-    async def _read(self, client: ReaderClient, texts: list[Content]) -> dict[Content, ByteReading]:
+    async def _read_first(
+        self, left: deque[list[Content]], tenant: TenantReadings, limit: asyncio.Timeout
+    ) -> dict[Content, ByteReading]:
+        """Readings of the first texts of those that are left, or of none where they are two parts now."""
+        texts = left[0]
         try:
-            readings = await client.read(texts)
-        except ReaderRefused:
-            if len(texts) == 1:
-                self._texts.labels("refused").inc()
-                return {}
+            readings = await self._sent(texts, tenant, limit)
+        except (ReaderRefused, TooSlow) as error:
             middle = len(texts) // 2
-            return await self._read(client, texts[:middle]) | await self._read(client, texts[middle:])
-        except (ReaderError, InvalidReading):
-            self._texts.labels("failed").inc(len(texts))
+            if not middle and isinstance(error, TooSlow):
+                raise
+            left.popleft()
+            if middle:
+                left.extendleft((texts[middle:], texts[:middle]))
+            else:
+                self._texts.labels("refused").inc()
             return {}
+        left.popleft()
         self._texts.labels("read").inc(len(texts))
         return dict(zip(texts, readings, strict=True))
+
+    async def _sent(
+        self,
+        texts: Sequence[Content],
+        tenant: TenantReadings,
+        limit: asyncio.Timeout,
+        origin: Origin = NO_ORIGIN,
+    ) -> list[ByteReading]:
+        """Readings of texts that go to the reader together, when it is the tenant's turn."""
+        if self._client is None or self._probe is None:
+            raise OriginNotRead("there is no reader")
+        costs = cost_of(texts)
+        self._check(costs, tenant, limit)
+        async with self._line.turn(tenant.line, costs * self._rate(tenant)):
+            self._check(costs, tenant, limit)
+            began = time.monotonic()
+            try:
+                readings = await self._client.read(texts, origin)
+            except ReaderRefused:
+                raise
+            except ReaderBusy as busy:
+                tenant.rests_until = time.monotonic() + busy.seconds
+                raise
+            except BaseException:
+                self._probe.doubt()
+                if self.state == "up" and limit.expired():
+                    tenant.sent.add(time.monotonic() - began, costs)
+                raise
+            if not origin:  # which takes time of its own
+                tenant.sent.add(time.monotonic() - began, costs)
+        return readings
+
+    def _check(self, costs: int, tenant: TenantReadings, limit: asyncio.Timeout) -> None:
+        """Whether texts are worth sending.
+
+        Raises:
+            ReaderDown, ReaderBusy, TooSlow: they are not.
+        """
+        if self.state != "up":
+            raise ReaderDown("the reader does not answer")
+        rest = tenant.rests_until - time.monotonic()
+        if rest > 0:
+            raise ReaderBusy("the reader was busy a moment ago", rest)
+        ends = limit.when()
+        if ends is not None and asyncio.get_running_loop().time() + tenant.sent.at_least(costs) >= ends:
+            raise TooSlow("the reader would not read these in time")
+
+    @asynccontextmanager
+    async def _at_most(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
+        """A limit of time, which is over at once when the reader goes down."""
+        async with asyncio.timeout(seconds) as limit:
+            self._limits.add(limit)
+            try:
+                yield limit
+            finally:
+                self._limits.discard(limit)
+
+    def _give_up(self) -> None:
+        """Nobody waits for a reader that is down; how slow it was before tells nothing of what it will be."""
+        self._tenants.clear()
+        for limit in self._limits:
+            if not limit.expired():
+                limit.reschedule(0.0)
+
+    def _pieces(self, texts: Sequence[Content], tenant: TenantReadings) -> deque[list[Content]]:
+        """Texts to be sent together, the shortest first: so few that others have their turn soon."""
+        most = max(1, int(SHORT_SECONDS / self._rate(tenant)))
+        by_size = sorted(texts, key=lambda text: len(content_bytes(text)))
+        return deque(batches(by_size, lambda text: cost_of([text]), most, count=_MOST_TOGETHER))
+
+    def _rate(self, tenant: TenantReadings) -> float:
+        """Seconds a byte of cost."""
+        lately = tenant.sent.rate()
+        return self._rate_of_tries if lately is None else lately
+
+    @property
+    def _rate_of_tries(self) -> float:
+        seconds = None if self._probe is None else self._probe.seconds
+        return (self._timeout if seconds is None else seconds) / cost_of([PROBE])
+
+    @property
+    def _refuses_the_token(self) -> bool:
+        return self._probe is not None and self._probe.state == "token"
+
+    def _of(self, line: str) -> TenantReadings:
+        tenant = self._tenants.setdefault(line, TenantReadings(line))
+        self._tenants.move_to_end(line)
+        if len(self._tenants) > _MOST_TENANTS:
+            self._tenants.popitem(last=False)
+        return tenant
 
 
 async def readings_of(
     reader: ReadsAlong | None,
     texts: Sequence[Content],
     request: DetectionRequest,
+    line: str,
     seconds: float | None = None,
 ) -> dict[Content, ByteReading]:
     """Readings of a request's texts: of all, as made so, where it says how they were made.
+
+    Args:
+        line: in whose turn they are read.
 
     Raises:
         Unprocessable, NotReady: not all of such are read.
@@ -150,8 +287,8 @@ async def readings_of(
     if isinstance(request, CombinedRequest) and request.has_origin:
         if reader is None:
             raise not_read_so(OriginNotRead("there is no reader"))
-        return await reader.read_as(texts, request.origin)
-    return {} if reader is None else await reader.read(texts, seconds)
+        return await reader.read_as(texts, line, request.origin)
+    return {} if reader is None else await reader.read(texts, line, seconds)
 
 
 def not_read_so(why: ReaderRefused) -> Unprocessable:
@@ -161,5 +298,6 @@ def not_read_so(why: ReaderRefused) -> Unprocessable:
     )
 
 
-def _cost(sizes: Sequence[int]) -> int:
-    return sum(sizes) + _A_TEXT * len(sizes)
+def _outcome(error: BaseException) -> str:
+    names = ((ReaderRefused, "refused"), (ReaderBusy, "busy"), (TooSlow, "too_slow"))
+    return next((name for kind, name in names if isinstance(error, kind)), "failed")

@@ -368,7 +368,7 @@ class CombinedResult(DetectionResult):
     reader: ReaderState | None = Field(
         default=None,
         description="Whether a language model read along; `not_needed`: the answer stood without; "
-        "`down`: it does not answer.",
+        "`down`: it does not answer, or has no time.",
     )
     scope: Literal["whole", "passages"] | None = Field(
         default=None,

@@ -167,7 +167,7 @@ class ReadThere:
         self.tokens = 0
 
     async def read_as(
-        self, texts: Sequence[Content], origin: Mapping[str, Any]
+        self, texts: Sequence[Content], _: str, origin: Mapping[str, Any]
     ) -> dict[Content, ByteReading]:
         asked = ttmark_dialect(MODEL)(texts, origin)
         answer = await posted(self._app, f"/{asked.path}", asked.body)

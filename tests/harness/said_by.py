@@ -20,10 +20,10 @@ class SaidBy:
         self.state = state
         self.asked: list[str] = []
 
-    def expected_seconds(self, _: Sequence[int]) -> float:
+    def expected_seconds(self, _: str, __: Sequence[int]) -> float:
         return 0.0
 
-    async def read(self, texts: Sequence[str], _: float | None = None) -> dict[str, ByteReading]:
+    async def read(self, texts: Sequence[str], _: str, __: float | None = None) -> dict[str, ByteReading]:
         self.asked += texts
         return {text: self._say(text) for text in texts}
 
@@ -31,6 +31,6 @@ class SaidBy:
 class SilentReader(SaidBy):
     """Fails when it is asked."""
 
-    async def read(self, texts: Sequence[str], _: Any = None) -> dict[str, ByteReading]:
+    async def read(self, texts: Sequence[str], *_: Any) -> dict[str, ByteReading]:
         self.asked += texts
         return {}

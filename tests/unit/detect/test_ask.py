@@ -1,7 +1,6 @@
 """The one way to ask: its order, and what it refuses where nothing may be waited for."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
@@ -76,7 +75,7 @@ class Slow:
 
     state = "up"
 
-    async def read(self, _: Sequence[str], __: float | None = None) -> dict[str, ByteReading]:
+    async def read(self, *_: Any) -> dict[str, ByteReading]:
         await asyncio.sleep(0)
         return {}
 
