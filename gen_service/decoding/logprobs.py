@@ -31,7 +31,7 @@ def token_logprob(row: torch.Tensor, token: int, top: int) -> tuple[float, tuple
 
 
 ROWS = 64
-"""Tokens of a text that are read in one pass: logits of more are never held for one text."""
+"""Tokens of a text whose logits are looked at together."""
 
 _AS_IT_IS = FilterParams()
 

@@ -159,17 +159,16 @@ class TextReading(CachedSequence):
         return max(0, self._before - 1)
 
     def next_work(self, chunk: int, limit: int) -> Work:
-        """A chunk of the prompt, or fewer rows once they have logits."""
+        """A chunk of the prompt, or up to `limit` rows once they have logits."""
         work = super().next_work(chunk, limit)
-        return work if work.cached < self._before else super().next_work(min(chunk, ROWS), limit)
+        return work if work.cached < self._before else super().next_work(min(chunk, limit), limit)
 
     def pieces(self, cached: int) -> list[Append | Probe]:
-        pieces = super().pieces(cached)
-        if cached < self._before:
-            return pieces
         return [
-            replace(piece, wants_logits=True, every_row=True) if isinstance(piece, Append) else piece
-            for piece in pieces
+            replace(piece, wants_logits=True, every_row=True)
+            if isinstance(piece, Append) and piece.position + len(piece.tokens) >= self._before
+            else piece
+            for piece in super().pieces(cached)
         ]
 
     def take(self, logits: torch.Tensor) -> Delta | None:
@@ -180,5 +179,6 @@ class TextReading(CachedSequence):
         """
         # The row of a token says what comes after it.
         first = self.cached - len(logits) + 1 - self._before
-        self.logprobs.take(max(0, first), logits[max(0, -first) :])
+        for start in range(max(0, -first), len(logits), ROWS):
+            self.logprobs.take(first + start, logits[start : start + ROWS])
         return None if self.in_prompt else Delta(token_ids=(), text="", finish_reason="stop")

@@ -1,13 +1,12 @@
-"""Shares of an engine: who gets a place, whose turn it is, how much is read, who gives way."""
+"""Shares of an engine: what tenants were given, how much is read, who gives way."""
 
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from ttmark.gen_service.engine.errors import Overloaded
-from ttmark.gen_service.engine.kv_cache_manager import CacheRows
-from ttmark.gen_service.engine.schedulable import Schedulable, Work
+from ttmark.gen_service.engine.schedulable import Schedulable
 
 
 class FairShare:
@@ -82,7 +81,7 @@ class ReadingShare:
 J = TypeVar("J", bound=Schedulable)
 
 
-def next_victim(running: Sequence[J], ages: Mapping[J, int]) -> J:
+def next_victim(running: Sequence[J], ages: Mapping[J, float]) -> J:
     """The youngest sequence of the tenant that holds most; the oldest of each tenant are the last to go."""
     held = _held(running)
     others = _youngest_first(running, ages)
@@ -92,7 +91,7 @@ def next_victim(running: Sequence[J], ages: Mapping[J, int]) -> J:
 
 
 def beyond_their_share(
-    running: Sequence[J], ages: Mapping[J, int], *, tenant: str, wanted: int, free: int, share: int
+    running: Sequence[J], ages: Mapping[J, float], *, tenant: str, wanted: int, free: int, share: int
 ) -> list[J]:
     """Sequences to take rows from, so that a tenant gets `wanted` of them; none if they are not its due.
 
@@ -120,7 +119,7 @@ def _held(running: Sequence[J]) -> Counter[str]:
     return held
 
 
-def _youngest_first(running: Sequence[J], ages: Mapping[J, int]) -> list[J]:
+def _youngest_first(running: Sequence[J], ages: Mapping[J, float]) -> list[J]:
     """All but the oldest of each tenant."""
     tenants: set[str] = set()
     others: list[J] = []
@@ -129,84 +128,6 @@ def _youngest_first(running: Sequence[J], ages: Mapping[J, int]) -> list[J]:
             others.append(sequence)
         tenants.add(sequence.tenant)
     return others[::-1]
-
-
-class ReadingLine(Generic[J]):
-    """Readings of an engine: they have places of their own, and take cache rows from nobody.
-
-    Tenants get their places in turn; those who run take turns in the passes.
-
-    Args:
-        places: texts that are read at the same time.
-
-    Attributes:
-        waiting: without cache rows, oldest first.
-        running: with cache rows, those first that were passed over.
-    """
-
-    def __init__(self, rows: CacheRows[J], share: ReadingShare, places: int) -> None:
-        self.waiting: deque[J] = deque()
-        self.running: list[J] = []
-        self._rows = rows
-        self._share = share
-        self._places = places
-        self._writing = False
-
-    def __bool__(self) -> bool:
-        return bool(self.waiting or self.running)
-
-    @property
-    def held(self) -> int:
-        return sum(reading.extent.length for reading in self.running if reading.extent)
-
-    def add(self, reading: J) -> None:
-        self.waiting.append(reading)
-
-    def begin_pass(self, *, writing: bool) -> None:
-        """Takes in what there is room for; `writing` says whether anything is to be written."""
-        self._writing = writing
-        while self.waiting and len(self.running) < self._places:
-            held = Counter(reading.tenant for reading in self.running)
-            reading = min(self.waiting, key=lambda each: held[each.tenant])
-            if not self._rows.admit(reading, reading.token_limit):
-                return
-            self.waiting.remove(reading)
-            self.running.append(reading)
-
-    def owed(self, rows: int) -> bool:
-        """Whether readings are to be planned first: they have earned a whole pass of `rows`."""
-        return self._writing and self._share.credit >= rows
-
-    def may_read(self, work: Work) -> bool:
-        """Whether a reading's work stays within the share of this pass."""
-        return not self._writing or work.rows <= self._share.credit
-
-    def end_pass(self, passed_over: Collection[J]) -> None:
-        """Puts those first that were passed over."""
-        self.running.sort(key=lambda each: each not in passed_over)
-        self._share.settle(writing=self._writing, reading=bool(self))
-
-    def remove(self, reading: J) -> bool:
-        """Takes a reading out; false if it is none."""
-        if reading in self.running:
-            self.running.remove(reading)
-        elif reading in self.waiting:
-            self.waiting.remove(reading)
-        else:
-            return False
-        self._rows.release(reading, comes_back=False)
-        reading.forget_cache()
-        return True
-
-    def give_way(self) -> J | None:
-        """The youngest gives up its cache rows and is read again when there is room; None: there is none."""
-        if not self.running:
-            return None
-        reading = self.running.pop()
-        self._rows.release(reading, comes_back=True)
-        reading.forget_cache()
-        self.waiting.appendleft(reading)
-        return reading
 
 
 _WEIGHT = 0.2

@@ -1,25 +1,16 @@
 """Which sequence computes what in the next pass. Rows and tokens are numbers here, not tensors."""
 
-from collections import Counter, deque
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import Generic, TypeVar
 
-from ttmark.gen_service.engine.fair_share import (
-    FairShare,
-    ReadingLine,
-    ReadingShare,
-    beyond_their_share,
-    next_victim,
-)
+from ttmark.gen_service.engine.fair_line import FairLine, ReadingLine
+from ttmark.gen_service.engine.fair_share import ReadingShare, beyond_their_share, next_victim
 from ttmark.gen_service.engine.kv_cache_manager import CacheRows, Cuts, ExtentAllocator, Move
 from ttmark.gen_service.engine.schedulable import Schedulable, Work
 
 _GROWTH_TOKENS = 256
-_PATIENCE = 64
-
 
 J = TypeVar("J", bound=Schedulable)
 
@@ -32,7 +23,7 @@ class Plan(Generic[J]):
     moves: list[Move] = field(default_factory=list)
 
 
-class Scheduler(Generic[J]):
+class Scheduler(FairLine[J]):
     """Continuous batching, fair between tenants, with preemption by recomputation.
 
     Rows of a pass go to the tenant that was given the fewest so far; within a tenant, who was passed over
@@ -69,8 +60,7 @@ class Scheduler(Generic[J]):
         cuts: Cuts | None = None,
         reading_share: float = 0.2,
     ) -> None:
-        self.waiting: deque[J] = deque()
-        self.running: list[J] = []
+        super().__init__(max_sequences)
         self.preemptions = 0
         self.tenants_waiting = 0
         self._capacity = allocator.capacity
@@ -78,14 +68,11 @@ class Scheduler(Generic[J]):
         self._share = ReadingShare(reading_share)
         places = max(1, int(reading_share * max_sequences))
         self.readings: ReadingLine[J] = ReadingLine(self._rows, self._share, places)
-        self._max_sequences = max_sequences
         self._step_rows = step_rows
         self._prefill_chunk = prefill_chunk
         self._growth_tokens = growth_tokens
         self._age: dict[J, int] = {}
         self._arrivals = 0
-        self._shares = FairShare()
-        self._kept_out: Counter[str] = Counter()
 
     @property
     def reserved_rows(self) -> int:
@@ -140,13 +127,14 @@ class Scheduler(Generic[J]):
         for sequence in self._everybody_in_turn():
             if sequence.extent is None:
                 continue  # it gave its rows up for one that was planned before it
-            if len(plan.works) == self._max_sequences:
+            if len(plan.works) == self._places:
                 passed_over.append(sequence)
                 continue
-            work = sequence.next_work(self._prefill_chunk, self._step_rows)
-            if (plan.works and rows + work.rows > self._step_rows) or (
-                sequence in self.readings.running and not self.readings.may_read(work)
-            ):
+            is_read = sequence in self.readings.running
+            limit = self.readings.piece(self._step_rows) if is_read else self._step_rows
+            work = sequence.next_work(self._prefill_chunk, limit)
+            fits = not plan.works or rows + work.rows <= self._step_rows
+            if not (self.readings.may_read(work, fits) if is_read else fits):
                 passed_over.append(sequence)
             elif self._make_room(sequence, work.cached, plan):
                 plan.works[sequence] = work
@@ -157,7 +145,7 @@ class Scheduler(Generic[J]):
         left_out = [sequence for sequence in passed_over if sequence in self.running]
         self.running = left_out + [sequence for sequence in self.running if sequence not in left_out]
         paused = {sequence.tenant for sequence in left_out}
-        self._shares.settle(paused)
+        self.shares.settle(paused)
         self._rows.moves = []
         self.tenants_waiting = len(paused | {sequence.tenant for sequence in self.waiting})
         return plan
@@ -165,10 +153,10 @@ class Scheduler(Generic[J]):
     def _count(self, sequence: J, rows: int) -> None:
         """Counts rows of a pass for whoever they are; negative ones were planned and given up."""
         if sequence in self.readings.running:
-            self._share.read(rows)
+            self.readings.count(sequence, rows)
             return
         self._share.write(rows)
-        self._shares.serve(sequence.tenant, rows)
+        self.shares.serve(sequence.tenant, rows)
 
     def _pay_for_the_pass(self, plan: Plan[J], rows: int) -> None:
         """A pass that held up everybody who writes counts as a full one."""
@@ -177,57 +165,10 @@ class Scheduler(Generic[J]):
 
     def _everybody_in_turn(self) -> Iterator[J]:
         """What is read comes last, for the rows that are left; first once it has earned a whole pass."""
-        readings = list(self.readings.running)
+        readings = self.readings.in_turn()
         if self.readings.owed(self._step_rows):
-            return chain(readings, self._in_turn())
-        return chain(self._in_turn(), readings)
-
-    def _in_turn(self) -> Iterator[J]:
-        """The running sequences; whatever was planned meanwhile, the tenant comes next that is due."""
-        lines: dict[str, deque[J]] = {}
-        for sequence in self.running:
-            lines.setdefault(sequence.tenant, deque()).append(sequence)
-        turns = [(self._shares.level(tenant), place, tenant) for place, tenant in enumerate(lines)]
-        heapify(turns)
-        while turns:
-            _, place, tenant = heappop(turns)
-            yield lines[tenant].popleft()
-            if lines[tenant]:
-                heappush(turns, (self._shares.level(tenant), place, tenant))
-
-    def _admit(self) -> None:
-        """Gives places to those who wait, first to the tenants that hold the fewest."""
-        refused: set[str] = set()
-        fair = self._max_sequences // max(1, self._tenants_in_hand())
-        while heads := self._heads(refused):
-            places = Counter(sequence.tenant for sequence in self.running)
-            tenant = min(
-                heads, key=lambda each: (not self._impatient(each), places[each], self._shares.level(each))
-            )
-            if len(self.running) >= self._max_sequences and places[tenant] >= max(1, fair):
-                return
-            if self._take_in(heads[tenant]):
-                self._kept_out.pop(tenant, None)
-                continue
-            self._kept_out[tenant] += 1
-            if self._impatient(tenant):
-                return  # what others give back is for this one
-            refused.add(tenant)
-
-    def _heads(self, refused: Collection[str]) -> dict[str, J]:
-        """The oldest waiting sequence of each tenant that was not refused."""
-        heads: dict[str, J] = {}
-        for sequence in self.waiting:
-            if sequence.tenant not in refused:
-                heads.setdefault(sequence.tenant, sequence)
-        return heads
-
-    def _impatient(self, tenant: str) -> bool:
-        """Whether the cache was too full for the tenant's next sequence again and again."""
-        return self._kept_out[tenant] > _PATIENCE
-
-    def _tenants_in_hand(self) -> int:
-        return len({sequence.tenant for sequence in self._age})
+            return chain(readings, self.in_turn())
+        return chain(self.in_turn(), readings)
 
     def _take_in(self, sequence: J) -> bool:
         wanted = min(sequence.token_limit, sequence.token_count + self._growth_tokens)
@@ -245,7 +186,7 @@ class Scheduler(Generic[J]):
             tenant=sequence.tenant,
             wanted=wanted,
             free=free,
-            share=self._capacity // self._tenants_in_hand(),
+            share=self._capacity // self.tenants_in_hand,
         )
         if free < wanted and not victims:
             return False
@@ -267,7 +208,7 @@ class Scheduler(Generic[J]):
             reading = self.readings.give_way()
             if reading is not None:
                 self.preemptions += 1
-                self._share.read(-self._given_up(reading, plan))
+                self.readings.count(reading, -self._given_up(reading, plan))
                 continue
             victim = next_victim(self.running, self._age)
             self._count(victim, -self._given_up(victim, plan))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import RepetitionPenaltyLogitsProcessor
 
-from tests.unit.engine.asking import StartEngine, collect
+from tests.unit.engine.asking import StartEngine, SteppedByHand, collect
 from ttmark.evaluation.language_model import CausalModel
 from ttmark.gen_service.decoding import logprobs as logprobs_module
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
@@ -77,17 +77,18 @@ async def test_log_probabilities_are_those_of_the_whole_pass_however_it_is_cut(
 
 
 async def test_classes_of_blocks_are_equal_in_chunks_and_in_one_pass(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    start_engine: StartEngine,
 ) -> None:
     mixtures, request = load_mixtures(1), reading(200, 20, FilterParams(1.0, 50))
-    in_chunks = mixtures.classes(await engine.read(request)).tolist()
-    monkeypatch.setattr(cached_sequence, "ROWS", 256)
-    assert mixtures.classes(await engine.read(request)).tolist() == in_chunks
+    in_chunks, in_one = [
+        mixtures.classes(await start_engine(prefill_chunk=size).read(request)).tolist() for size in (32, 256)
+    ]
+    assert in_one == in_chunks
     assert len(set(in_chunks)) > 2
 
 
-async def test_no_pass_holds_the_logits_of_more_rows_than_a_chunk(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+async def test_a_text_takes_large_pieces_of_a_pass_unless_somebody_writes(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows: list[int] = []
     take = cached_sequence.TextReading.take
@@ -97,9 +98,16 @@ async def test_no_pass_holds_the_logits_of_more_rows_than_a_chunk(
         return take(self, logits)
 
     monkeypatch.setattr(cached_sequence.TextReading, "take", counted)
-    await engine.read(reading(150, 90))
-    assert max(rows) <= cached_sequence.ROWS
-    assert sum(rows) < 150 + cached_sequence.ROWS
+    by_hand = SteppedByHand(tiny_model)
+    text = cached_sequence.TextReading(reading(150, 90), by_hand.engine.tokenizer, float("inf"), 32)
+    by_hand.submit(text)
+    assert rows == [239 - 64]  # of the prompt the piece of 32 tokens alone that the text begins in
+    text = cached_sequence.TextReading(reading(150), by_hand.engine.tokenizer, float("inf"), 32)
+    sampling = SamplingParams(max_tokens=200, top_k=30, ignore_eos=True)
+    written = [by_hand.sequence(GenerationRequest("id", ids(20, 9), sampling, None)) for _ in range(8)]
+    by_hand.submit(*written, text)
+    by_hand.steps_until_the_end_of(written[0])
+    assert rows[1:] == [64, 64, 21]
 
 
 async def test_what_stands_before_a_text_may_come_from_the_cache_and_the_text_may_not(

@@ -111,19 +111,82 @@ def test_who_reads_has_saved_nothing_up_while_others_wrote() -> None:
     assert 0 < jobs.read <= SHARE * (jobs.written - written)
 
 
-def test_readings_hold_no_places_of_those_who_write_and_tenants_of_readings_take_turns() -> None:
+def test_readings_hold_no_places_of_those_who_write() -> None:
     jobs = Watched(max_sequences=10)
     jobs.flood(50)
     jobs.step()
     jobs.write(10)
-    (modest,) = jobs.flood(1, length=64, tenant="modest")
     for _ in range(3):
         jobs.step()
     assert len(jobs.on.running) == 10
     assert len(jobs.on.readings.running) == 2
-    while modest.forgotten == 0:
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 20), st.sampled_from("abcdef"), st.sampled_from([9, 64, 1900]), st.integers(1, 8)
+        ),
+        max_size=20,
+    ),
+    st.lists(st.integers(2, CHUNK), min_size=1, max_size=20),
+    st.sampled_from([0, 8, 30]),
+)
+def test_a_tenant_s_short_reading_waits_for_a_pass_whatever_others_have(
+    others: list[tuple[int, str, int, int]], lengths: list[int], width: int
+) -> None:
+    jobs = Watched()
+    jobs.write(bool(width), probe_rows=width)
+    moments = iter(range(100_000))
+    for length in lengths:
+        (short,) = jobs.flood(1, length, tenant="modest")
+        passes, written = 0, jobs.written
+        while not short.forgotten:
+            moment = next(moments)
+            for _, tenant, theirs, count in (each for each in others if each[0] == moment):
+                jobs.flood(count, theirs, tenant)
+            jobs.step()
+            passes += 1
+        # While something is written, readings have what it earned: a pass of others' at most, and its own.
+        assert passes <= 2 if not width else jobs.written - written <= (2 * STEP_ROWS + length) / SHARE
+    assert jobs.read <= SHARE * jobs.written or not width
+
+
+def test_a_tenant_s_short_text_overtakes_its_long_ones_but_not_for_longer_than_turns_would_take() -> None:
+    jobs = Watched()
+    first, *_ = jobs.flood(20, length=1_900)
+    for _ in range(5):
         jobs.step()
-    assert len(jobs.on.readings.waiting) > 40
+    (short,) = jobs.flood(1, length=CHUNK)
+    assert short in jobs.step()
+    passes = 0
+    while not first.forgotten:
+        jobs.flood(16 - len(jobs.on.readings.waiting), length=CHUNK)
+        jobs.step()
+        passes += 1
+    assert passes <= 1_900 * 40 / STEP_ROWS
+
+
+def test_a_reading_s_large_piece_is_not_overtaken_by_small_ones_for_ever() -> None:
+    jobs = Watched(prefill_chunk=256)
+    jobs.write(1, probe_rows=300)
+    (large,) = jobs.flood(1, length=256, tenant="modest")
+    while not large.forgotten:
+        jobs.flood(8 - len(jobs.on.readings.waiting), length=16)
+        jobs.step()
+        assert jobs.written < 5 * STEP_ROWS / SHARE
+
+
+def test_a_cache_full_of_one_tenant_s_texts_has_room_for_another_s() -> None:
+    jobs = Watched(capacity=4_010)
+    jobs.flood(4, length=1_000)
+    jobs.step()
+    (modest,) = jobs.flood(1, length=CHUNK, tenant="modest")
+    assert modest in jobs.step()
+    while jobs.on.readings:
+        jobs.step()
+    assert jobs.on.reserved_rows == 0
 
 
 def test_readings_give_their_cache_rows_to_whoever_writes_and_are_read_again() -> None:
