@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import orjson
 
+from ttmark.shared.outgoing import DEADLINE, Deadline, http_client
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 MAX_TOKENS = 256
@@ -64,12 +65,14 @@ class EndpointClient:
     Attributes:
         cache: folder of the answers.
         usage: what is asked is counted there.
+        plain_http: send the API key over plain http to a host outside one's own network, too.
         transport: replaces the network, for tests.
     """
 
     endpoint: Endpoint
     cache: Path
     usage: Usage
+    plain_http: bool = False
     transport: httpx.AsyncBaseTransport | None = None
 
     def ask_all(self, prompts: Sequence[str], seeds: Sequence[int] | None = None) -> list[str]:
@@ -92,7 +95,9 @@ class EndpointClient:
             async with slots:
                 return await self._ask(client, body)
 
-        async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, transport=self.transport) as client:
+        async with http_client(
+            seconds=TIMEOUT_SECONDS, plain_http=self.plain_http, transport=self.transport
+        ) as client:
             return list(await asyncio.gather(*map(ask, bodies)))
 
     async def _ask(self, client: httpx.AsyncClient, body: dict[str, Any]) -> str:
@@ -117,23 +122,36 @@ class EndpointClient:
     async def _post(self, client: httpx.AsyncClient, body: dict[str, Any]) -> Any:
         path = "chat/completions" if self.endpoint.chat else "completions"
         headers = {"Authorization": f"Bearer {self.endpoint.api_key}"} if self.endpoint.api_key else {}
+        within = {DEADLINE: Deadline(TIMEOUT_SECONDS)}
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                response = await client.post(f"{self.endpoint.url}/{path}", json=body, headers=headers)
+                response = await client.post(
+                    f"{self.endpoint.url}/{path}", json=body, headers=headers, extensions=within
+                )
             except httpx.HTTPError as error:
                 raise EndpointError(f"{self.endpoint.url}: {str(error) or type(error).__name__}") from error
             if response.status_code not in (429, 503) or attempt == ATTEMPTS:
                 break
-            await asyncio.sleep(float(response.headers.get("retry-after", attempt)))
+            told = response.headers.get("retry-after", "")
+            await asyncio.sleep(min(int(told) if told.isdecimal() else attempt, TIMEOUT_SECONDS))
         if response.status_code != 200:
             raise EndpointError(f"{self.endpoint.url}: {response.status_code} {response.text[:200]}")
-        return response.json()
+        try:
+            return orjson.loads(response.content)
+        except orjson.JSONDecodeError as error:
+            raise EndpointError(f"{self.endpoint.url}: an answer that is no JSON") from error
 
     def _count(self, answer: Any) -> None:
-        usage = answer.get("usage") or {}
+        """What the endpoint says that it was: nothing, where it says no number."""
+        usage = answer.get("usage") if isinstance(answer, dict) else None
+        used = usage if isinstance(usage, dict) else {}
+        prompt, completion = (
+            value if isinstance(value := used.get(name), int) and value >= 0 else 0
+            for name in ("prompt_tokens", "completion_tokens")
+        )
         self.usage.requests += 1
-        self.usage.prompt_tokens += usage.get("prompt_tokens", 0)
-        self.usage.completion_tokens += usage.get("completion_tokens", 0)
+        self.usage.prompt_tokens += prompt
+        self.usage.completion_tokens += completion
 
     def _text(self, answer: Any) -> str:
         try:

@@ -77,9 +77,9 @@ def run(
         _told(options) as told,
         Progress(*columns, transient=True) as progress,
     ):
-        source = _client(work, options.endpoint, options.model, options.endpoint_key)
+        source = _client(options, options.endpoint, options.model, options.endpoint_key)
         rewriter = _client(
-            work, options.rewriter, options.rewriter_model, options.rewriter_key, options.rewriter_body
+            options, options.rewriter, options.rewriter_model, options.rewriter_key, options.rewriter_body
         )
         texts = _texts(options, own, source, progress)
         check_identity(work, {"texts": texts.sha256, "detector": detector, "seed": seed})
@@ -134,7 +134,7 @@ def _detector(options: AttackOptions, token: str) -> Iterator[tuple[Ask[None], d
         yield by_command(options.detector), {"command": options.detector}
         return
     keys = options.key or ()
-    with Client(options.url, token) as client:
+    with Client(options.url, token, plain_http=options.plain_http) as client:
         ask = by_service(client, keys, FOUND_RATES)
         named = [
             f"{one.key_id} ({one.profile}, pool {one.pool})"
@@ -153,7 +153,8 @@ def _told(options: AttackOptions) -> Iterator[Verdict | None]:
     elif options.plain_token_file is None:
         yield None
     else:
-        with Client(options.url, options.plain_token_file.read_text().strip()) as client:
+        token = options.plain_token_file.read_text().strip()
+        with Client(options.url, token, plain_http=options.plain_http) as client:
             yield told_by_service(client, options.key or (), rate)
 
 
@@ -171,13 +172,13 @@ def _texts(
 
 
 def _client(
-    work: Path, address: str | None, model: str, secret: Path | None, body: str = "{}"
+    options: AttackOptions, address: str | None, model: str, secret: Path | None, body: str = "{}"
 ) -> EndpointClient | None:
     if address is None:
         return None
     api_key = secret.read_text().strip() if secret else ""
     endpoint = Endpoint(address.rstrip("/"), model, api_key, body=json.loads(body))
-    return EndpointClient(endpoint, work / "endpoint", Usage())
+    return EndpointClient(endpoint, options.out / "work/endpoint", Usage(), options.plain_http)
 
 
 def _tools(options: AttackOptions) -> dict[str, str]:

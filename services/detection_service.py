@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 
-import httpx
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
@@ -27,7 +26,7 @@ from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError
-from ttmark.shared.access.oidc import READ_SECONDS, Authenticate, OidcTokens
+from ttmark.shared.access.oidc import Authenticate, OidcTokens, provider_client
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions, beside
@@ -102,7 +101,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     rules, budget = settings.oidc_rules(), None
     provider, people, sign_in = None, None, None
     if rules is not None:
-        provider = httpx.AsyncClient(timeout=READ_SECONDS, follow_redirects=False)
+        provider = provider_client()
         people = OidcTokens(rules, provider)
         authenticate = people.beside(access.tokens.authenticate)
         if settings.oidc_client_id is not None:

@@ -3,7 +3,6 @@
 See https://www.standardwebhooks.com: receivers check the signature with any of its libraries.
 """
 
-import asyncio
 import base64
 import hashlib
 import hmac
@@ -12,6 +11,7 @@ from collections.abc import Callable, Collection
 
 import httpx
 
+from ttmark.shared.outgoing import http_client
 from ttmark.shared.vault.confidential import Confidential
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what secrets begin with
@@ -89,12 +89,9 @@ class Webhooks(Confidential):
         }
         try:
             async with (
-                asyncio.timeout(self._seconds),  # the client's limit begins anew with each byte
-                httpx.AsyncClient(
-                    timeout=self._seconds, follow_redirects=False, trust_env=False, transport=self._transport
-                ) as client,
+                http_client(seconds=self._seconds, environment=False, transport=self._transport) as client,
                 client.stream("POST", address, content=body, headers=headers) as response,
             ):
                 return response.is_success
-        except (httpx.HTTPError, TimeoutError):
+        except httpx.HTTPError:
             return False

@@ -1,7 +1,7 @@
 """`ttmark ask`: asks several deployments about one text at once, each by its public route."""
 
+import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -10,14 +10,15 @@ import typer
 
 from ttmark.services.cli.detect import FOUND_CODE
 from ttmark.services.cli.files import read_bytes
-from ttmark.services.cli.options import JsonOutput, bad_usage, one_line_errors
+from ttmark.services.cli.options import JsonOutput, PlainHttp, bad_usage, one_line_errors
 from ttmark.services.cli.terminal import print_table
 from ttmark.services.settings.values import web_address
 from ttmark.services.startup import StartupError, in_one_line
-from ttmark.shared.client import Client, ClientError
+from ttmark.shared.client import AsyncClient, ClientError
+from ttmark.shared.outgoing import blocking
 
-_AT_ONCE, _MOST_ADDRESSES = 8, 64
-_LONGEST_WORDS = 500
+_MOST_ADDRESSES = 64
+_LONGEST_WORDS, _MOST_BYTES = 500, 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,10 @@ def ask(
         list[str] | None,
         typer.Option(help="HOST=FILE: a file with the access token for that host; may be repeated."),
     ] = None,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for each.")] = 60.0,
+    plain_http: PlainHttp = False,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds until each has answered, from the first byte to the last.")
+    ] = 60.0,
     fail_on_found: Annotated[
         bool, typer.Option("--fail-on-found", help="Exit code 3 where one of them finds a mark.")
     ] = False,
@@ -73,13 +77,8 @@ def ask(
             text = read_bytes(file).decode()
         except UnicodeDecodeError:
             raise StartupError(f"{file} is no text in UTF-8; `ttmark detect` reads other kinds") from None
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            replies = list(
-                threads.map(
-                    lambda address: _reply(address, text, tokens.get(urlsplit(address).netloc), timeout),
-                    addresses,
-                )
-            )
+        asked = {address: tokens.get(urlsplit(address).netloc) for address in addresses}
+        replies = blocking(_replies(asked, text, timeout, plain_http))
     _show(replies, as_json=as_json)
     if fail_on_found and any(reply.verdict == "found" for reply in replies):
         raise typer.Exit(FOUND_CODE)
@@ -98,14 +97,36 @@ def _tokens(named: list[str]) -> dict[str, str]:
     return tokens
 
 
-def _reply(address: str, text: str, token: str | None, timeout: float) -> _Reply:
+async def _replies(asked: dict[str, str | None], text: str, seconds: float, plain_http: bool) -> list[_Reply]:
+    """All answers, by the end of this time: nobody waits for another's."""
+
+    async def reply(address: str, token: str | None) -> _Reply:
+        try:
+            async with (
+                asyncio.timeout(seconds),
+                AsyncClient(
+                    address,
+                    token,
+                    retries=1,
+                    patience=0.0,
+                    timeout=seconds,
+                    most_bytes=_MOST_BYTES,
+                    plain_http=plain_http,
+                ) as client,
+            ):
+                return await _reply(address, text, client)
+        except TimeoutError:
+            return _Reply(address, error=f"no whole answer within {seconds:g} s")
+        except ClientError as error:
+            return _Reply(address, error=in_one_line(str(error))[:_LONGEST_WORDS])
+
+    return await asyncio.gather(*(reply(address, token) for address, token in asked.items()))
+
+
+async def _reply(address: str, text: str, client: AsyncClient) -> _Reply:
     """One deployment's answer. Its words are a stranger's: they are cut, and shown in one line."""
-    try:
-        with Client(address, token, retries=1, patience=0.0, timeout=timeout) as client:
-            promised = client.text_provenance().false_alarm_rate
-            answer = client.detect_public(text)
-    except ClientError as error:
-        return _Reply(address, error=in_one_line(str(error))[:_LONGEST_WORDS])
+    promised = (await client.text_provenance()).false_alarm_rate
+    answer = await client.detect_public(text)
     said = f"{answer.message.headline}. {answer.message.explanation}"
     words, basis = in_one_line(said)[:_LONGEST_WORDS], answer.basis and in_one_line(answer.basis)[:64]
     return _Reply(address, answer.verdict, basis, promised, words)
@@ -134,7 +155,7 @@ def _show(replies: list[_Reply], *, as_json: bool) -> None:
         if reply.error is not None:
             typer.echo(f"ttmark: {reply.address}: {reply.error}", err=True)
     if len(answered) > 1:
-        total = sum(reply.false_alarm_rate or 0.0 for reply in answered)
+        total = min(1.0, sum(reply.false_alarm_rate or 0.0 for reply in answered))
         typer.echo(
             f"Of texts without any of these marks, at most {total:.2g} are found by one or more of them."
         )

@@ -6,14 +6,21 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli.files import new_closed_file, pem_text, public_key, read_bytes
+from ttmark.services.cli.files import (
+    new_closed_file,
+    pem_text,
+    print_signed,
+    public_key,
+    read_bytes,
+    signed_values,
+)
 from ttmark.services.cli.key_store import KeyStore, print_json, run
 from ttmark.services.cli.options import DetectUrl, JsonOutput
 from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.services.kept_before import kept_beside, open_all
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError, no_start_after, one_clear_line
-from ttmark.shared.cases.signed_file import Case, CaseKey, CaseRefused, NotACaseKey, verified_case
+from ttmark.shared.cases.signed_file import CaseKey, CaseRefused, Document, NotACaseKey, verified_case
 from ttmark.shared.vault.audit_events import AuditEvent
 
 app = typer.Typer(help="Cases: answers in files that a service signed.", no_args_is_help=True)
@@ -37,17 +44,21 @@ def verify(
             case = verified_case(read_bytes(file), public)
         except CaseRefused as error:
             raise StartupError(f"refused: {error}") from error
-        if text is not None:
-            _check_text(case, text)
+        with signed_values():
+            document, about = case["document"], "give the text with --text to compare"
+            if text is not None:
+                _check_text(document, text)
+                about = "is the text"
+            lines = (
+                f"genuine: signed with the key {public.name}, and not changed since",
+                f"verdict: {case['result']['verdict']}, held to {case['options']['fpr']:g}, {case['route']}",
+                f"checked: {case['issued_at']}, request {case['request_id']}, release {case['release']}",
+                f"{document['content']}: sha256 {document['sha256']} ({about})",
+            )
     if as_json:
         print_json({"signed_by": public.name, "text_checked": text is not None, "case": case})
-        return
-    result, document = case["result"], case["document"]
-    typer.echo(f"genuine: signed with the key {public.name}, and not changed since")
-    typer.echo(f"verdict: {result['verdict']}, held to {case['options']['fpr']:g}, {case['route']}")
-    typer.echo(f"checked: {case['issued_at']}, request {case['request_id']}, release {case['release']}")
-    about = "is the text" if text is not None else "give the text with --text to compare"
-    typer.echo(f"{document['content']}: sha256 {document['sha256']} ({about})")
+    else:
+        print_signed(*lines)
 
 
 @app.command("new-key")
@@ -107,14 +118,14 @@ def export_kept(
         run(command)
 
 
-def _check_text(case: Case, name: str) -> None:
+def _check_text(document: Document, name: str) -> None:
     from ttmark.services.cli.input_files import read_text  # has settings, which other commands start without
 
-    if case["document"]["content"] != "text":
+    if document["content"] != "text":
         raise StartupError("refused: the case is about token ids, not about a text")
     text = read_text(name)
     # A browser's text field knows one kind of line end.
     for one in (text, text.replace("\r\n", "\n")):
-        if hashlib.sha256(one.encode()).hexdigest() == case["document"]["sha256"]:
+        if hashlib.sha256(one.encode()).hexdigest() == document["sha256"]:
             return
     raise StartupError(f"refused: the case is genuine, but about another text than {name}")

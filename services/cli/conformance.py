@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ttmark.services.cli.conformance_options import AttackOptions, ConformanceOptions
-from ttmark.services.cli.files import pem_text, public_key, read_bytes
+from ttmark.services.cli.files import pem_text, print_signed, public_key, read_bytes, signed_values
 from ttmark.services.cli.key_store import print_json
 from ttmark.services.cli.options import DetectUrl, JsonOutput, access_token
 from ttmark.services.extras import needs
@@ -82,18 +82,20 @@ def verify(
             report = verified_report([read_bytes(file) for file in _named(files)], public)
         except FileRefused as error:
             raise StartupError(f"refused: {error}") from error
+        with signed_values():
+            made = f"made: {report['made_at']}, release {report['release']}, seed {report['seed']}"
+            if report["format"] == ATTACKS_FORMAT:
+                texts = counted(report["texts"]["texts"], "text")
+                about = f"attacks on the mark of {report['subject']}, {texts}"
+            else:
+                measured, model = report["key"], report["model"]["name"]
+                about = f"key {measured['key_id']}, profile {measured['profile_id']}, model {model}"
+                made += f", size {report['size']}"
     if as_json:
         print_json({"signed_by": public.name, "report": report})
-        return
-    typer.echo(f"genuine: signed with the key {public.name}, and not changed since")
-    made = f"{report['made_at']}, release {report['release']}, seed {report['seed']}"
-    if report["format"] == ATTACKS_FORMAT:
-        typer.echo(f"attacks on the mark of {report['subject']}, {counted(report['texts']['texts'], 'text')}")
     else:
-        measured, model = report["key"], report["model"]["name"]
-        typer.echo(f"key {measured['key_id']}, profile {measured['profile_id']}, model {model}")
-        made += f", size {report['size']}"
-    typer.echo(f"made: {made}")
+        genuine = f"genuine: signed with the key {public.name}, and not changed since"
+        print_signed(genuine, about, made)
 
 
 @app.command("compare")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ttmark.services.cli.options import AskedKeys, DetectUrl, Token
+from ttmark.services.cli.options import AskedKeys, DetectUrl, PlainHttp, Token
 from ttmark.services.cli.options import store_url as checked_url
 
 Out = Annotated[Path, typer.Option(help="Folder of the report; an interrupted run goes on there.")]
@@ -75,6 +75,7 @@ class AttackOptions:
     ] = None
     url: DetectUrl = "http://127.0.0.1:8001"
     token: Token = None
+    plain_http: PlainHttp = False
     plain_token_file: Annotated[
         Path | None,
         typer.Option(

@@ -16,12 +16,14 @@ from ttmark.services.cli.options import (
     DetectUrl,
     JsonOutput,
     Normalize,
+    PlainHttp,
     Token,
     access_token,
     one_line_errors,
 )
 from ttmark.services.cli.terminal import print_table
 from ttmark.services.extras import require
+from ttmark.services.startup import warn
 from ttmark.shared.client import Client
 from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, Document
@@ -90,6 +92,7 @@ def detect(
     ] = False,
     url: DetectUrl = "http://127.0.0.1:8001",
     token: Token = None,
+    plain_http: PlainHttp = False,
     as_json: JsonOutput = False,
 ) -> None:
     """Look for the watermark in files and folders, or with --bulk in every row of a large file.
@@ -136,7 +139,7 @@ def detect(
         if files.count("-") > 1:
             raise typer.BadParameter("standard input (-) can be read once")
     if conversation:
-        with one_line_errors(), Client(url, access_token(token)) as client:
+        with one_line_errors(), Client(url, access_token(token), plain_http=plain_http) as client:
             from ttmark.services.cli.detect_conversation import detect_conversation, show_conversation
 
             result = detect_conversation(files or [], options, client)
@@ -146,7 +149,10 @@ def detect(
         # Has settings, which other commands start without.
         from ttmark.services.cli.detect_files import detect_files, say_wait
 
-        with one_line_errors(), Client(url, access_token(token), on_wait=say_wait) as client:
+        with (
+            one_line_errors(),
+            Client(url, access_token(token), plain_http=plain_http, on_wait=say_wait) as client,
+        ):
             outcomes, skipped = detect_files(files or [], partial(options.request, origin=origin), client)
         show([one for one in outcomes if isinstance(one, DetectionResult)], as_json=as_json)
         found, failed = show_rest(outcomes, skipped, as_json=as_json)
@@ -215,7 +221,7 @@ def show_rest(outcomes: "Sequence[Outcome]", skipped: int, *, as_json: bool) -> 
             verdicts[one.verdict] += 1
             continue
         verdicts["not examined"] += 1
-        typer.echo(f"ttmark: {one.name}: {one.reason}", err=True)
+        warn(f"{one.name}: {one.reason}")
         if as_json:
             typer.echo(json.dumps({"id": one.name, "error": one.reason}))
     if len(outcomes) > 1 or skipped:

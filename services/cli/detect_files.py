@@ -3,11 +3,10 @@
 import re
 from collections.abc import Callable, Sequence
 
-import typer
-
 from ttmark.detect_service.documents_without_verdict import duration
 from ttmark.services.cli.files import shown, spelled
 from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files, read_texts
+from ttmark.services.startup import warn
 from ttmark.shared.batches import batches
 from ttmark.shared.client import Client, ClientError, ServiceRefused
 from ttmark.shared.schemas.detection import MAX_DOCUMENTS, DetectionRequest, DetectionResult, Document
@@ -94,4 +93,4 @@ def say_wait(seconds: float, error: ClientError, *, waits: bool = True) -> None:
     if not isinstance(error, ServiceRefused):
         return
     rest = "waiting" if waits else "the rest is not examined"
-    typer.echo(f"ttmark: {error} Again in {duration(seconds)}: {rest}.", err=True)
+    warn(f"{error} Again in {duration(seconds)}: {rest}.")

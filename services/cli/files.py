@@ -13,12 +13,14 @@ import typer
 
 from ttmark.services.startup import StartupError, in_one_line
 from ttmark.shared.cases.signed_file import CasePublicKey, NotACaseKey
+from ttmark.shared.outgoing import blocking, http_client
 from ttmark.shared.whole_file import NotWritten, whole_file
 
 STANDARD_INPUT = "-"
 MOST_BYTES = 256 * 2**20
 """What is read of a file: a device or a pipe may never end."""
 _BLOCK_BYTES = 2**20
+_LONGEST_LINE = 1_000
 
 
 class TooLong(OSError):
@@ -63,6 +65,25 @@ def spelled(name: str) -> str:
 
 
 @contextmanager
+def signed_values() -> Iterator[None]:
+    """For a block that reads a document as such documents are: whoever signed it may have put in anything.
+
+    Raises:
+        StartupError: it lacks a value, or one is of another kind.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StartupError("it is signed, but does not hold what such a file holds") from error
+
+
+def print_signed(*lines: str) -> None:
+    """Prints what a signer wrote, who may be a stranger."""
+    for line in lines:
+        typer.echo(in_one_line(line[:_LONGEST_LINE]))
+
+
+@contextmanager
 def new_closed_file(path: Path) -> Iterator[BinaryIO]:
     """A file that did not exist, mode 0600, there and on the disk at the end of the block alone.
 
@@ -88,7 +109,7 @@ def public_key(path: Path | None, url: str) -> CasePublicKey:
     """
     source = str(path) if path is not None else f"{url.rstrip('/')}{_KEY_ROUTE}"
     try:
-        return CasePublicKey.from_pem(pem_text(path) if path is not None else _fetched(source))
+        return CasePublicKey.from_pem(pem_text(path) if path is not None else blocking(_fetched(source)))
     except NotACaseKey as error:
         raise StartupError(f"{source}: {error}") from error
 
@@ -97,11 +118,12 @@ def pem_text(path: Path) -> str:
     return read_bytes(str(path)).decode(errors="replace")
 
 
-def _fetched(url: str) -> str:
+async def _fetched(url: str) -> str:
     try:
-        response = httpx.get(url, timeout=10)
+        async with http_client(seconds=10, most_bytes=_KEY_BYTES) as client:
+            response = await client.get(url)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise StartupError(f"no public key from {url} ({error}); give a file with it") from error
     if response.status_code != 200:
         raise StartupError(f"no public key from {url} (status {response.status_code}); give a file with it")
-    return response.text[:_KEY_BYTES]
+    return response.text

@@ -7,7 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from ttmark.services.cli.files import STANDARD_INPUT, read_bytes
-from ttmark.services.cli.options import GenUrl, JsonOutput, Token, access_token, one_line_errors
+from ttmark.services.cli.options import (
+    GenUrl,
+    JsonOutput,
+    PlainHttp,
+    Token,
+    access_token,
+    one_line_errors,
+)
 from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.chat import ChatResponse
@@ -42,6 +49,7 @@ def generate(
     payload: Annotated[int | None, typer.Option(min=0, help="Number that detection reads back.")] = None,
     url: GenUrl = "http://127.0.0.1:8000",
     token: Token = None,
+    plain_http: PlainHttp = False,
     as_json: JsonOutput = False,
 ) -> None:
     """Generate a watermarked text and print it, without the prompt."""
@@ -56,7 +64,7 @@ def generate(
         "seed": seed,
         "watermark": marking or None,
     }
-    with one_line_errors(), Client(url, access_token(token)) as client:
+    with one_line_errors(), Client(url, access_token(token), plain_http=plain_http) as client:
         text = prompt_text(prompt)
         body = {name: value for name, value in options.items() if value is not None}
         body["model"] = model or only_model(client)

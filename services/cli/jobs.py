@@ -15,13 +15,14 @@ from ttmark.services.cli.options import (
     DetectUrl,
     JsonOutput,
     Normalize,
+    PlainHttp,
     Token,
     access_token,
     one_line_errors,
 )
 from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.services.extras import require
-from ttmark.services.startup import StartupError, no_start_after
+from ttmark.services.startup import StartupError, no_start_after, warn
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.detection import DEFAULT_FPR
@@ -64,6 +65,7 @@ def submit(
     ] = None,
     url: DetectUrl = "http://127.0.0.1:8001",
     token: Token = None,
+    plain_http: PlainHttp = False,
 ) -> None:
     """Send documents as a job and print its id; with --out wait for the results and write them.
 
@@ -72,7 +74,7 @@ def submit(
     """
     from ttmark.services.cli.job_documents import job_documents, submitted  # has settings
 
-    with one_line_errors(), _client(url, token, patience=wait) as client:
+    with one_line_errors(), _client(url, token, plain_http, patience=wait) as client:
         _check(out)
         readable, unreadable, skipped = job_documents(sources)
         for one in unreadable:
@@ -101,10 +103,14 @@ def submit(
 
 @app.command()
 def status(
-    job: JobId, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None, as_json: JsonOutput = False
+    job: JobId,
+    url: DetectUrl = "http://127.0.0.1:8001",
+    token: Token = None,
+    plain_http: PlainHttp = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Say how many documents of a job are answered."""
-    with one_line_errors(), _client(url, token) as client:
+    with one_line_errors(), _client(url, token, plain_http) as client:
         now = client.job(job)
     tell(now.model_dump(), _said(now), as_json=as_json)
 
@@ -116,12 +122,13 @@ def results(
     now: Annotated[bool, typer.Option("--now", help="Do not wait: what is answered so far.")] = False,
     url: DetectUrl = "http://127.0.0.1:8001",
     token: Token = None,
+    plain_http: PlainHttp = False,
 ) -> None:
     """Wait for a job's end and write a row for each document, as `ttmark detect --bulk` does.
 
     Rows go to standard output as JSON, or to --out. Exit code 1 where a document was not examined.
     """
-    with one_line_errors(), _client(url, token) as client:
+    with one_line_errors(), _client(url, token, plain_http) as client:
         _check(out)
         failed = _results(client, job, out, wait=not now)
     if failed:
@@ -130,25 +137,28 @@ def results(
 
 @app.command()
 def cancel(
-    job: JobId, yes: Yes = False, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None
+    job: JobId,
+    yes: Yes = False,
+    url: DetectUrl = "http://127.0.0.1:8001",
+    token: Token = None,
+    plain_http: PlainHttp = False,
 ) -> None:
     """End a job, and forget its documents and results."""
     confirm(f"The results of the job {job} will be gone.", yes=yes)
-    with one_line_errors(), _client(url, token) as client:
+    with one_line_errors(), _client(url, token, plain_http) as client:
         client.delete_job(job)
     typer.echo(f"cancelled {job}")
 
 
-def _client(url: str, token: str | None, *, patience: float = 90) -> Client:
+def _client(url: str, token: str | None, plain_http: bool, *, patience: float = 90) -> Client:
     def say(seconds: float, error: ClientError) -> None:
-        reason = str(error).removesuffix(".")
-        typer.echo(f"ttmark: {reason}; trying again in {math.ceil(seconds)} s", err=True)
+        warn(f"{str(error).removesuffix('.')}; trying again in {math.ceil(seconds)} s")
 
-    return Client(url, access_token(token), patience=patience, on_wait=say)
+    return Client(url, access_token(token), patience=patience, plain_http=plain_http, on_wait=say)
 
 
 def _name(one: "NotExamined") -> None:
-    typer.echo(f"ttmark: {one.name}: {one.reason}", err=True)
+    warn(f"{one.name}: {one.reason}")
 
 
 def _check(out: Path | None) -> None:

@@ -69,6 +69,10 @@ Token = Annotated[
         envvar="TTMARK_TOKEN", callback=_token, help="Access token; default: the one of `ttmark up`."
     ),
 ]
+PlainHttp = Annotated[
+    bool,
+    typer.Option("--plain-http", help="Send the token over http to a host outside your own network, too."),
+]
 Mode = Literal["combined", "direct", "aligned", "localized"]
 AskedMode = Annotated[
     Mode, typer.Option(help="combined: all; direct: unedited; aligned: edited; localized: passages.")

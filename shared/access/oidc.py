@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -17,6 +16,7 @@ from joserfc.errors import BadSignatureError, JoseError
 from joserfc.jwk import Key, import_key
 
 from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.outgoing import http_client
 from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -59,6 +59,11 @@ class OidcRules:
     evidence_group: str | None = None
 
 
+def provider_client(transport: httpx.AsyncBaseTransport | None = None) -> httpx.AsyncClient:
+    """The client for a provider. Nobody's token is sent to it, and a proxy of the environment is used."""
+    return http_client(seconds=READ_SECONDS, most_bytes=_MOST_BYTES, transport=transport)
+
+
 class OidcTokens:
     """Checks the tokens of one provider with the keys that it publishes.
 
@@ -69,7 +74,7 @@ class OidcTokens:
     expires.
 
     Args:
-        client: for the provider; the caller closes it.
+        client: of `provider_client`; the caller closes it.
         now: seconds since 1970.
     """
 
@@ -196,7 +201,7 @@ class OidcTokens:
 
     async def _read(self) -> None:
         try:
-            async with asyncio.timeout(READ_SECONDS):  # the client's limit begins anew with each byte
+            async with asyncio.timeout(READ_SECONDS):  # for both documents
                 self._keys = await self._published()
             self._read_at = self._tried_at
         except (httpx.HTTPError, JoseError, ValueError, KeyError, TypeError, TimeoutError) as error:
@@ -218,16 +223,7 @@ class OidcTokens:
     async def _document(self, url: str) -> Any:
         if urlsplit(url).scheme != urlsplit(self._rules.issuer).scheme:
             raise ValueError("the provider's keys are not read over http where it is https itself")
-        content = bytearray()
-        async with self._client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as response:
-            response.raise_for_status()
-            if response.headers.get("content-encoding", "identity") != "identity":
-                raise ValueError("the provider packs its answer, which may be vast, without being asked to")
-            async for piece in response.aiter_bytes():
-                content += piece
-                if len(content) > _MOST_BYTES:
-                    raise ValueError("the provider's answer is too large")
-        return json.loads(content)
+        return (await self._client.get(url)).raise_for_status().json()
 
 
 _NamedKey = tuple[str | None, Key]

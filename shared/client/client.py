@@ -8,10 +8,11 @@ that block, so that they never wait for a loop and are done at their first step.
 import asyncio
 import inspect
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, get_args, overload
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast, get_args, overload
 
 import httpx
 
@@ -25,6 +26,7 @@ from ttmark.shared.client.outcomes import (
     parsed,
     parsed_event,
 )
+from ttmark.shared.outgoing import DEADLINE, MOST_BYTES, Deadline, blocking, http_client, loop_of_calls
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
@@ -36,8 +38,6 @@ from ttmark.shared.schemas.jobs import JobResult, JobStatus
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
-Transport = TypeVar("Transport", httpx.BaseTransport, httpx.AsyncBaseTransport)
 
 
 def _answered(
@@ -101,7 +101,7 @@ def _finished(steps: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("a client that blocks has waited for a loop")
 
 
-class _Either(ABC, Generic[Http, Transport]):
+class _Either(ABC):
     """What both clients are made with, and how they send a call."""
 
     Error = outcomes.ClientError
@@ -109,9 +109,6 @@ class _Either(ABC, Generic[Http, Transport]):
     Unreachable = outcomes.ServiceUnreachable
     AnswerLost = outcomes.AnswerLost
     UnexpectedAnswer = outcomes.UnexpectedAnswer
-
-    _kind: Callable[..., Http]
-    _http: Http
 
     def __init__(
         self,
@@ -121,34 +118,50 @@ class _Either(ABC, Generic[Http, Transport]):
         retries: int = 3,
         patience: float = 90.0,
         timeout: float = 120.0,
+        most_bytes: int = MOST_BYTES,
+        plain_http: bool = False,
         on_wait: OnWait | None = None,
-        transport: Transport | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         try:
             url = httpx.URL(base_url)
         except httpx.InvalidURL as error:
             raise self.Unreachable(f"{base_url} is no address: {error}") from error
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._http = self._kind(base_url=url, headers=headers, timeout=timeout, transport=transport)
-        self._patience = retries, patience, on_wait
+        self._http = http_client(
+            seconds=timeout,
+            most_bytes=most_bytes,
+            plain_http=plain_http,
+            base_url=url,
+            headers=headers,
+            transport=transport,
+        )
+        self._patience, self._seconds = (retries, patience, on_wait), timeout
+        if isinstance(self, Client):  # whose sockets a loop holds that does not end with it
+            weakref.finalize(self, _leave, self._http)
 
     async def _answer(self, call: Call[Answer]) -> Answer:
         return parsed(call, await self._send(call))
 
-    async def _send(self, call: Call[Answer], *, stream: bool = False) -> httpx.Response:
+    async def _send(self, call: Call[Answer], deadline: Deadline | None = None) -> httpx.Response:
+        """The good answer; with a deadline its body is still to be read."""
         tries = attempts(call, self._http.base_url, *self._patience)
         next(tries)
+        stream, deadline = deadline is not None, deadline or Deadline(self._seconds)
         try:
             while True:
-                if pause := tries.send(await self._attempt(call, stream=stream)):
+                if pause := tries.send(await self._attempt(call, deadline, stream=stream)):
                     await self._sleep(pause)
+                    deadline.put_off(pause)
         except StopIteration as answered:
             response: httpx.Response = answered.value
             return response
 
-    async def _attempt(self, call: Call[Answer], *, stream: bool) -> Attempt:
+    async def _attempt(self, call: Call[Answer], deadline: Deadline, *, stream: bool) -> Attempt:
         try:
-            request = self._http.build_request(call.method, call.path, json=call.body, headers=call.headers)
+            request = self._http.build_request(
+                call.method, call.path, json=call.body, headers=call.headers, extensions={DEADLINE: deadline}
+            )
             response = await self._sent(request, stream=stream)
             if not response.is_success:
                 await response.aread()
@@ -164,13 +177,11 @@ class _Either(ABC, Generic[Http, Transport]):
     async def _sleep(self, seconds: float) -> None: ...
 
 
-class AsyncClient(_Either[httpx.AsyncClient, httpx.AsyncBaseTransport]):
+class AsyncClient(_Either):
     """`Client` for asyncio: the same arguments, calls and errors.
 
     Many requests may run at the same time over one client.
     """
-
-    _kind = httpx.AsyncClient
 
     async def __aenter__(self) -> Self:
         return self
@@ -200,12 +211,13 @@ class AsyncClient(_Either[httpx.AsyncClient, httpx.AsyncBaseTransport]):
 
     async def stream_chat(self, request: ChatRequest | Fields) -> AsyncGenerator[ChatChunk, None]:
         """`POST /v1/chat/completions`, event by event; leaving the loop early ends the generation."""
-        call = calls.chat_events(request)
-        response = await self._send(call, stream=True)
+        call, deadline = calls.chat_events(request), Deadline(self._seconds)
+        response = await self._send(call, deadline)
         try:
             async for line in response.aiter_lines():
                 if (event := parsed_event(call, response, line)) is not None:
                     yield event
+                    deadline.begin_anew()
         except httpx.HTTPError as error:
             raise broken_off(call, self._http.base_url, error) from error
         finally:
@@ -246,18 +258,23 @@ class AsyncClient(_Either[httpx.AsyncClient, httpx.AsyncBaseTransport]):
 class _Stream(httpx.AsyncByteStream):
     """A stream that blocks, in the form of one that does not."""
 
-    def __init__(self, stream: httpx.SyncByteStream) -> None:
+    def __init__(self, stream: httpx.AsyncByteStream) -> None:
         self._stream = stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for chunk in self._stream:
-            yield chunk
+        pieces = aiter(self._stream)
+
+        async def following() -> bytes | None:
+            return await anext(pieces, None)
+
+        while (piece := blocking(following())) is not None:
+            yield piece
 
     async def aclose(self) -> None:
-        self._stream.close()
+        blocking(self._stream.aclose())
 
 
-class Client(_Either[httpx.Client, httpx.BaseTransport]):
+class Client(_Either):
     """Calls one service; waits as long as Retry-After says, and tries again what did not arrive.
 
     A POST that may have arrived is sent again only where the service does it once all the same: a job.
@@ -272,18 +289,20 @@ class Client(_Either[httpx.Client, httpx.BaseTransport]):
         token: access token; None where the public is answered without one.
         retries: how many more times a request is sent that did not arrive or found no service.
         patience: most seconds that a call waits, in all, for a service that names a time; 0: it does not.
-        timeout: seconds without a byte before a request fails.
+        timeout: most seconds of a call from its first byte to the last of its answer, over all tries without
+            the waits between them; of a streamed chat to each event.
+        most_bytes: of an answer.
+        plain_http: send the token over plain http to any host, not only to those inside one's own network
+            (`ttmark.shared.outgoing.is_inside`).
         on_wait: is told the seconds before each wait, and the error that is the reason.
         transport: replaces the network, for tests.
     """
-
-    _kind = httpx.Client
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._http.close()
+        blocking(self._http.aclose())
 
     complete = _now(AsyncClient.complete)
     chat = _now(AsyncClient.chat)
@@ -301,10 +320,14 @@ class Client(_Either[httpx.Client, httpx.BaseTransport]):
     delete_job = _now(AsyncClient.delete_job)
 
     async def _sent(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
-        response = self._http.send(request, stream=stream)
-        if isinstance(response.stream, httpx.SyncByteStream):
-            response.stream = _Stream(response.stream)
+        response = blocking(self._http.send(request, stream=stream))
+        response.stream = _Stream(cast(httpx.AsyncByteStream, response.stream))
         return response
 
     async def _sleep(self, seconds: float) -> None:
         time.sleep(seconds)  # noqa: ASYNC251
+
+
+def _leave(http: httpx.AsyncClient) -> None:
+    """Closes what a client that nobody closed has left open."""
+    asyncio.run_coroutine_threadsafe(http.aclose(), loop_of_calls())

@@ -18,6 +18,7 @@ import httpx
 from pydantic import ValidationError
 
 from ttmark.shared.client.calls import Answer, Call
+from ttmark.shared.outgoing import AnswerNotRead, NotSent
 
 
 class ClientError(Exception):
@@ -135,7 +136,7 @@ OnWait = Callable[[float, ClientError], None]
 _GATEWAY = frozenset({502, 504})
 _BUSY = frozenset({429, 503})
 _BROKEN = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
-_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 _LONGEST_PAUSE = 8.0
 
 
@@ -202,6 +203,10 @@ def _answered(call: Call[Any], response: httpx.Response) -> _Failure:
 
 
 def _unanswered(call: Call[Any], base_url: httpx.URL, failure: httpx.HTTPError) -> _Failure:
+    if isinstance(failure, NotSent):
+        return _Failure(ServiceUnreachable(str(failure)), again=False)
+    if isinstance(failure, AnswerNotRead):
+        return _Failure(UnexpectedAnswer(f"{base_url}: {failure}"), again=False)
     message = f"{base_url} does not answer: {str(failure) or type(failure).__name__}"
     if isinstance(failure, _NOT_SENT):
         return _Failure(ServiceUnreachable(message), isinstance(failure, httpx.ConnectError))

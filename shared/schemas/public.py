@@ -65,7 +65,7 @@ class TextProvenance(AnswerModel):
     scope: str = Field(description="What an access token has to allow.")
     token_required: bool = Field(description="Whether a request without an access token is refused.")
     false_alarm_rate: float = Field(
-        description="Of texts that carry none of the marks, at most this share is `found`."
+        gt=0, le=1, description="Of texts that carry none of the marks, at most this share is `found`."
     )
     bases: list[str] = Field(description="What is looked for, as `basis` names it.")
     languages: list[str] = Field(

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
@@ -45,6 +46,20 @@ ONLY_IN = {
     "redis": ("shared/vault/",),
     "vllm": ("gen_service/vllm_engine/",),
 }
+
+
+OUTGOING = "shared/outgoing.py"
+CALLERS = (
+    OUTGOING,
+    "services/healthcheck.py",  # starts every five seconds, and asks loopback alone
+    "detect_service/model_reader/reader_client.py",
+)
+CALL = re.compile(
+    r"httpx\.(Async)?(Client|HTTPTransport)\(|httpx\.(get|post|put|patch|delete|head|options|request|stream)\b"
+    r"|\b(create|open)_connection\(|from (httpx import|(http|urllib) import (client|request)\b)"
+    r"|^ *(from|import) (http\.client|urllib\.request|requests|urllib3|aiohttp)\b",
+    re.M,
+)
 
 
 def reads_environment(path: Path) -> bool:
@@ -129,12 +144,23 @@ def test_the_modules_of_the_generation_service_import_each_other_in_no_circle() 
 
 
 def test_only_the_composition_root_reads_the_environment() -> None:
+    """And who makes our calls, in programs of others too: their proxies and certificates are named there."""
     offences = [
-        str(path.relative_to(ROOT))
+        name
         for path in sources()
-        if path.relative_to(ROOT).parts[0] != "services" and reads_environment(path)
+        if not (name := str(path.relative_to(ROOT))).startswith(("services/", OUTGOING))
+        and reads_environment(path)
     ]
     assert offences == []
+
+
+def test_every_call_of_ours_is_made_by_one_module() -> None:
+    made = {
+        name: found[0]
+        for path in sources()
+        if (name := str(path.relative_to(ROOT))) and (found := CALL.search(path.read_text()))
+    }
+    assert made.keys() <= set(CALLERS), made
 
 
 def test_the_detection_app_starts_where_torch_and_transformers_cannot_be_imported(tmp_path: Path) -> None:

@@ -1,21 +1,32 @@
 """`ttmark ask FILE ADDRESS...` from its arguments to its exit code, with deployments that this test plays."""
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from tests.harness.played_server import played
+from tests.harness.raw_server import HEAD, endless, talking
 from tests.unit.cli.conftest import Run
 from ttmark.detect_service.public import DOCUMENT_PATH, PublicTier
 from ttmark.services.cli import ask as command
+from ttmark.services.cli.main import app
 from ttmark.shared.limits.public_allowance import PublicBudget
 from ttmark.shared.schemas.detection import Message
-from ttmark.shared.schemas.public import PublicAnswer
+from ttmark.shared.schemas.public import PublicAnswer, TextProvenance
 
 HOME, OTHER, GONE = "https://home.example", "https://other.example", "https://gone.example"
 asked: list[httpx.Request] = []
+
+
+def promises(rate: float) -> TextProvenance:
+    return PublicTier(rate, None, PublicBudget.of(0, 0.1), True, None).described(
+        None, verifies_manifests=False
+    )
 
 
 def answer(request: httpx.Request) -> httpx.Response:
@@ -25,8 +36,7 @@ def answer(request: httpx.Request) -> httpx.Response:
     if host == "gone.example":
         raise httpx.ConnectError("no such host")
     if request.url.path == DOCUMENT_PATH:
-        tier = PublicTier(1e-5 if host == "home.example" else 1e-3, None, PublicBudget.of(0, 0.1), True, None)
-        return httpx.Response(200, json=tier.described(None, verifies_manifests=False).model_dump())
+        return httpx.Response(200, json=promises(1e-5 if host == "home.example" else 1e-3).model_dump())
     if host == "other.example" and request.headers.get("Authorization") != "Bearer secret":
         return httpx.Response(401, json={"title": "x", "detail": "There is no access token."})
     text = json.loads(request.content)["text"]
@@ -67,6 +77,40 @@ def test_who_does_not_answer_is_named_and_the_others_are_shown(run: Run) -> None
     assert OTHER in said.stderr
     assert GONE in said.stderr
     assert "Of texts" not in said.stdout
+
+
+def test_who_drips_or_never_ends_costs_nobody_the_answer_of_another(tmp_path: Path) -> None:
+    """The time is that of the whole question to each, and none of them fills the memory."""
+    said = PublicAnswer(verdict="found", message=Message(headline="Ours", explanation="Why", caution="Care"))
+
+    def good(path: str, _: bytes) -> tuple[int, bytes]:
+        return 200, (promises(1e-5) if path == DOCUMENT_PATH else said).model_dump_json().encode()
+
+    (tmp_path / "text.txt").write_text("a text")
+    chunked, mebibyte = HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"100000\r\n" + b" " * 2**20 + b"\r\n"
+    with (
+        talking(endless(chunked, b"1\r\n \r\n", 0.05)) as drips,
+        talking(endless(chunked, mebibyte)) as floods,
+        played(good) as home,
+    ):
+        began = time.monotonic()
+        asked = [f"http://{drips}", f"http://{floods}", home]
+        told = CliRunner().invoke(app, ["ask", str(tmp_path / "text.txt"), *asked, "--timeout", "2"])
+    assert time.monotonic() - began < 10
+    assert told.exit_code == 1
+    assert f"{home}: Ours. Why" in told.stdout
+    assert f"http://{drips}: no whole answer within 2 s" in told.stderr
+    assert f"http://{floods}: http://{floods}: its answer has more than 1048576 bytes" in told.stderr
+
+
+@pytest.mark.parametrize("rate", ["-5", "0", "NaN", "Infinity", "1e300", "1.5", '"1e-5"', "[1]"])
+def test_a_promise_that_is_no_rate_is_refused_in_words(run_against, rate: str) -> None:
+    document = promises(0.5).model_dump_json().replace('"false_alarm_rate":0.5', f'"false_alarm_rate":{rate}')
+    run = run_against(command, lambda _: httpx.Response(200, text=document), "ask")
+    Path("text.txt").write_text("a text")
+    said = run("text.txt", HOME)
+    assert (said.exit_code, said.stdout) == (1, "")
+    assert "answered what no TTMark service answers: false_alarm_rate: Input should be" in said.stderr
 
 
 def test_a_token_goes_to_its_host_alone(run: Run) -> None:

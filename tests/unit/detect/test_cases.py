@@ -196,7 +196,16 @@ def test_a_second_person_verifies_a_case(tmp_path: Path) -> None:
         1,
         f"ttmark: refused: the case is genuine, but about another text than {text}\n",
     )
-    file.write_text(file.read_text().replace("watermarked", "not_detected"))
+    file.write_text(case_file(case | {"route": "\x1b[31m" + "x" * 9_999, "issued_at": "\u202e"}, key))
+    output = invoke(*verify[:4])[1]
+    assert (output.isascii(), "\x1b" in output, len(output) < 3_000) == (True, False, True), (
+        "a signer's words"
+    )
+    for odd in ({"options": {"fpr": "low"}}, {"result": []}, {"document": None}):
+        file.write_text(case_file(case | odd, key))
+        said = "ttmark: it is signed, but does not hold what such a file holds\n"
+        assert invoke(*verify[:4]) == (1, said), odd
+    file.write_text(case_file(case, key).replace("watermarked", "not_detected"))
     code, output = invoke(*verify[:4])
     assert (code, output.startswith("ttmark: refused: it was not signed with the key")) == (1, True), output
     public.write_text("nothing")

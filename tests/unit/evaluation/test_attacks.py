@@ -60,7 +60,7 @@ def endpoint(folder: Path, asked: list[dict[str, Any]] | None = None) -> Endpoin
         return httpx.Response(200, json={"choices": [{"message": {"content": content}}]})
 
     service = Endpoint("http://endpoint/v1", "m", body={"watermark": {"enabled": False}})
-    return EndpointClient(service, folder, Usage(), httpx.MockTransport(answer))
+    return EndpointClient(service, folder, Usage(), transport=httpx.MockTransport(answer))
 
 
 def read(name: str, content: bytes) -> str:

@@ -24,7 +24,7 @@ def answer(request: httpx.Request) -> httpx.Response:
 
 def edit(name: str, cache: Path, handler: Any) -> tuple[str, Usage]:
     usage = Usage()
-    client = EndpointClient(ENDPOINT, cache, usage, httpx.MockTransport(handler))
+    client = EndpointClient(ENDPOINT, cache, usage, transport=httpx.MockTransport(handler))
     return through_endpoint(name, TEXT, 0.5, 0, client), usage
 
 

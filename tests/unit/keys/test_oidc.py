@@ -45,7 +45,7 @@ class Provider:
         self.seconds = 0.0
         self.tokens = OidcTokens(
             RULES,
-            httpx.AsyncClient(transport=httpx.MockTransport(self.answer)),
+            oidc.provider_client(httpx.MockTransport(self.answer)),
             now=lambda: NOW + self.seconds,
             monotonic=lambda: self.seconds,
         )
@@ -229,7 +229,7 @@ async def test_a_reading_ends_however_slowly_the_provider_drips(
             await asyncio.sleep(0.01)
 
     transport = httpx.MockTransport(lambda _: httpx.Response(200, content=drip()))
-    tokens = OidcTokens(RULES, httpx.AsyncClient(transport=transport), now=lambda: NOW)
+    tokens = OidcTokens(RULES, oidc.provider_client(transport), now=lambda: NOW)
     with pytest.raises(StoreUnavailable):
         await asyncio.wait_for(tokens.authenticate(signed()), 5.0)
 
@@ -301,14 +301,14 @@ async def test_a_provider_that_says_something_else_is_not_believed(about: Any, k
             return httpx.Response(302, headers={"Location": f"{ISSUER}/keys"})
         return httpx.Response(200, json=published if request.url.path == "/keys" else said)
 
-    tokens = OidcTokens(RULES, httpx.AsyncClient(transport=httpx.MockTransport(answer)), now=lambda: NOW)
+    tokens = OidcTokens(RULES, oidc.provider_client(httpx.MockTransport(answer)), now=lambda: NOW)
     with pytest.raises((StoreUnavailable, InvalidToken)):
         await tokens.authenticate(signed())
 
 
 async def test_where_no_group_sees_evidence_a_group_without_a_name_does_not(provider: Provider) -> None:
     rules = replace(RULES, evidence_group=None)
-    client = httpx.AsyncClient(transport=httpx.MockTransport(provider.answer))
+    client = oidc.provider_client(httpx.MockTransport(provider.answer))
     person = await OidcTokens(rules, client, now=lambda: NOW).authenticate(signed(groups=[None]))
     assert not person.sees_evidence
 
