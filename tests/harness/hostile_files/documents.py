@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 _OPEN = (
     '<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
     'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" '
-    'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"><office:body><office:text>'
+    'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" '
+    'xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0" '
+    'xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0" '
+    'xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0">'
+    "<office:automatic-styles>{}</office:automatic-styles><office:body><office:text>"
 )
 _CLOSE = "</office:text></office:body></office:document-content>"
 _CONTAINER = (
@@ -16,9 +20,10 @@ _CONTAINER = (
 )
 
 
-def odt(body: str, *, manifest: str = "<manifest/>") -> bytes:
+def odt(body: str, *, manifest: str = "<manifest/>", styles: str = "") -> bytes:
     """A text whose content is `body`."""
-    return _zipped({"META-INF/manifest.xml": manifest, "content.xml": _OPEN + body + _CLOSE})
+    content = _OPEN.format(styles) + body + _CLOSE
+    return _zipped({"META-INF/manifest.xml": manifest, "content.xml": content})
 
 
 def epub(pages: Mapping[str, str], spine: Sequence[str]) -> bytes:

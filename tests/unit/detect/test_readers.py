@@ -42,7 +42,7 @@ def test_a_merged_cell_is_read_once() -> None:
     assert extract_text("a.docx", file.getvalue()).text == "wide\thigh\n3\t4\t"
     inner = table(1, cell() * 2)
     content = package(table(1, cell(content="<w:p><w:r><w:t>outer</w:t></w:r></w:p>" + inner)))
-    assert extract_text("a.docx", content).text == "outer\ntext\ttext"
+    assert extract_text("a.docx", content).text == "outer\n\ntext\ttext"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_file_beyond_a_limit_of_its_reader_is_told_which(name: str, reason: st
 
 
 def test_too_long_a_page_and_too_many_cells_or_pages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ttmark.detect_service.extraction.office_text.MOST_CELLS", 19)
+    monkeypatch.setattr("ttmark.detect_service.extraction.docx_text.MOST_CELLS", 19)
     with pytest.raises(LimitExceeded, match="more cells than the limit of 19"):
         extract_text("a.docx", package(table(4, cell() * 5)))
     with pytest.raises(LimitExceeded, match="10 MB"):
