@@ -49,7 +49,11 @@ class SingleToken(LogitsProcessor):  # type: ignore[misc]
         self._seen = torch.empty((0, 0), dtype=torch.long)
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
-        """Scores [rows, vocab] after `input_ids` [rows, tokens] -> log P_w, minus infinity where it is 0."""
+        """Scores [rows, vocab] after `input_ids` [rows, tokens] -> log P_w, minus infinity where it is 0.
+
+        Raises:
+            ValueError: rows took each other's place, as beams do, or logits are not finite.
+        """
         if not self._goes_on(input_ids):
             self._prompt = input_ids.shape[1]
             pools = [self._pool[secrets.randbelow(len(self._pool))] for _ in range(len(input_ids))]
@@ -69,8 +73,12 @@ class SingleToken(LogitsProcessor):  # type: ignore[misc]
 
     def _goes_on(self, input_ids: torch.LongTensor) -> bool:
         """Whether these are the texts of the call before, each with one token more."""
-        rows, tokens = input_ids.shape
-        return (rows, tokens - 1) == self._seen.shape and bool((input_ids[:, :-1] == self._seen).all())
+        before = input_ids[:, :-1]
+        if before.shape != self._seen.shape or torch.equal(before, self._seen):
+            return before.shape == self._seen.shape
+        if {*map(tuple, before.tolist())} <= {*map(tuple, self._seen.tolist())}:
+            raise ValueError("beams leave nothing to mark: rows of a batch took each other's place")
+        return False
 
 
 @dataclass(slots=True)

@@ -5,8 +5,11 @@ from typing import Any
 
 import torch
 from transformers import (
+    EosTokenCriteria,
+    MaxLengthCriteria,
     MinPLogitsWarper,
     RepetitionPenaltyLogitsProcessor,
+    StopStringCriteria,
     TemperatureLogitsWarper,
     TopKLogitsWarper,
     TopPLogitsWarper,
@@ -23,14 +26,17 @@ _KNOWN = (
     TopPLogitsWarper,
     MinPLogitsWarper,
     RepetitionPenaltyLogitsProcessor,
+    MaxLengthCriteria,
+    EosTokenCriteria,
+    StopStringCriteria,
 )
 
 
 def tandem(key: Key, *, tokenizer: Any = None, seed: int | None = None) -> Callable[..., torch.Tensor]:
     """For `model.generate(**inputs, do_sample=True, custom_generate=ttmark.tandem(key))`.
 
-    Temperature, top-k, top-p, min-p, the repetition penalty, the limit of tokens and the ends of text are
-    those of the call. Row i of a batch has the seed plus i.
+    Temperature, top-k, top-p, min-p, the repetition penalty, the limit of tokens, the ends of text and
+    `stop_strings` are those of the call. Row i of a batch has the seed plus i.
 
     Args:
         tokenizer: of the model; left out: from where the model was loaded.
@@ -38,21 +44,23 @@ def tandem(key: Key, *, tokenizer: Any = None, seed: int | None = None) -> Calla
 
     Returns:
         A function for `custom_generate`. It raises ValueError for what it would otherwise leave out in
-        silence: greedy decoding, beams, other logits processors.
+        silence: greedy decoding, beams, other logits processors and stopping criteria.
     """
 
     def generate(
         model: Any,
         input_ids: torch.Tensor,
         logits_processor: Any = None,
-        stopping_criteria: Any = None,  # noqa: ARG001 - those of length and end of text
+        stopping_criteria: Any = None,
         generation_config: Any = None,
+        stop_strings: Any = None,  # named here, transformers leaves it out of its own criteria
         **inputs: Any,
     ) -> torch.Tensor:
         config = generation_config
         if not config.do_sample or (config.num_beams or 1) > 1:
             raise ValueError("greedy decoding and beams leave nothing to mark: pass do_sample=True")
-        other = [type(one).__name__ for one in logits_processor or () if not isinstance(one, _KNOWN)]
+        given = [*(logits_processor or ()), *(stopping_criteria or ())]
+        other = [type(one).__name__ for one in given if not isinstance(one, _KNOWN)]
         if other:
             raise ValueError(f"tandem decoding does not apply {', '.join(other)}")
         name = str(getattr(model.config, "_name_or_path", ""))
@@ -65,6 +73,7 @@ def tandem(key: Key, *, tokenizer: Any = None, seed: int | None = None) -> Calla
             "min_p": config.min_p,
             "repetition_penalty": config.repetition_penalty,
             "seed": seed,
+            "stop_strings": stop_strings if stop_strings is not None else config.stop_strings,
         }
         mask = inputs.get("attention_mask")
         mask = torch.ones_like(input_ids) if mask is None else mask

@@ -69,18 +69,46 @@ def test_custom_generate_writes_what_the_library_does_with_a_padded_batch(
     assert texts == model.generate(PROMPTS, key=key, seed=3, chat=False, **OPTIONS)
 
 
-def test_custom_generate_refuses_what_it_would_leave_out(theirs: tuple[Any, Any], key: ttmark.Key) -> None:
+@pytest.mark.parametrize("stop", [".", ["the", "and "]])
+def test_custom_generate_ends_at_stop_strings(
+    theirs: tuple[Any, Any], key: ttmark.Key, stop: str | list[str]
+) -> None:
     own, tokenizer = theirs
     inputs = tokenizer(PROMPTS[:1], return_tensors="pt")
-    with pytest.raises(ValueError, match="do_sample=True"):
-        own.generate(**inputs, do_sample=False, max_new_tokens=4, custom_generate=ttmark.tandem(key))
-    with pytest.raises(ValueError, match="NoRepeatNGramLogitsProcessor"):
+
+    def completion(**options: Any) -> list[int]:
+        marked = ttmark.tandem(key, seed=3)
+        return own.generate(**inputs, do_sample=True, custom_generate=marked, **OPTIONS | options)[0].tolist()
+
+    begins, whole = inputs["input_ids"].shape[1], completion(max_new_tokens=60)
+    stops = [stop] if isinstance(stop, str) else stop
+    end = next(
+        end
+        for end in range(begins, len(whole) + 1)
+        if any(one in tokenizer.decode(whole[begins:end]) for one in stops)
+    )
+    # As in transformers, with the token that completes it.
+    assert completion(max_new_tokens=60, stop_strings=stop, tokenizer=tokenizer) == whole[:end]
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"do_sample": False}, "do_sample=True"),
+        ({"num_beams": 2}, "do_sample=True"),
+        ({"no_repeat_ngram_size": 2}, "NoRepeatNGramLogitsProcessor"),
+        ({"max_time": 0.1}, "MaxTimeCriteria"),
+        ({"stopping_criteria": [lambda ids, scores: True]}, "function"),
+    ],
+)
+def test_custom_generate_refuses_what_it_would_leave_out(
+    theirs: tuple[Any, Any], key: ttmark.Key, asked: dict[str, Any], named: str
+) -> None:
+    own, tokenizer = theirs
+    options = {"do_sample": True, "max_new_tokens": 4, **asked}
+    with pytest.raises(ValueError, match=named):
         own.generate(
-            **inputs,
-            do_sample=True,
-            no_repeat_ngram_size=2,
-            max_new_tokens=4,
-            custom_generate=ttmark.tandem(key),
+            **tokenizer(PROMPTS[:1], return_tensors="pt"), custom_generate=ttmark.tandem(key), **options
         )
 
 
@@ -107,6 +135,10 @@ def test_a_processor_begins_anew_with_each_call(theirs: tuple[Any, Any], key: tt
         ids = written[-1, inputs["input_ids"].shape[1] :].tolist()
         evidence.append(ttmark.detect(ids, processor.key).log10_p)
     assert max(evidence) < -10, evidence
+    with pytest.raises(
+        ValueError, match="beams"
+    ):  # whose rows take each other's place: no mark would be found
+        own.generate(**inputs, do_sample=True, num_beams=2, max_new_tokens=60, logits_processor=[processor])
 
 
 @pytest.mark.slow
