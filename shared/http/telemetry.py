@@ -1,5 +1,6 @@
 """One log line and one set of measurements for each request, and the answer to an error nobody expected."""
 
+import asyncio
 import platform
 import time
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ttmark.shared.access.scopes import Principal
@@ -80,16 +82,23 @@ class TelemetryMiddleware:
                 await self.app(scope, receive, send_noting_status)
             except ClientDisconnect:
                 status = CLIENT_CLOSED_REQUEST
-            except Exception:
+            except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException:  # a panic of a library in Rust is no Exception
                 _log.exception("unhandled_error", route=_route(scope))
                 if status is not None:
                     raise
-                error = InternalError(
-                    "Something went wrong on our side; the logs have it under the request id."
-                )
-                await self.render(error, scope)(scope, receive, send_noting_status)
+                await self._internal_error(scope)(scope, receive, send_noting_status)
             finally:
                 self._record(scope, status or CLIENT_CLOSED_REQUEST, time.perf_counter() - started)
+
+    def _internal_error(self, scope: Scope) -> Response:
+        message = "Something went wrong on our side; the logs have it under the request id."
+        try:
+            return self.render(InternalError(message), scope)
+        except Exception:
+            _log.exception("error_not_rendered", route=_route(scope))
+            return Response(message, 500, media_type="text/plain")
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
         route = _route(scope)

@@ -1,5 +1,6 @@
 """JSON logs, one object per line, for our own events and for those of libraries, without secrets or texts."""
 
+import json
 import logging
 import re
 import sys
@@ -39,10 +40,16 @@ _SENSITIVE_NAMES = frozenset(
 )
 _PATTERNS = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=:-]+"), rf"\1 {REDACTED}"),
-    (re.compile(r"(?i)\b([a-z][a-z0-9+]*://)[^/\s@]*@"), rf"\1{REDACTED}@"),
+    (re.compile(r"(?i)\b([a-z][a-z0-9+]{0,31}://)[^/\s@]*@"), rf"\1{REDACTED}@"),
     (re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]{32,}(?![0-9A-Za-z])"), REDACTED),
-    # 32 bytes in base64: 43 or 44 digits of which some are capitals, small letters and figures.
-    (re.compile(r"(?<![\w/+-])(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])[\w/+-]{43,44}={0,1}(?![\w/+=-])"), REDACTED),
+    # 32 bytes in base64: 43 or 44 digits of which some are capitals, small letters and figures. No part looks
+    # further than the digits go: a long value would hold everybody up.
+    (
+        re.compile(
+            r"(?<![\w/+-])(?=[\w/+-]*\d)(?=[\w/+-]*[a-z])(?=[\w/+-]*[A-Z])[\w/+-]{43,44}={0,1}(?![\w/+=-])"
+        ),
+        REDACTED,
+    ),
 )
 _LONGEST_VALUE = 16_384
 # A word without white space, "@" and "=" that is too short for a key: no pattern can match.
@@ -146,4 +153,7 @@ def _shared_processors() -> list[Processor]:
 
 
 def _dumps(event: EventDict, **_: Any) -> str:
-    return orjson.dumps(event, default=str).decode()
+    try:
+        return orjson.dumps(event, default=str).decode()
+    except TypeError:  # a number of more than 64 bits, or a lone surrogate in a name
+        return json.dumps(event, default=str)

@@ -30,6 +30,10 @@ class Greeting(BaseModel):
     numbers: list[int] = []
 
 
+class Panic(BaseException):
+    """As pyo3 raises where a library in Rust panics."""
+
+
 class Settable:
     """What a test may change while the application runs."""
 
@@ -92,6 +96,10 @@ def build_app(
     @app.get("/v1/broken-by-a-stranger")
     async def broken_by_a_stranger() -> None:
         raise RuntimeError("\udfff")
+
+    @app.get("/v1/panicking")
+    async def panicking() -> None:
+        raise Panic("a library in Rust")
 
     @app.get("/v1/keys/{key_id}")
     async def key(key_id: str) -> None:

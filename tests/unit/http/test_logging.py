@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import os
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ import structlog
 from opentelemetry.trace import NonRecordingSpan, SpanContext, use_span
 from prometheus_client import CollectorRegistry
 
+from ttmark.shared.http import service_errors
 from ttmark.shared.observability.logging import REDACTED, configure_logging, redact
 from ttmark.shared.vault.audit_events import AuditEvent, log_audit
 
@@ -57,25 +59,56 @@ def test_a_line_of_the_audit_has_what_its_event_has_and_no_empty_fields(stream: 
     assert said == {"event": "audit", "action": "key.create", "key_id": "main", "version": 1}
 
 
-@pytest.mark.parametrize("style", ["openai"], indirect=True)
-async def test_an_unforeseen_exception_is_logged_with_its_trace_and_request_id(stream, client):
-    response = await client.get("/v1/broken")
+@pytest.mark.parametrize("style", ["problem"], indirect=True)
+@pytest.mark.parametrize(
+    ("path", "logged"),
+    [
+        ("broken-by-a-stranger", "RuntimeError: \\udfff"),
+        ("panicking", "Panic: a library in Rust"),
+    ],
+)
+async def test_every_500_is_in_the_log_and_in_the_metrics(
+    stream: io.StringIO, client: httpx.AsyncClient, registry: CollectorRegistry, path: str, logged: str
+) -> None:
+    response = await client.get(f"/v1/{path}")
+    assert (response.status_code, response.json()["code"]) == (500, "internal_error")
     (event,) = [event for event in _events(stream) if event["event"] == "unhandled_error"]
-    assert "RuntimeError" in event["exception"]
-    assert event["level"] == "error"
+    assert logged in event["exception"]
     assert event["request_id"] == response.headers["x-request-id"]
+    counted = {"route": f"/v1/{path}", "method": "GET", "status": "500"}
+    assert registry.get_sample_value("ttmark_http_requests_total", counted) == 1
 
 
 @pytest.mark.parametrize("style", ["problem"], indirect=True)
-async def test_a_lone_surrogate_in_an_exception_keeps_it_neither_from_the_log_nor_from_the_metrics(
-    stream: io.StringIO, client: httpx.AsyncClient, registry: CollectorRegistry
+async def test_where_no_error_can_be_rendered_a_last_line_of_text_is_logged_and_counted(
+    stream: io.StringIO,
+    client: httpx.AsyncClient,
+    registry: CollectorRegistry,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    response = await client.get("/v1/broken-by-a-stranger")
-    assert response.json()["code"] == "internal_error"
-    (event,) = [event for event in _events(stream) if event["event"] == "unhandled_error"]
-    assert event["exception"].endswith("RuntimeError: \\udfff")
-    counted = {"route": "/v1/broken-by-a-stranger", "method": "GET", "status": "500"}
+    monkeypatch.setattr(service_errors, "problem_document", lambda *_: 1 / 0)
+    response = await client.get("/v1/limited", headers={"X-Request-ID": "r-1"})
+    assert (response.status_code, response.headers["x-request-id"]) == (500, "r-1")
+    assert response.text.startswith("Something went wrong on our side")
+    events = {event["event"]: event for event in _events(stream)}
+    assert "ZeroDivisionError" in events["unhandled_error"]["exception"]
+    assert events["error_not_rendered"]["request_id"] == events["request"]["request_id"] == "r-1"
+    counted = {"route": "/v1/limited", "method": "GET", "status": "500"}
     assert registry.get_sample_value("ttmark_http_requests_total", counted) == 1
+
+
+@pytest.mark.parametrize("values", [{"number": 2**70}, {"names": {"\ud800": 1}}, {"ratio": float("nan")}])
+def test_a_line_is_written_whatever_it_holds(stream: io.StringIO, values: dict[str, Any]) -> None:
+    structlog.get_logger().info("odd", **values)
+    logging.getLogger("library").warning("odd", extra=values)
+    assert [event["event"] for event in _events(stream)] == ["odd", "odd"]
+
+
+@pytest.mark.parametrize("part", ["a+", "a1.A", "a."])
+def test_a_long_value_is_redacted_in_time_that_grows_with_it(part: str) -> None:
+    began = time.process_time()
+    redact(part * 30_000)
+    assert time.process_time() - began < 1  # by the square of its length: 8 to 40
 
 
 def test_records_of_libraries_become_json_lines_too(stream: io.StringIO) -> None:
