@@ -182,7 +182,7 @@ async def ask(
         readings = await readings_of(means.reader, await gate.run(steps.look), request, caller.line, seconds)
         answer = await gate.run(partial(steps.answer, readings))
     if spending is not None and counted is not None:
-        await spending.close(caller, counted)
+        await spending.close(caller, counted, question.asker)
     if evenly:
         tokens = [estimated_tokens(document, backend.max_document_tokens) for document in request.inputs]
         await leave_evenly(began, max(gate.least_step, step_seconds(tokens, seconds or 0.0)))

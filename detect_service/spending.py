@@ -78,12 +78,18 @@ class Spending:
         tokenizers = tokenizers_of(keys, self.backend)
         options = {
             "mode": self.name or request.mode,
-            "versions": [[key.key_id, *selection.numbers[key.key_id]] for key in keys],
             **request.model_dump(
                 mode="json", exclude={"inputs", "keys", "case", "fpr", *Origin.model_fields}
             ),
         }
-        named = orjson.dumps(options, option=orjson.OPT_SORT_KEYS)
+        same = orjson.dumps(options, option=orjson.OPT_SORT_KEYS)
+        # A version is what its PRF keys are: a number may come again with others.
+        versions = {
+            (key.key_id, version.version): self.ledger.hash(b"version", b"".join(version.prf_keys))
+            for key, version in selection.tries
+        }
+        others = sorted([key.key_id, *selection.numbers[key.key_id]] for key in selection.foreign)
+        named = b"%b %b %b" % (same, b"".join(sorted(versions.values())), orjson.dumps(others))
 
         told: list[Memory] = []
 
@@ -100,21 +106,23 @@ class Spending:
             named += hashlib.blake2b(orjson.dumps([one.exact.hex() for one in documents])).digest()
         rows = [AskedRows(b"%b %r %b" % (named, request.fpr, one.exact), one.rows.names) for one in counted]
         standings = iter(await self.ledger.ask(caller, rows, rate=request.fpr, asker=asker))
-        asked = [
-            replace(
-                one,
-                scope=scope_of(named + (b"ids" if document.text is None else b"text")),
-                standing=next(standings) if one.counts else one.standing,
-            )
-            for document, one in zip(request.inputs, documents, strict=True)
-        ]
+        scopes = {
+            kind: {name: scope_of(same + version + kind) for name, version in versions.items()}
+            for kind in (b"ids", b"text")
+        }
+        asked = []
+        for document, one in zip(request.inputs, documents, strict=True):
+            kind = b"ids" if document.text is None else b"text"
+            standing = next(standings) if one.counts else one.standing
+            asked.append(replace(one, scope=scope_of(named + kind), scopes=scopes[kind], standing=standing))
         return Counted(asked, selection.own, self.ledger.rule, told)
 
-    async def close(self, caller: Principal, counted: Counted) -> None:
+    async def close(self, caller: Principal, counted: Counted, asker: str = "") -> None:
         """Keeps what was said of passages whose rows are about to be spent; every answer is made by now."""
         self.refused(caller, counted.reasons)
         if counted.memories:
-            await self.ledger.remember(caller, [memory.packed() for memory in counted.memories])
+            memories = [memory.packed() for memory in counted.memories]
+            await self.ledger.remember(caller, memories, asker=asker)
 
     def _read(
         self,

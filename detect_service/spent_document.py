@@ -3,7 +3,7 @@
 import hashlib
 import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,9 +30,9 @@ from ttmark.shared.watermark.foreign import ForeignMark
 from ttmark.shared.watermark.null_replacement import Redrawn
 from ttmark.shared.watermark.prf import key_lanes
 
-# Rows of a memory; of a passage that has more the first count.
+# Rows of a memory of what was not found; of a document that has more the first count.
 MOST_ROWS = 4096
-_HEAD = struct.Struct("<?ddI8s")
+_HEAD = struct.Struct("<??ddI8s")
 # A passage may have been edited at so many places, by so many tokens in all, and stand as it stood.
 _OFFSETS = 4
 _DRIFT = 16
@@ -41,20 +41,22 @@ _LOOKS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """The rows of a document that were about to be spent when it was answered.
+    """What was said of a document when rows of it were about to be spent.
 
     Attributes:
-        found: whether they are known to carry a mark, any nine tenths of them alone; else nothing was found
-            in the document.
+        found: whether a mark was found in it, or nothing.
+        spread: whether any nine tenths of what was found would have been found alone.
         rate: the false positive rate of the answer.
         at: when it was given, seconds since 1970.
         tokens: of the document.
-        scope: 8 bytes that name the keys and options.
-        names: of the rows in order [rows], 32 bits each.
+        scope: 8 bytes that name the options, and the version that was found or all keys that found nothing.
+        names: of rows in order [rows], 32 bits each: all that counted for a finding, else those about to be
+            spent.
         places: where in the document they stand [rows].
     """
 
     found: bool
+    spread: bool
     rate: float
     at: float
     tokens: int
@@ -63,19 +65,27 @@ class Memory:
     places: NDArray[np.uint32]
 
     def packed(self) -> Keepsake:
-        head = _HEAD.pack(self.found, self.rate, self.at, self.tokens, self.scope)
+        head = _HEAD.pack(self.found, self.spread, self.rate, self.at, self.tokens, self.scope)
         packed = head + self.names.astype("<u4").tobytes() + self.places.astype("<u4").tobytes()
-        return Keepsake(packed, self.names)
+        return Keepsake(packed, self.names, self.found)
 
     @classmethod
     def opened(cls, packed: bytes) -> "Memory":
         rows = np.frombuffer(packed[_HEAD.size :], dtype="<u4").reshape(2, -1)
-        found, rate, at, tokens, scope = _HEAD.unpack_from(packed)
-        return cls(found, rate, at, tokens, scope, rows[0], rows[1])
+        found, spread, rate, at, tokens, scope = _HEAD.unpack_from(packed)
+        return cls(found, spread, rate, at, tokens, scope, rows[0], rows[1])
 
-    def share_held(self, names: Names) -> float:
-        """How much of the passage a document with rows of these names holds, 0 to 1."""
-        return float(np.isin(self.names, short(names)).mean())
+    def is_held(self, names: Names, usual: int) -> bool:
+        """Whether a document with rows of these names holds what was found: nine tenths of it.
+
+        Without a part that may have been found for itself: of so many tokens as texts usually need, a third
+        in one neighbourhood. Else somebody's own text would count as found that stood beside such a part.
+        """
+        missing = ~np.isin(self.names, short(names))
+        if np.count_nonzero(missing) > (1 - _HELD) * missing.size:
+            return False
+        gaps = _in_windows(np.flatnonzero(missing), missing.size, usual)
+        return self.spread or bool(np.all(UNSEEN_SHARE * gaps < usual))
 
     def looks(self, names: Names, places: NDArray[np.int64]) -> Iterator[NDArray[np.bool_]]:
         """Which of a document's rows [rows] stood in the passage together as they stand now, look by look.
@@ -119,6 +129,7 @@ class SpentDocument:
         rate: the false positive rate that is asked at.
         is_searched: whether a passage is found wherever it begins: token ids may be read at one boundary.
         scope: 8 bytes that name keys and options, the rate left out, and whether it is a text.
+        scopes: such bytes for each version by itself, by its key's id and number.
         exact: the document, for whom asks again.
         reads_back: whether its token ids are those of the text that they spell; None: unknown, or a text.
         unread: that it is too long; or why it could not be read, which is raised where it is answered.
@@ -130,6 +141,7 @@ class SpentDocument:
     rate: float
     is_searched: bool
     scope: bytes = b""
+    scopes: Mapping[tuple[str, int], bytes] = field(default_factory=dict)
     exact: bytes = b""
     reads_back: bool | None = None
     unread: BaseException | DocumentError | None = None
@@ -142,9 +154,17 @@ class SpentDocument:
 
     @property
     def memories(self) -> list[Memory]:
-        """Of the same keys and options, those of documents before it in its request among them."""
+        """Of the same options and keys, those of documents before it in its request among them.
+
+        A finding is one version's, whatever others are tried; what was not found was not under all of them.
+        """
         opened = [Memory.opened(packed) for packed in self.standing.memories]
-        return [one for one in [*opened, *self.told] if one.scope == self.scope]
+        versions = set(self.scopes.values())
+        return [
+            one
+            for one in [*opened, *self.told]
+            if (one.scope in versions if one.found else one.scope == self.scope)
+        ]
 
     def redrawn(self, key: UnlockedKey) -> list[Redrawn | None]:
         """The rows of each reading that are drawn from the null, by the question's own seed."""
@@ -164,10 +184,15 @@ class SpentDocument:
         found: States = self.standing.states[np.searchsorted(self.rows.names, names)]
         return found
 
-    def found_before(self) -> Memory | None:
-        """A passage that was found at the rate or a finer one, and that the document holds."""
-        held = [one for one in self.memories if one.found and one.rate <= self.rate]
-        return next((one for one in held if one.share_held(self.rows.names) >= _HELD), None)
+    def found_before(self, keys: Sequence[UnlockedKey]) -> Memory | None:
+        """A passage that was found at the rate or a finer one under a version of `keys`, and that is held."""
+        for one in self.memories:
+            if one.found and one.rate <= self.rate:
+                watermarks = [key.profile.watermark() for key in keys]
+                usual = min(typical_tokens(each, math.log10(one.rate)) for each in watermarks)
+                if one.is_held(self.rows.names, usual):
+                    return one
+        return None
 
     def unseen(self, finding: Finding, keys: Sequence[UnlockedKey]) -> tuple[Refusal | None, Memory | None]:
         """Whether what is spent and was not looked at might be why nothing was found; what looked at some.
@@ -219,25 +244,29 @@ class SpentDocument:
         ]
 
     def about_to_be_spent(
-        self, index: int, key: UnlockedKey, now: float, *, found: bool
+        self, index: int, key: UnlockedKey, now: float, finding: Finding | None
     ) -> tuple[Memory, Redrawn] | None:
-        """What to remember of reading number `index`, if it is time for it; and all but that, to be drawn."""
-        names = self.rows.of_key(index, key)
-        states = self._states_of(names)
-        asked = (states >= WARM) & (states < SPENT)
-        places = np.flatnonzero(asked & _first_of_equals(names))[:MOST_ROWS]
-        due = places.size if found else np.count_nonzero(states == TURNING)
-        if due < _FEWEST_ROWS or (found and self.found_before() is not None):
+        """What to remember of reading number `index`, if it is time for it; and all but that, to be drawn.
+
+        Args:
+            finding: under the key; None: nothing was found.
+        """
+        names, found = self.rows.of_key(index, key), finding is not None
+        states, first = self._states_of(names), _first_of_equals(names)
+        asked = first & (states >= WARM) & (states < SPENT)
+        due = np.count_nonzero(asked if found else states == TURNING)
+        if due < _FEWEST_ROWS or (found and self.found_before([key]) is not None):
             return None
+        places = np.flatnonzero(first & (states < SPENT)) if found else np.flatnonzero(asked)[:MOST_ROWS]
         rest = np.ones(names.size, dtype=np.bool_)
         rest[places] = False
-        tokens = self.rows.readers[index].token_ids(key).size
         memory = Memory(
             found,
+            False,
             self.rate,
             now,
-            tokens,
-            self.scope,
+            self.rows.readers[index].token_ids(key).size,
+            self.scope if finding is None else self.scopes[key.key_id, finding.version.version],
             short(names[places]),
             places.astype(np.uint32),
         )

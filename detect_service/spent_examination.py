@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from ttmark.detect_service.cascade import FIRST_SHARE, SECOND_SHARE
@@ -50,7 +50,7 @@ class SpentExamination(Examination):
         decision, asked = Examination._decision(self, index, finding), self._asked(index)
         if asked is None or finding is None or decision.verdict == "watermarked":
             return decision
-        self._before[index] = asked.found_before()
+        self._before[index] = asked.found_before(self.selection.own)
         if self._before[index] is not None:
             return Decision("watermarked", None)
         withheld, self._before[index] = asked.unseen(finding, self.selection.own)
@@ -78,17 +78,24 @@ class SpentExamination(Examination):
     def _remember(
         self, asked: SpentDocument, best: int, finding: Finding, readings: Readings, *, found: bool
     ) -> None:
-        """Keeps what was said of rows about to be spent: a finding, if any nine tenths of them suffice."""
+        """Keeps what was said of rows about to be spent.
+
+        What another system's mark, or a memory, made a finding of is kept as neither.
+        """
         memories = self.counted.memories if self.counted else []
-        for index in range(len(asked.rows.readers)):
-            for key in self.selection.own:
-                if found and (index, key) != (best, finding.key):
-                    continue
-                kept = asked.about_to_be_spent(index, key, time.time(), found=found)
-                if kept is not None and (
-                    not found or self._suffices(asked, index, finding, kept[1], readings)
-                ):
-                    memories.append(kept[0])
+        if found and decide(finding, self.request.fpr).verdict == "watermarked":
+            kept = asked.about_to_be_spent(best, finding.key, time.time(), finding)
+            if kept is not None:
+                spread = self._suffices(asked, best, finding, kept[1], readings)
+                memories.append(replace(kept[0], spread=spread))
+        elif not found:
+            missed: dict[bytes, Memory] = {}  # keys that read alike have the same rows
+            for index in range(len(asked.rows.readers)):
+                for key in self.selection.own:
+                    kept = asked.about_to_be_spent(index, key, time.time(), None)
+                    if kept is not None:
+                        missed.setdefault(kept[0].names.tobytes(), kept[0])
+            memories += missed.values()
 
     def _suffices(
         self, asked: SpentDocument, index: int, finding: Finding, kept: Redrawn, readings: Readings

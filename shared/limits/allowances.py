@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from ttmark.shared.access.scopes import Principal, TokenLimits, Usage
 from ttmark.shared.http.service_errors import TooManyRequests
-from ttmark.shared.limits.counters import Counters
+from ttmark.shared.limits.counters import PARTS, Counters
 from ttmark.shared.limits.counting_filter import REASONS, Reason
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
@@ -17,10 +17,11 @@ from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Units that were granted, and the counter of the window that they were taken from."""
+    """Units that were granted, and the part of which counter they were taken from."""
 
     counter: str
     units: int
+    part: int = 0
 
 
 NOTHING = Grant("", 0)
@@ -28,10 +29,10 @@ NOTHING = Grant("", 0)
 
 
 class RateLimiter:
-    """At most so many units in any `window_seconds`, by the sliding-window approximation.
+    """At most so many units in any `window_seconds`, but for a sixtieth, and if need be all at once.
 
-    Two counters per caller: the current window's and the previous one's, which is weighted by the share
-    of it that lies within the last `window_seconds`. What is refused does not count.
+    What was taken within a sixtieth is granted again when the window has passed since that began: nobody
+    waits longer. What is refused does not count.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class RateLimiter:
     ) -> None:
         self._counters = counters
         self._window = window_seconds
+        self._width = window_seconds / PARTS
         self._now = now
 
     async def admit(self, caller: str, cost: int = 1, *, limit: int) -> float | None:
@@ -47,7 +49,7 @@ class RateLimiter:
         return None if isinstance(taken, Grant) else taken
 
     async def take(self, caller: str, cost: int = 1, *, limit: int) -> Grant | float:
-        """A grant of `cost` units, or the seconds after which to try again.
+        """A grant of `cost` units, or the seconds after which to try again, at most the window's.
 
         More than the whole limit counts as that: it is granted when nothing else was used lately.
 
@@ -57,39 +59,34 @@ class RateLimiter:
         Raises:
             StoreUnavailable: the counters cannot be reached.
         """
-        cost = min(cost, limit)
-        index, elapsed = divmod(self._now(), self._window)
-        current, previous = (self._name(caller, number) for number in (index, index - 1))
-        sums = await self._counters.add({current: cost, previous: 0}, lifetime_seconds=2 * self._window)
-        used, before = sums[current] - cost, sums[previous]
-        weight = 1 - elapsed / self._window
-        if used + cost + before * weight <= limit:
-            return Grant(current, cost)
-        await self._subtract(current, cost)
-        return self._wait(used, before, limit - cost, elapsed)
+        now = self._now()
+        grant = Grant(f"taken:{caller}", min(cost, limit), int(now // self._width))
+        used = await self._add(grant, grant.units)
+        room = limit - sum(used.values())
+        if room >= 0:
+            return grant
+        await self._add(grant, -grant.units)
+        used[grant.part] -= grant.units
+        for part in sorted(used):
+            room += used[part]
+            if room >= 0:
+                break
+        return (part + PARTS) * self._width - now
 
     async def settle(self, grant: Grant, *, used: int) -> None:
-        """Gives back what was not used, in the window that it was taken from. Raises StoreUnavailable."""
-        if 0 <= used < grant.units:
-            await self._subtract(grant.counter, grant.units - used)
+        """Gives back what was not used, while it counts. Raises StoreUnavailable."""
+        unused = grant.units - used
+        if 0 < unused <= grant.units and grant.part > self._now() // self._width - PARTS:
+            left = (await self._add(grant, -unused))[grant.part]
+            if left < 0:  # of another store
+                await self._add(grant, min(unused, -left))
 
-    async def _subtract(self, counter: str, units: int) -> None:
-        """Never below zero: the counter may be forgotten, or another store's by now."""
-        lifetime = 2 * self._window
-        left = (await self._counters.add({counter: -units}, lifetime_seconds=lifetime))[counter]
-        if left < 0:
-            await self._counters.add({counter: min(units, -left)}, lifetime_seconds=lifetime)
-
-    @staticmethod
-    def _name(caller: str, index: float) -> str:
-        return f"rate:{caller}:{int(index)}"
-
-    def _wait(self, used: int, before: int, room: int, elapsed: float) -> float:
-        if used <= room:
-            # Enough of the previous window has to slide out.
-            return self._window * (1 - (room - used) / before) - elapsed
-        # The current window becomes the previous one, and enough of it has to slide out.
-        return self._window - elapsed + self._window * (1 - room / used)
+    async def _add(self, grant: Grant, units: int) -> dict[int, int]:
+        """What was used of each part that counts."""
+        parts = await self._counters.add(
+            grant.counter, units, part=grant.part, lifetime_seconds=2 * self._window
+        )
+        return {part: count for part, count in parts.items() if part > grant.part - PARTS}
 
 
 _WINDOW_SECONDS = 60.0

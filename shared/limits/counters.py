@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from ttmark.shared.limits.counting_filter import Inquiry, LocalSpaces, Reply
@@ -11,13 +11,17 @@ from ttmark.shared.vault.key_store_errors import StoreUnavailable
 T = TypeVar("T")
 
 _MOST_COUNTERS = 100_000
+PARTS = 60
+"""Of a counter: the latest, which are kept."""
 
 
 class Counters(Protocol):
-    """Named integers that start at zero, named values, and a space for each tenant's questions."""
+    """Named integers in numbered parts, from zero on, named values, a space for each tenant's questions."""
 
-    async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
-        """Adds to each counter and gives the sums; each is forgotten `lifetime_seconds` after its last use.
+    async def add(self, name: str, amount: int, *, part: int = 0, lifetime_seconds: float) -> dict[int, int]:
+        """Adds to a part of a counter, and gives its latest parts.
+
+        All of the counter is forgotten `lifetime_seconds` after its last use.
 
         Raises:
             StoreUnavailable: the counters cannot be reached.
@@ -60,7 +64,7 @@ class LocalCounters:
     ) -> None:
         self._most = most
         self._monotonic = monotonic
-        self._values: dict[str, tuple[int, float]] = {}  # in the order of their last use
+        self._values: dict[str, tuple[dict[int, int], float]] = {}  # in the order of their last use
         self._kept: dict[str, tuple[dict[bytes, bytes], float]] = {}
         self._spaces = LocalSpaces()
 
@@ -69,16 +73,15 @@ class LocalCounters:
         """Whoever uses nothing else has one process."""
         return True
 
-    async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
+    async def add(self, name: str, amount: int, *, part: int = 0, lifetime_seconds: float) -> dict[int, int]:
         now = self._monotonic()
-        sums = {}
-        for name, amount in amounts.items():
-            value, expires_at = self._values.pop(name, (0, 0.0))
-            sums[name] = amount + (value if expires_at > now else 0)
-            self._values[name] = (sums[name], now + lifetime_seconds)
+        parts, expires_at = self._values.pop(name, ({}, 0.0))
+        kept = {one: count for one, count in parts.items() if one > part - PARTS and expires_at > now}
+        kept[part] = kept.get(part, 0) + amount
+        self._values[name] = (kept, now + lifetime_seconds)
         while len(self._values) > self._most:
             del self._values[next(iter(self._values))]
-        return sums
+        return dict(kept)
 
     async def ask(self, inquiry: Inquiry) -> list[Reply]:
         return self._spaces.ask(inquiry)
@@ -123,8 +126,8 @@ class FallbackCounters:
         """Whether the shared counters were reached, or not yet asked, the last time."""
         return self._retry_at == 0.0
 
-    async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
-        return await self._run(lambda counters: counters.add(amounts, lifetime_seconds=lifetime_seconds))
+    async def add(self, name: str, amount: int, **how: Any) -> dict[int, int]:
+        return await self._run(lambda counters: counters.add(name, amount, **how))
 
     async def ask(self, inquiry: Inquiry) -> list[Reply]:
         return await self._run(lambda counters: counters.ask(inquiry))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from ttmark.shared.limits.counters import PARTS
 from ttmark.shared.limits.counting_filter import (
     CAPACITY,
     CELLS,
@@ -13,7 +14,7 @@ from ttmark.shared.limits.counting_filter import (
     states_of,
 )
 from ttmark.shared.vault.redis_client import RedisClient, script_command
-from ttmark.shared.vault.redis_connections import HASH_TAG, Command, RedisAddress
+from ttmark.shared.vault.redis_connections import HASH_TAG, RedisAddress
 
 # Of each generation three keys: `cells`, a byte for each; `answered`, states by digest; `sums`, a hash.
 # Commands hold at most 1,500 operations: Lua unpacks no more than some 8,000 values.
@@ -122,14 +123,13 @@ class RedisCounters:
     def shared(self) -> bool:
         return True
 
-    async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
+    async def add(self, name: str, amount: int, *, part: int = 0, lifetime_seconds: float) -> dict[int, int]:
         """One round trip. A repetition after a broken connection may count twice, never less than once."""
-        commands: list[Command] = []
-        for name, amount in amounts.items():
-            counter = f"{HASH_TAG}:count:{name}"
-            commands += [("INCRBY", counter, amount), ("PEXPIRE", counter, int(1000 * lifetime_seconds))]
-        replies = await self._client.ask_all(*commands)
-        return dict(zip(amounts, replies[::2], strict=True))
+        now, before = (f"{HASH_TAG}:count:{name}:{part // PARTS - back}" for back in (0, 1))
+        added = ("HINCRBY", now, part, amount), ("PEXPIRE", now, int(1000 * lifetime_seconds))
+        *_, latest, others = await self._client.ask_all(*added, ("HGETALL", now), ("HGETALL", before))
+        flat = [*others, *latest]
+        return {int(one): int(count) for one, count in zip(flat[::2], flat[1::2], strict=True)}
 
     async def ask(self, inquiry: Inquiry) -> list[Reply]:
         """One round trip. A repetition after a broken connection is known again: it counts once."""

@@ -39,9 +39,15 @@ from ttmark.shared.vault.confidential import Confidential
 _CELLS_AT_ONCE = 16_384
 # So few rows carry no passage that could be remembered.
 _FEWEST_ROWS = 8
-# Of each four rows one is kept in an index of memories.
-_INDEXED = np.uint32(4)
-_MOST_MEMORIES = 500
+# Of each four rows one is kept in an index of memories, of longer passages fewer.
+_INDEXED = 4
+# Of memories in half a day, findings and misses apart: what one caller may keep, and a tenant's together. One
+# of so many rows counts for one, a longer one for several.
+_MOST_MEMORIES = (250, 1_000)
+_MEMORY_ROWS = 4_096
+# The memories that an index names of a row, latest first, and those that are looked at for a document.
+_MOST_NAMED = 16
+_MOST_RECALLED = 32
 _MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # finaliser of SplitMix64
 
 
@@ -79,10 +85,11 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keepsake:
-    """What is kept of a passage, to be found by the short names of its rows [rows]."""
+    """What is kept of a passage, to be recalled by the short names of its rows [rows]."""
 
     packed: bytes
     names: NDArray[np.uint32]
+    found: bool
 
 
 class AnswerLedger(Confidential):
@@ -146,27 +153,38 @@ class AnswerLedger(Confidential):
             standings.append(await self._standing(inquiry, document, own))
         return standings
 
-    async def remember(self, caller: Principal, memories: Sequence[Keepsake]) -> None:
-        """Keeps what was said of passages, for as long as their rows are counted.
+    async def remember(self, caller: Principal, memories: Sequence[Keepsake], *, asker: str = "") -> None:
+        """Keeps what was said of passages, for as long as their rows are counted, where there is room.
+
+        Findings and misses have a room each, of which every caller has a part.
 
         Raises:
             StoreUnavailable: the counters cannot be reached.
         """
         inquiry = self._inquiry(caller)
         name, lifetime = _memories(inquiry, inquiry.generation), inquiry.window_seconds
+        whose = self.hash(b"room", (asker or caller.token_id).encode()).hex()
         for memory in memories:
-            kept = await self._counters.add({name: 1}, lifetime_seconds=lifetime)
-            if kept[name] > _MOST_MEMORIES:
-                return
-            identity = self.hash(b"memory", memory.packed)
-            indexed = memory.names[memory.names % _INDEXED == 0]
-            values = {identity: memory.packed, **{b"%d" % row: identity for row in indexed.tolist()}}
-            await self._counters.put(f"{name}:said", values, lifetime_seconds=lifetime)
+            units = -(-memory.names.size // _MEMORY_ROWS)
+            room = f"{name}:{_kind(memory.found)}"
+            for counter, most in zip((f"{room}:{whose}", room), _MOST_MEMORIES, strict=True):
+                kept = await self._counters.add(counter, units, lifetime_seconds=lifetime)
+                if kept[0] > most:
+                    break
+            else:
+                identity = self.hash(b"memory", memory.packed)
+                indexed = memory.names[memory.names % np.uint32(_INDEXED * units) == 0]
+                fields = _fields(indexed, memory.found)
+                known = await self._counters.get(f"{name}:said", fields) if fields else []
+                named = [(identity + (old or b""))[: _MOST_NAMED * DIGEST_BYTES] for old in known]
+                values = {identity: memory.packed, **dict(zip(fields, named, strict=True))}
+                await self._counters.put(f"{name}:said", values, lifetime_seconds=lifetime)
 
     def _inquiry(self, caller: Principal) -> Inquiry:
         whose = caller.token_id if self._each is None else ""
         return Inquiry(
-            space=self.hash(b"space", caller.tenant.encode()).hex(),
+            # The number is that of the form of memories: what has another one is forgotten, counts and all.
+            space=self.hash(b"space 2", caller.tenant.encode()).hex(),
             caller=self.hash(b"caller", whose.encode()).hex(),
             questions=(),
             limits=[self.rule.limit] if self._each is None else [self._each, self.rule.limit],
@@ -191,13 +209,19 @@ class AnswerLedger(Confidential):
         )
 
     async def _recalled(self, inquiry: Inquiry, rows: NDArray[np.uint32]) -> list[bytes]:
-        """The memories in which some of the rows stood."""
-        indexed = [b"%d" % row for row in rows[rows % _INDEXED == 0].tolist()]
+        """The memories in which some of the rows stood: of findings and of misses those with most of them."""
+        indexed = rows[rows % np.uint32(_INDEXED) == 0]
+        fields = _fields(indexed, True) + _fields(indexed, False)
         memories: list[bytes] = []
         for generation in (inquiry.generation, inquiry.generation - 1):
             name = f"{_memories(inquiry, generation)}:said"
-            found = await self._counters.get(name, indexed) if indexed else []
-            identities = list(dict.fromkeys(one for one in found if one is not None))
+            named = await self._counters.get(name, fields) if fields else []
+            identities: list[bytes] = []
+            for half in (named[: indexed.size], named[indexed.size :]):
+                each = np.frombuffer(b"".join(one for one in half if one), dtype=np.uint64)
+                values, counts = np.unique(each, return_counts=True)
+                most = values[np.argsort(-counts, kind="stable")[:_MOST_RECALLED]]
+                identities += [one.tobytes() for one in most]
             if identities:
                 said = await self._counters.get(name, identities)
                 memories += [packed for packed in said if packed is not None]
@@ -213,6 +237,15 @@ class AnswerLedger(Confidential):
 
 def _memories(inquiry: Inquiry, generation: int) -> str:
     return f"memory:{inquiry.space}:{generation}"
+
+
+def _kind(found: bool) -> str:
+    return "found" if found else "missed"
+
+
+def _fields(rows: NDArray[np.uint32], found: bool) -> list[bytes]:
+    """Where an index says in which memories of a kind the rows stand."""
+    return [b"%b %d" % (_kind(found).encode(), row) for row in rows.tolist()]
 
 
 def _slices(digest: bytes, cells: NDArray[np.uint32], price: int) -> Iterator[Question]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.contract.keys.asker import DAY, LIMIT, RULE, Asker, principal, rows
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.limits.counting_filter import LASTING, SPENT, TURNING, WARM
+from ttmark.shared.limits.counting_filter import LASTING, SPENT, TURNING, WARM, Names
 from ttmark.shared.limits.spent_evidence import Keepsake, short
 
 
@@ -111,7 +111,7 @@ async def test_a_long_document_counts_in_slices_as_a_whole(counters: Counters) -
 
 async def test_what_was_said_is_recalled_by_any_part_of_the_passage(counters: Counters) -> None:
     asker, passage = Asker(counters), rows(1, 60)
-    await asker.ledger.remember(principal(), [Keepsake(b"what was said", short(passage))])
+    await asker.ledger.remember(principal(), [Keepsake(b"what was said", short(passage), True)])
     for number in range(LIMIT):
         await asker.ask(passage, options=str(number))
     part = await asker.ask(passage[20:50], options="part")
@@ -120,3 +120,38 @@ async def test_what_was_said_is_recalled_by_any_part_of_the_passage(counters: Co
     assert list((await asker.ask(passage, caller=principal(tenant="other tenant"))).memories) == []
     asker.now += DAY
     assert list((await asker.ask(passage, options="later")).memories) == []
+
+
+async def recalled(asker: Asker, passage: Names) -> list[bytes]:
+    """What was said of a passage, once its answers are used up."""
+    for number in range(LIMIT):
+        await asker.ask(passage, options=str(number))
+    return list((await asker.ask(passage, options="last")).memories)
+
+
+async def test_one_caller_s_memories_leave_room_for_those_of_others_and_misses_for_findings(counters):
+    """Of 250 misses and 250 findings of a caller; a tenant has a thousand of each."""
+    asker = Asker(counters)
+
+    async def keep(caller: str, *kinds: bool, seed: int, count: int = 20) -> None:
+        names = short(rows(seed, count))
+        kept = [Keepsake(f"{caller} {seed} {kind}".encode(), names, kind) for kind in kinds]
+        await asker.ledger.remember(principal(caller), kept)
+
+    for number in range(510):
+        await keep("busy", False, seed=1_000 + number)
+    await keep("another", False, True, seed=1)
+    assert await recalled(asker, rows(1, 20)) == [b"another 1 True", b"another 1 False"]
+    await keep("busy", False, True, seed=2)
+    assert await recalled(asker, rows(2, 20)) == [b"busy 2 True"]
+    for number in range(9):  # a long one takes the room of several
+        await keep("long", True, seed=4 + number, count=30 * 4_096)
+    assert await recalled(asker, rows(11, 30 * 4_096)[:4_000]) == [b"long 11 True"]
+    assert await recalled(asker, rows(12, 30 * 4_096)[:4_000]) == []
+
+
+async def test_a_later_memory_of_the_same_rows_hides_no_earlier_one(counters: Counters) -> None:
+    asker, passage = Asker(counters), rows(1, 60)
+    for said in (b"first", b"second", b"third"):
+        await asker.ledger.remember(principal(), [Keepsake(said, short(passage), said == b"first")])
+    assert sorted(await recalled(asker, passage)) == [b"first", b"second", b"third"]

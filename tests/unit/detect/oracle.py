@@ -80,11 +80,12 @@ async def oracle(
     rule: AnswerRule | None = RULE,
     counters: Counters | None = None,
     case_key: CaseKey | None = None,
+    key: bytes = bytes(32),
 ) -> AsyncIterator[Oracle]:
     """The service with its limits (None: without), asked by its token without evidence."""
     counters = counters or LocalCounters()
     registry = CollectorRegistry()
-    ledger = rule and AnswerLedger(counters, key=bytes(32), rule=rule, now=lambda: 86_400.0 * 1_000)
+    ledger = rule and AnswerLedger(counters, key=key, rule=rule, now=lambda: 86_400.0 * 1_000)
     allowance = DocumentAllowance(
         "detect", counters, TokenLimits(), LimitMetrics(registry), no_audit, ledger=ledger
     )

@@ -27,7 +27,7 @@ class Budget(WorkBudget):
         super().__init__("detect", self.counters, per_minute=FULL, now=lambda: 6_000.0)
 
     def used(self) -> int:
-        return sum(value for value, _ in self.counters._values.values())
+        return sum(sum(parts.values()) for parts, _ in self.counters._values.values())
 
 
 def client_of(service: Service, budget: WorkBudget | None = None) -> AbstractAsyncContextManager[AsyncClient]:

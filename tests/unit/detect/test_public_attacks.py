@@ -142,7 +142,7 @@ async def test_refused_words_are_given_back(service: Any) -> None:
     async with public_service(service, narrow, guests=True, counters=counters) as public:
         answers = [await public.ask("a" * 12 * number, token=None) for number in range(1, 12)]
         assert [answer.status_code for answer in answers].count(200) == 2
-    used = [value for name, (value, _) in counters._values.items() if ".address:" in name]
+    used = [sum(parts.values()) for name, (parts, _) in counters._values.items() if ".address:" in name]
     assert max(used) == 100
 
 
@@ -151,7 +151,7 @@ async def test_an_address_that_floods_is_stopped_before_the_token_counts_it(serv
         answers = [await public.ask("x" * number, token=None) for number in range(1, 31)]
         statuses = [answer.status_code for answer in answers]
         assert statuses == [200] * 20 + [429] * 10
-        assert int(answers[-1].headers["retry-after"]) <= 120
+        assert int(answers[-1].headers["retry-after"]) <= 60
         assert [event.action for event in public.audited].count("token.throttle") == 0
 
 

@@ -95,20 +95,20 @@ async def test_pieces_of_an_article_blind_nobody_to_it(service: Any, size: int) 
             assert (await verdicts(attacker, honest, mode)) != ["not_detected"]
 
 
-async def test_a_woven_passage_does_not_make_its_victim_found(service: Any) -> None:
-    """Of the victim's own text six or nine tokens of ten, marked pieces between them."""
-    victim = random.Random(5).choices(LETTERS, k=600)
-    for share in (6, 9):
-        marked = marked_ids(service, 700, share)
-        woven: list[int] = []
-        for first in range(0, 600, 60):
-            woven += victim[first : first + 60]
-            woven += marked[first : first + 60 * (10 - share) // share]
-        async with oracle(service) as attacker:
-            for number in range(2 * RULE.limit):
-                around = random.Random(number).choices(LETTERS, k=20)
-                await verdicts(attacker, [{"token_ids": around + woven}])
-            assert await verdicts(attacker, [{"token_ids": victim}]) != ["watermarked"]
+@pytest.mark.parametrize(("own", "marked"), [(60, 40), (60, 6), (600, 60)])
+async def test_a_woven_passage_does_not_make_its_victim_found(service: Any, own: int, marked: int) -> None:
+    """So many marked tokens after so many of the victim's own text; the last time one passage at its end."""
+    victim, marks = random.Random(5).choices(LETTERS, k=600), marked_ids(service, 700, 7)
+    woven: list[int] = []
+    for number, first in enumerate(range(0, 600, own)):
+        woven += victim[first : first + own] + marks[number * marked : (number + 1) * marked]
+    async with oracle(service) as attacker:
+        told = [
+            await verdicts(attacker, [{"token_ids": random.Random(number).choices(LETTERS, k=20) + woven}])
+            for number in range(2 * RULE.limit)
+        ]
+        assert (told[0] == ["watermarked"]) == (marked != 6)
+        assert await verdicts(attacker, [{"token_ids": victim}]) != ["watermarked"]
 
 
 async def test_ids_that_spell_nothing_get_no_verdict_and_odd_spellings_are_flagged(service: Any) -> None:
