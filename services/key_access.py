@@ -89,6 +89,7 @@ class KeyAccess:
     async def __aexit__(self, *_: object) -> None:
         await self.cache.stop()
         await self._running.aclose()
+        self.tokens.close()
         await self.counters.close()
         await self.store.close()
 

@@ -19,7 +19,7 @@ from ttmark.shared.http.service_errors import InternalError, ServiceError, Unaut
 from ttmark.shared.schemas.detection import DetectionResult, Document, DocumentError
 from ttmark.shared.schemas.jobs import JobResult
 from ttmark.shared.vault.audit_events import AuditSink
-from ttmark.shared.vault.key_store_errors import InvalidToken
+from ttmark.shared.vault.key_store_errors import InvalidToken, StoreUnavailable
 
 ROUTE = "/v1/detect/jobs"
 # A part whose workers died so often is answered with errors: one of its documents may be why.
@@ -101,6 +101,8 @@ class PartWork:
         except QueueFull:
             await asyncio.sleep(_FULL_SECONDS)
             return await self._examined(question)
+        except StoreUnavailable:
+            raise  # no fault of the documents: the part is done again
         except ServiceError as error:
             if error.status not in _REFUSED_DOCUMENT or len(documents) == 1:
                 return [error] * len(documents)

@@ -28,6 +28,7 @@ from ttmark.shared.vault.key_store_errors import (
 )
 from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.names import Name, check_name
+from ttmark.shared.vault.outage import Outage
 from ttmark.shared.vault.store import RecordStore
 from ttmark.shared.vault.vault import Vault
 
@@ -119,10 +120,9 @@ class TokenRegistry:
     """Tokens over any record store.
 
     `authenticate` asks the store about a token at most every `fresh_seconds`, so a revocation takes
-    effect everywhere within that time. While the store is away, tokens seen within
-    `outage_seconds` go on working and the store is tried at most every `fresh_seconds`. So does a token whose
-    record went back in time in the store: what was seen is the later one. Of requests with one token at the
-    same time, one reads for all.
+    effect everywhere within that time. While the store is away, tokens seen within `outage_seconds` go on
+    working, and nobody waits for it. So does a token whose record went back in time in the store: what was
+    seen is the later one. Of requests with one token at the same time, one reads for all.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class TokenRegistry:
         self._monotonic = monotonic
         self._known: dict[str, tuple[TokenRecord, float]] = {}
         self._reading: dict[str, asyncio.Lock] = {}
-        self._retry_at = 0.0
+        self._outage = Outage(store.ping)
 
     async def create(
         self,
@@ -264,6 +264,10 @@ class TokenRegistry:
         """Wraps the tokens' data keys under the current key-encryption key; how many were changed."""
         return await self._vault.rewrap(KIND)
 
+    def close(self) -> None:
+        """Looks for the store no more."""
+        self._outage.close()
+
     async def _recent(self, token_id: str) -> TokenRecord | None:
         """The record, read at most every `fresh_seconds`; None where there is no such token.
 
@@ -284,8 +288,10 @@ class TokenRegistry:
                 self._reading.pop(token_id, None)
 
     def _usable(self, token_id: str) -> TokenRecord | None:
-        store_is_away = self._monotonic() < self._retry_at
-        return self._seen(token_id, self._outage_seconds if store_is_away else self._fresh_seconds)
+        record = self._seen(token_id, self._fresh_seconds)
+        if record is None and self._outage.doubtful:
+            record = self._seen(token_id, self._outage_seconds)
+        return record
 
     def _seen(self, token_id: str, seconds: float) -> TokenRecord | None:
         """The record as it was read within so many seconds."""
@@ -293,17 +299,13 @@ class TokenRegistry:
         return record if self._monotonic() - checked_at <= seconds else None
 
     async def _read(self, token_id: str) -> TokenRecord | None:
-        if self._monotonic() < self._retry_at:
+        if self._outage.away:
             raise StoreUnavailable("the key store did not answer a moment ago")
         try:
             envelope = await self._vault.read(KIND, token_id)
-        except StoreUnavailable:
-            self._retry_at = self._monotonic() + self._fresh_seconds
-            record = self._usable(token_id)
-            if record is None:
-                raise
-            return record
-        except RecordRolledBack:
+        except (StoreUnavailable, RecordRolledBack) as error:
+            if isinstance(error, StoreUnavailable):
+                self._outage.look()
             record = self._seen(token_id, self._outage_seconds)
             if record is None:
                 raise

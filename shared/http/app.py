@@ -35,6 +35,7 @@ from ttmark.shared.http.service_errors import (
     MethodNotAllowed,
     NotFound,
     ServiceError,
+    StoreDown,
     error_renderer,
 )
 from ttmark.shared.http.telemetry import HttpMetrics, TelemetryMiddleware
@@ -42,6 +43,7 @@ from ttmark.shared.observability.tracing import HEADER as REQUEST_ID_HEADER
 from ttmark.shared.observability.tracing import RequestIdMiddleware, WithoutQueries
 from ttmark.shared.schemas.fields import FieldProblem
 from ttmark.shared.vault.audit_events import AuditSink, log_audit
+from ttmark.shared.vault.key_store_errors import StoreUnavailable
 
 _MOST_PROBLEMS = 20
 
@@ -184,7 +186,11 @@ def _install_error_handlers(app: FastAPI, render: ErrorRenderer) -> None:
             found.headers["Allow"] = ", ".join(sorted(_methods(request.app.routes, request.scope)))
         return render(found, request.scope)
 
+    async def on_store_error(request: Request, _: Any) -> Response:
+        return render(StoreDown("The store cannot be reached at the moment.", retry_after=1), request.scope)
+
     app.add_exception_handler(ServiceError, on_service_error)
+    app.add_exception_handler(StoreUnavailable, on_store_error)
     app.add_exception_handler(RequestValidationError, on_invalid_fields)
     app.add_exception_handler(HTTPException, on_http_exception)
 

@@ -1,14 +1,11 @@
 """Counters that are forgotten after a while: the one thing that limits keep."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from ttmark.shared.limits.counting_filter import Inquiry, LocalSpaces, Reply
-from ttmark.shared.vault.key_store_errors import StoreUnavailable
-
-T = TypeVar("T")
 
 _MOST_COUNTERS = 100_000
 PARTS = 60
@@ -101,58 +98,6 @@ class LocalCounters:
         """Nothing to give up."""
 
 
-class FallbackCounters:
-    """Shared counters while they can be reached, and this process's own while they cannot.
-
-    After a failure the shared ones are left alone for `retry_seconds`, so that an outage slows down
-    one request in a while and not each.
-    """
-
-    def __init__(
-        self,
-        counters: Counters,
-        *,
-        retry_seconds: float = 2.0,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._shared = counters
-        self._local = LocalCounters(monotonic=monotonic)
-        self._retry_seconds = retry_seconds
-        self._monotonic = monotonic
-        self._retry_at = 0.0
-
-    @property
-    def shared(self) -> bool:
-        """Whether the shared counters were reached, or not yet asked, the last time."""
-        return self._retry_at == 0.0
-
-    async def add(self, name: str, amount: int, **how: Any) -> dict[int, int]:
-        return await self._run(lambda counters: counters.add(name, amount, **how))
-
-    async def ask(self, inquiry: Inquiry) -> list[Reply]:
-        return await self._run(lambda counters: counters.ask(inquiry))
-
-    async def put(self, name: str, values: Mapping[bytes, bytes], *, lifetime_seconds: float) -> None:
-        await self._run(lambda counters: counters.put(name, values, lifetime_seconds=lifetime_seconds))
-
-    async def get(self, name: str, fields: Sequence[bytes]) -> list[bytes | None]:
-        return await self._run(lambda counters: counters.get(name, fields))
-
-    async def _run(self, work: Callable[[Counters], Awaitable[T]]) -> T:
-        if self._monotonic() >= self._retry_at:
-            try:
-                result = await work(self._shared)
-            except StoreUnavailable:
-                self._retry_at = self._monotonic() + self._retry_seconds
-            else:
-                self._retry_at = 0.0
-                return result
-        return await work(self._local)
-
-    async def close(self) -> None:
-        await self._shared.close()
-
-
 def open_counters(url: str) -> Counters:
     """Counters that all replicas with this store share; with SQLite, those of the process.
 
@@ -162,6 +107,7 @@ def open_counters(url: str) -> Counters:
         ValueError: the URL names no store.
     """
     if urlsplit(url).scheme.partition("+")[0] in ("redis", "rediss"):
+        from ttmark.shared.limits.fallback_counters import FallbackCounters
         from ttmark.shared.limits.redis_counters import RedisCounters
         from ttmark.shared.vault.redis_connections import RedisAddress
 

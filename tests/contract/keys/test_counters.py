@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tests.contract.keys.asker import LIMIT, Asker, principal, rows
 from ttmark.shared.access.scopes import Principal, Scope, TokenLimits, Usage
 from ttmark.shared.limits.allowances import Grant, LimitMetrics, RateLimiter, TokenAllowance
-from ttmark.shared.limits.counters import Counters, FallbackCounters, LocalCounters
+from ttmark.shared.limits.counters import Counters, LocalCounters
+from ttmark.shared.limits.counting_filter import Inquiry, Reply
+from ttmark.shared.limits.fallback_counters import FallbackCounters
 from ttmark.shared.limits.redis_counters import RedisCounters
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
@@ -97,28 +100,63 @@ async def test_expensive_requests_count_for_more_and_what_is_refused_for_nothing
 
 
 class AwayCounters(LocalCounters):
-    """Counters that cannot be reached, and how often that was tried."""
+    """Counters of which some calls fail, and how often they were called."""
 
-    def __init__(self) -> None:
+    def __init__(self, *away: str) -> None:
         super().__init__()
-        self.tries = 0
+        self.away = set(away)
+        self.calls: list[str] = []
 
-    async def add(self, *_: object, **__: object) -> dict[int, int]:
-        self.tries += 1
-        raise StoreUnavailable("away")
+    async def add(self, name: str, amount: int, **how: Any) -> dict[int, int]:
+        self._called("look" if name == "look" else "add")
+        return await super().add(name, amount, **how)
+
+    async def ask(self, inquiry: Inquiry) -> list[Reply]:
+        self._called(f"ask {inquiry.space}")
+        return await super().ask(inquiry)
+
+    def _called(self, what: str) -> None:
+        self.calls.append(what)
+        if what in self.away:
+            self.away -= {"once", what} if "once" in self.away else set()
+            raise StoreUnavailable("away")
 
 
 async def test_while_the_shared_counters_are_away_each_replica_counts_for_itself() -> None:
-    now, away = 0.0, AwayCounters()
-    counters = FallbackCounters(away, retry_seconds=2, monotonic=lambda: now)
+    away = AwayCounters("add", "look")
+    counters = FallbackCounters(away, retry_seconds=0.02)
     limit = limiter(counters, lambda: 6000.0)
     assert counters.shared
     assert [await limit.admit("token", limit=3) is None for _ in range(5)] == [True] * 3 + [False] * 2
-    assert away.tries == 1
+    assert away.calls == ["add", "look"]
     assert not counters.shared
-    now += 2
-    await limit.admit("token", limit=3)
-    assert away.tries == 2
+    away.away.clear()
+    async with asyncio.timeout(5):
+        while not counters.shared:  # noqa: ASYNC110 - nobody asks meanwhile
+            await asyncio.sleep(0.01)
+    assert await limit.admit("token", limit=3) is None
+    assert away.calls[-1] == "add"
+    await counters.close()
+
+
+async def test_one_call_that_fails_makes_nothing_unspent() -> None:
+    """It is tried again; where it fails for one tenant alone that tenant is told, and nobody else."""
+    away = AwayCounters()
+    asker = Asker(FallbackCounters(away))
+    names = rows(1)
+    for number in range(LIMIT):
+        await asker.ask(names, options=str(number))
+    space = away.calls[-1]
+    away.away = {"once", space}
+    assert await asker.spent(names, options="once more") == names.size
+    assert away.calls[-3:] == [space, "look", space]
+    away.away = {space}
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await asker.spent(names, options="and again")
+    assert await asker.spent(names, caller=principal(tenant="another")) == 0
+    away.away.clear()
+    assert await asker.spent(names, options="and again") == names.size
 
 
 @pytest.mark.long

@@ -1,5 +1,6 @@
 """Access tokens: who gets in, who does not, and how soon a revocation counts."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -30,6 +31,10 @@ class SwitchableStore:
         if self.away:
             raise StoreUnavailable("away")
         return await self._store.get(kind, record_id)
+
+    async def ping(self) -> None:
+        if self.away:
+            raise StoreUnavailable("away")
 
     def turn_to(self, store: RecordStore) -> None:
         self._store = store
@@ -91,6 +96,7 @@ async def test_known_tokens_go_on_working_while_the_store_is_away_and_new_ones_d
     for _ in range(10):
         await registry.authenticate(known)
     assert switchable.reads == reads + 1
+    await registry._outage.look()
     with pytest.raises(StoreUnavailable):
         await registry.authenticate(unseen)
     assert switchable.reads == reads + 1
@@ -98,8 +104,28 @@ async def test_known_tokens_go_on_working_while_the_store_is_away_and_new_ones_d
     with pytest.raises(StoreUnavailable):
         await registry.authenticate(known)
     switchable.away = False
-    clock.seconds += 2
+    async with asyncio.timeout(5):
+        while registry._outage.away:  # noqa: ASYNC110 - nobody asks meanwhile
+            await asyncio.sleep(0.01)
     await registry.authenticate(known)
+    await registry.authenticate(unseen)
+
+
+async def test_a_read_that_fails_while_the_store_answers_is_nobody_else_s(
+    registry: TokenRegistry, switchable: SwitchableStore, kek: KeyEncryptionKey, clock: Any
+) -> None:
+    known, info = await registry.create(tenant="acme", scopes=[Scope.DETECT])
+    unseen, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
+    await registry.authenticate(known)
+    clock.seconds += 3
+    switchable.away = True
+    await registry.authenticate(known)
+    switchable.away = False
+    await registry._outage.look()
+    assert await registry.authenticate(unseen)
+    await TokenRegistry(switchable, kek).revoke(info.token_id)
+    with pytest.raises(InvalidToken):
+        await registry.authenticate(known)  # it is read, as after two seconds at any time
 
 
 async def test_a_store_that_lost_its_records_makes_no_token_invalid(registry, switchable, kek, tmp_path):
