@@ -16,7 +16,7 @@ $(VENV)/.run: pyproject.toml constraints.txt deploy/bootstrap.sh
 $(VENV)/.dev: pyproject.toml constraints.txt deploy/bootstrap.sh
 	@PYTHON=$(PYTHON) deploy/bootstrap.sh dev
 
-up: $(VENV)/.run ## Start both services and chat; MODEL=demo|<hub id or folder> REDIS_URL=redis://... swap in other parts
+up: $(VENV)/.run ## Start both services and chat; MODEL=demo|<hub id or folder> REDIS_URL=redis://... swap in other parts, UP_ARGS='--gen-port 8100 --detect-port 8101' other ports
 	@exec $(BIN)/ttmark up $(if $(MODEL),--model '$(MODEL)') $(if $(REDIS_URL),--store-url '$(REDIS_URL)') $(UP_ARGS)
 
 check: $(VENV)/.dev ## Lint, format and type checks, numbers of the documents, the site, known vulnerabilities

@@ -1,14 +1,33 @@
 """What `ttmark up` keeps in the state folder, and where: models, tokenizers, ledgers, measured choices."""
 
+import os
 import re
+import stat
 from pathlib import Path
 
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.services.startup import StartupError
 from ttmark.shared.tokenization import TOKENIZER_FILE, TextTokenizer
 from ttmark.shared.whole_file import AS_UMASK_SAYS, make_folder, write_whole
 
 STATE_FOLDER = Path(".ttmark")
 STATE_MEANING = "State folder of `ttmark up`: models, tokenizers, and what was seen of the key store."
+
+
+def check_state_folder(folder: Path) -> None:
+    """Refuses a folder in which others could put keys and models of theirs, or links in place of logs.
+
+    Raises:
+        StartupError: it is another user's, or its group or everybody can write to it.
+    """
+    try:
+        status = folder.stat()
+    except OSError:
+        return  # it is made, or who makes it says why not
+    if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise StartupError(
+            f"others can write to {folder}: chown it to yourself and chmod 0700 it, or give another --state"
+        )
 
 
 def models_folder(state: Path) -> Path:

@@ -56,7 +56,9 @@ def read_bytes(name: str) -> bytes:
 
 def shown(name: str) -> str:
     """What messages call a file."""
-    return "standard input" if name == STANDARD_INPUT else in_one_line(spelled(name))
+    return (
+        "standard input" if name == STANDARD_INPUT else in_one_line(spelled(name)) or "a file without a name"
+    )
 
 
 def spelled(name: str) -> str:

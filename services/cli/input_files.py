@@ -92,8 +92,7 @@ async def _read_all(files: Sequence[str | NotExamined], limits: ExtractionLimits
 async def _read(file: str | NotExamined, workers: ExtractionWorkers) -> str | NotExamined:
     if isinstance(file, NotExamined):
         return file
-    filename = file if Path(file).suffix.lower() in FORMAT_OF_ENDING else f"{file}.txt"
-    kind = FORMAT_OF_ENDING[Path(filename).suffix.lower()]
+    kind = FORMAT_OF_ENDING.get(Path(file).suffix.lower(), "text")
     if kind in OF_SEVERAL:
         return NotExamined(shown(file), _SEVERAL[kind])
     try:
@@ -104,6 +103,7 @@ async def _read(file: str | NotExamined, workers: ExtractionWorkers) -> str | No
             except UnicodeDecodeError:
                 pass
         require("detect")
+        filename = file if Path(file).suffix.lower() in FORMAT_OF_ENDING else f"{file}.txt"
         return (await workers.extract(filename, content)).text
     except OSError as error:
         return NotExamined(shown(file), error.strerror or str(error))

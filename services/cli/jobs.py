@@ -144,8 +144,9 @@ def cancel(
     plain_http: PlainHttp = False,
 ) -> None:
     """End a job, and forget its documents and results."""
-    confirm(f"The results of the job {job} will be gone.", yes=yes)
     with one_line_errors(), _client(url, token, plain_http) as client:
+        client.job(job)  # or says that there is none, before anybody is asked
+        confirm(f"The results of the job {job} will be gone.", yes=yes)
         client.delete_job(job)
     typer.echo(f"cancelled {job}")
 

@@ -12,6 +12,7 @@ import typer
 from ttmark.services.cli.files import bytes_of, new_closed_file, shown
 from ttmark.services.cli.key_store import KeyStore, print_json, run, tell
 from ttmark.services.cli.options import JsonOutput
+from ttmark.services.startup import warn
 from ttmark.shared.audit.trail import Heads
 from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup, verify_store
 from ttmark.shared.keys.volume import Rotation, rotate_due
@@ -111,6 +112,8 @@ def restore(
 
     counts = asdict(run(command, make=True))
     tell(counts, ", ".join(f"{count} {what}" for what, count in counts.items()), as_json=as_json)
+    if counts["restored"]:
+        warn("a backup holds no counts of marked tokens: those that the store lost begin anew, as limits do")
 
 
 def verify(as_json: JsonOutput = False) -> None:

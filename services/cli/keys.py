@@ -18,7 +18,7 @@ from ttmark.shared.keys.volume import rotate_due, volume_name
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import MAX_POOL, Profile
 from ttmark.shared.schemas.profile_presets import Purpose
-from ttmark.shared.vault.key_store_errors import ReplicasBehind
+from ttmark.shared.vault.key_store_errors import KeyNotFound, ReplicasBehind
 
 app = typer.Typer(help="Watermark keys and their versions.", no_args_is_help=True)
 
@@ -143,6 +143,7 @@ def promote(
 @app.command()
 def retire(key_id: KeyId, version: Version, yes: Yes = False, as_json: JsonOutput = False) -> None:
     """Stop detecting a version that is no longer generated with."""
+    _find(key_id, version)
     confirm(f"Texts that version {version} of {key_id} marked will never be found again.", yes=yes)
     _show_one(run(lambda store: store.ring.retire(key_id, version)), as_json=as_json)
 
@@ -150,6 +151,7 @@ def retire(key_id: KeyId, version: Version, yes: Yes = False, as_json: JsonOutpu
 @app.command()
 def disable(key_id: KeyId, version: Version, yes: Yes = False, as_json: JsonOutput = False) -> None:
     """Take a compromised version out of use at once and for good."""
+    _find(key_id, version)
     confirm(
         f"Version {version} of {key_id} will never mark again, and its texts will never be found again.",
         yes=yes,
@@ -164,6 +166,17 @@ app.command()(restore)
 app.command()(verify)
 app.command()(export)
 app.command("import")(import_key)
+
+
+def _find(key_id: str, version: int) -> None:
+    """Ends the command where there is no such version, before anybody is asked about it."""
+
+    async def command(store: KeyStore) -> None:
+        found = await store.ring.info(key_id)
+        if version not in {one.version for one in found.versions}:
+            raise KeyNotFound(f"key {key_id} has no version {version}")
+
+    run(command)
 
 
 def _show_one(key: KeyInfo, volumes: Volumes | None = None, *, as_json: bool) -> None:

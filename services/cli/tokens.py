@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli.key_store import moment, print_json, run, tell
+from ttmark.services.cli.key_store import KeyStore, moment, print_json, run, tell
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.cli.terminal import Yes, confirm, print_table
 from ttmark.shared.access.scopes import DEFAULT_RATES, MOST_RATES, Scope, TokenLimits, TokenUse, checked_rates
 from ttmark.shared.access.tokens import TokenInfo
+from ttmark.shared.vault.key_store_errors import InvalidToken
 
 app = typer.Typer(help="Access tokens.", no_args_is_help=True)
 
@@ -84,6 +85,12 @@ def revoke(
     as_json: JsonOutput = False,
 ) -> None:
     """Revoke a token; every service refuses it within seconds."""
+
+    async def known(store: KeyStore) -> None:
+        if token_id not in {token.token_id for token in await store.registry.list()}:
+            raise InvalidToken(f"there is no token {token_id}")
+
+    run(known)
     confirm(f"Whoever uses the token {token_id} is refused within seconds, for good.", yes=yes)
     token = run(lambda store: store.registry.revoke(token_id))
     if as_json:

@@ -13,12 +13,14 @@ from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.services.cli.demonstration import demonstrate
 from ttmark.services.cli.models import ModelProgress
 from ttmark.services.cli.options import store_url as checked_url
-from ttmark.services.local.processes import GIVEN, LocalServices
+from ttmark.services.local.processes import GIVEN, LocalServices, check_ports
 from ttmark.services.local.provision import provision
 from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
 from ttmark.services.model_folder import DEMO
 from ttmark.services.settings.unknown_variables import check_settings
-from ttmark.services.state_folder import STATE_FOLDER
+from ttmark.services.state_folder import STATE_FOLDER, check_state_folder
+
+_PORTS = "--gen-port and --detect-port"
 
 
 def up(
@@ -44,6 +46,12 @@ def up(
     """Start both services, show a watermark go round, stay up until Ctrl-C."""
     console = Console()
     check_settings(GIVEN)
+    if gen_port == detect_port:
+        raise typer.BadParameter(
+            f"both are {gen_port}: each service needs a port of its own", param_hint=_PORTS
+        )
+    check_state_folder(state)
+    check_ports({"gen": gen_port, "detect": detect_port})
     with stop_on_signals():
         model = have_model(model, state, console)
         console.print(f"[bold]ttmark[/] model [cyan]{model}[/], state in [cyan]{state}[/]")

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -37,6 +38,17 @@ GIVEN = {
     "TTMARK_READER_TOKEN_FILE": "{setup.token_file}",
 }
 """Variables that both services are given, whatever they are in the environment."""
+_NAMES = {"gen": "the generation service", "detect": "the detection service"}
+
+
+def check_ports(ports: Mapping[str, int]) -> None:
+    """Says of each service's port that it is free.
+
+    Raises:
+        StartupError: it is not.
+    """
+    for name, port in ports.items():
+        listen(HOST, port, f"--{name}-port").close()
 
 
 class LocalServices:
@@ -53,8 +65,7 @@ class LocalServices:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
-        for name, port in self._ports.items():
-            listen(HOST, port, f"--{name}-port").close()
+        check_ports(self._ports)
         try:
             for name in self._ports:
                 self._children[name] = self._start(name)
@@ -81,7 +92,7 @@ class LocalServices:
                 self._raise_if_one_ended()
                 if time.monotonic() > deadline:
                     raise StartupError(
-                        f"{name} is not ready after {START_SECONDS:.0f} s; see {self.log_file(name)}"
+                        f"{_NAMES[name]} is not ready after {START_SECONDS:.0f} s; see {self.log_file(name)}"
                     )
                 time.sleep(0.1)
 
@@ -100,12 +111,15 @@ class LocalServices:
             if child.poll() is not None:
                 lines = self.log_file(name).read_text(errors="replace").splitlines()
                 said = [line for line in lines if line.strip()] or [f"it ended with code {child.returncode}"]
-                raise StartupError(said[-1].removeprefix("ttmark: "))
+                last, log = said[-1].removeprefix("ttmark: "), self.log_file(name)
+                raise StartupError(f"{_NAMES[name]} ended: {last} (its log is {log})")
 
     def _start(self, name: str) -> subprocess.Popen[bytes]:
         parts = {"setup": self.setup, "services": self, "ports": self._ports}
         given = {name: text.format_map(parts) for name, text in GIVEN.items()}
-        with self.log_file(name).open("wb") as log:
+        log_file = os.open(self.log_file(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.fchmod(log_file, 0o600)  # of an earlier start's, too
+        with os.fdopen(log_file, "wb") as log:
             # A session of their own: Ctrl-C reaches this process alone, which stops them in order.
             return subprocess.Popen(
                 [sys.executable, "-m", "ttmark.services.local.child", "serve", name],

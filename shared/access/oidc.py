@@ -5,6 +5,7 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -88,6 +89,7 @@ class OidcTokens:
         self._rules = rules
         self._client = client
         self._monotonic = monotonic
+        self._algorithms = _algorithms()
         self._claims = jwt.JWTClaimsRegistry(
             now=lambda: int(now()),
             leeway=LEEWAY_SECONDS,
@@ -152,7 +154,7 @@ class OidcTokens:
         await self._have_keys(lambda: self._fitting(key_id))
         for key in self._fitting(key_id):
             with suppress(JoseError, ValueError, TypeError):
-                return jwt.decode(token, key, algorithms=list(ALGORITHMS)).claims
+                return jwt.decode(token, key, registry=self._algorithms).claims
         raise BadSignatureError
 
     def _fitting(self, key_id: object) -> list[Key]:
@@ -224,6 +226,15 @@ class OidcTokens:
         if urlsplit(url).scheme != urlsplit(self._rules.issuer).scheme:
             raise ValueError("the provider's keys are not read over http where it is https itself")
         return (await self._client.get(url)).raise_for_status().json()
+
+
+def _algorithms() -> jws.JWSRegistry:
+    """Those of `ALGORITHMS`; `EdDSA`, which RFC 9864 gives another name, without a warning for each token."""
+    registry = jws.JWSRegistry(algorithms=ALGORITHMS)
+    eddsa = copy(registry.algorithms["EdDSA"])
+    eddsa.security_warning = None
+    registry.algorithms = {**registry.algorithms, eddsa.name: eddsa}
+    return registry
 
 
 _NamedKey = tuple[str | None, Key]

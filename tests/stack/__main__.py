@@ -13,7 +13,7 @@ from tests.stack.base_images import build_arguments
 from tests.stack.client import Client, text_of
 from tests.stack.compose import COMPOSE, Checkout
 from tests.stack.faults import SmallDisks
-from tests.stack.podman import HealthChecks, Podman, StackFailed, missing
+from tests.stack.podman import HealthChecks, Podman, StackFailed, missing, taken
 
 
 class Parts:
@@ -78,6 +78,9 @@ def main() -> int:
         return 0
     if lacking := missing():
         print(f"ttmark: make stack-test needs {', '.join(lacking)}: apt-get install them", file=sys.stderr)
+        return 1
+    if used := taken(ROOT / "docker-compose.yml"):
+        print(f"ttmark: make stack-test needs ports that are used here: {', '.join(used)}", file=sys.stderr)
         return 1
     try:
         with Podman(arguments.folder, PROFILE) as podman:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import threading
 import time
@@ -10,8 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-NEEDED = ("podman", "catatonit", "runc", "mmdebstrap", "netavark", "haproxy")
-"""Commands of Debian's packages of the same names; netavark lies outside the PATH."""
+import yaml
+
+NEEDED = ("podman", "catatonit", "runc", "mmdebstrap", "netavark", "iptables", "haproxy")
+"""Commands of Debian's packages of the same names; netavark and iptables lie outside the PATH."""
 
 _CONTAINERS = """\
 [containers]
@@ -41,6 +44,20 @@ def missing() -> list[str]:
     """The needed commands that are not there."""
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/lib/podman"])
     return [name for name in NEEDED if shutil.which(name, path=path) is None]
+
+
+def taken(compose: Path) -> list[str]:
+    """Ports of loopback that its services publish, and somebody uses; Grafana's is left out, as it is."""
+    services = yaml.safe_load(compose.read_text())["services"]
+    ranges = [port for name, one in services.items() if name != "grafana" for port in one.get("ports", ())]
+    found = []
+    for published in ranges:
+        first, _, last = published.split(":")[1].partition("-")
+        for port in range(int(first), int(last or first) + 1):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0 and str(port) not in found:
+                    found.append(str(port))
+    return found
 
 
 class Podman:

@@ -1,5 +1,6 @@
 """`ttmark up`: the first thing that a new user runs."""
 
+import os
 import re
 import shutil
 import signal
@@ -16,8 +17,12 @@ from typer.testing import CliRunner
 from tests.harness.observe.services import free_port
 from tests.integration.up.conftest import NO_INDEX
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.services.cli import up
 from ttmark.services.cli.main import app
 from ttmark.services.cli.up import stop_on_signals
+from ttmark.services.local.processes import LocalServices
+from ttmark.services.local.provision import LocalSetup
+from ttmark.services.startup import StartupError
 
 VERDICTS = ["watermarked", "not_detected", "not_detected"]
 CHAT = shutil.ignore_patterns("tokenizer_config.json")  # which holds the chat template
@@ -25,6 +30,18 @@ CHAT = shutil.ignore_patterns("tokenizer_config.json")  # which holds the chat t
 
 def verdicts(text: str) -> list[str]:
     return re.findall(r"\b(watermarked|not_detected|too_short)\b(?= +│)", text)
+
+
+def test_a_service_that_ends_is_named_with_its_log_which_is_for_its_owner_alone(tmp_path: Path) -> None:
+    setup = LocalSetup("demo", "demo", DEMO_MODEL_PATH, "sqlite:///none/keys.db", "k", "l", tmp_path)
+    (tmp_path / "gen.log").touch(0o666)
+    (tmp_path / "token").write_text("none")
+    with LocalServices(setup, free_port(), free_port()) as services:
+        with pytest.raises(StartupError, match=r"^the (generation|detection) service ended: ") as error:
+            services.wait()
+        name = "gen" if "generation" in str(error.value) else "detect"
+        assert str(error.value).endswith(f"(its log is {services.log_file(name)})")
+        assert [services.log_file(one).stat().st_mode & 0o777 for one in ("gen", "detect")] == [0o600, 0o600]
 
 
 def test_a_text_goes_round_and_ctrl_c_stops_both_services(run_up, tmp_path: Path) -> None:
@@ -109,10 +126,26 @@ def test_what_cannot_work_ends_with_one_clear_line(refused, arguments, code, mes
     assert re.search(message, refused(*arguments, code=code))  # the last --model counts
 
 
-def test_a_busy_port_and_a_folder_without_a_part_of_a_model_end_with_one_clear_line(refused, tmp_path):
+def test_ports_and_the_state_folder_are_looked_at_before_the_model_is_fetched(refused, monkeypatch, tmp_path):
+    monkeypatch.setattr(up, "get_smollm2", None)  # which would be called
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        line = refused(gen_port=taken.getsockname()[1])
-    assert re.search(r"^ttmark: cannot listen on 127\.0\.0\.1:\d+", line)
+        port = taken.getsockname()[1]
+        line = refused(model="smollm2", gen_port=port)
+        assert line.startswith(f"ttmark: cannot listen on 127.0.0.1:{port}")
+        same = refused("--detect-port", str(port), model="smollm2", gen_port=port, code=2)
+    assert f"both are {port}: each service needs a port of its own" in same
+    state = tmp_path / "state"
+    for mode, who in ((0o775, -1), (0o757, -1), (0o1777, -1), (0o700, 65_534)):
+        state.mkdir()
+        state.chmod(mode)
+        if who > 0 and os.getuid() == 0:
+            os.chown(state, who, who)
+        line = refused("--state", str(state), model="smollm2") if who < 0 or os.getuid() == 0 else None
+        assert line is None or line.startswith(f"ttmark: others can write to {state}: "), (mode, who)
+        state.rmdir()
+
+
+def test_a_folder_without_a_part_of_a_model_ends_with_one_clear_line(refused, tmp_path):
     (tmp_path / "model").mkdir()
     assert re.search(r"^ttmark: model .*no tokenizer\.json", refused(model=tmp_path / "model"))
     shutil.copy(DEMO_MODEL_PATH / "tokenizer.json", tmp_path / "model")

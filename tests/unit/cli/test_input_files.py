@@ -38,17 +38,18 @@ def test_files_of_all_formats_are_read_in_order(tmp_path: Path) -> None:
         ("a.txt", b"\xff\x00\xff", "Save it as UTF-8"),
         ("a.bin", b"\xff\x00\xff", "Save it as UTF-8"),
         ("none.txt", None, "No such file or directory"),
+        ("", None, "Is a directory"),
     ],
 )
 def test_a_file_that_gives_no_text_is_named_and_costs_no_other_its_text(tmp_path, name, content, reason):
     if content is not None:
         (tmp_path / name).write_bytes(content)
     (tmp_path / "good.txt").write_text("good")
-    good, bad = str(tmp_path / "good.txt"), str(tmp_path / name)
+    good, bad = str(tmp_path / "good.txt"), str(tmp_path / name) if name else ""
     first, failed, last = read_texts([good, bad, good])
     assert (first, last) == ("good", "good")
     assert isinstance(failed, NotExamined)
-    assert failed.name == bad
+    assert failed.name == (bad or "a file without a name")
     assert reason in failed.reason
 
 

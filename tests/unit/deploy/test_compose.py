@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import subprocess
 from importlib import resources
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import jsonschema
 import yaml
 
+from tests.stack.podman import taken
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.unknown_variables import known_names
 
@@ -149,6 +151,18 @@ def test_vllm_runs_with_the_file_that_its_image_names_and_a_cache_that_programs_
     arguments = yaml.safe_load((root / "deploy/vllm/engine.yaml").read_text())
     (gpus,) = service["deploy"]["resources"]["reservations"]["devices"]
     assert arguments["tensor_parallel_size"] == int(gpus["count"])
+
+
+def test_the_stack_s_test_looks_for_ports_that_are_used(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port = used.getsockname()[1]
+        file = tmp_path / "compose.yml"
+        of = {name: {"ports": [f"127.0.0.1:{port - 1}-{port}:80"]} for name in ("grafana", "gen", "detect")}
+        file.write_text(yaml.safe_dump({"services": of | {"redis": {}}}))
+        assert str(port) in taken(file)
+        assert len(taken(file)) == len(set(taken(file))) <= 2
+        file.write_text(yaml.safe_dump({"services": {"grafana": of["grafana"]}}))
+        assert taken(file) == []
 
 
 def test_a_folder_of_secrets_from_before_lets_redis_play_its_transactions_back(root, tmp_path):

@@ -214,6 +214,7 @@ def test_keys_are_rewrapped_backed_up_verified_and_restored(folder, monkeypatch)
     saved = invoke("keys", "backup", "-").stdout_bytes
     monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{folder / 'newer.db'}")
     piped = invoke("keys", "restore", "-", input=saved)
+    assert "no counts of marked tokens: those that the store lost begin anew" in piped.stderr
     assert piped.stdout == "2 restored, 0 unchanged, 0 newer\n"
     assert typed("keys restore nowhere").exit_code == 2
     (folder / "saved").write_text("{}")

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from joserfc import jwt
-from joserfc.jwk import ECKey, KeySet, RSAKey
+from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
 
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.startup import StartupError
@@ -77,7 +77,7 @@ def signed(key: Any = KEY, header: Mapping[str, Any] | None = None, **claims: An
         for name, value in ({"alg": "RS256", "kid": key.kid} | dict(header or {})).items()
         if value
     }
-    return jwt.encode(said, given, key, algorithms=["RS256", "ES256"])
+    return jwt.encode(said, given, key, registry=oidc._algorithms())
 
 
 async def test_a_good_token_opens_what_the_operator_says(provider: Provider) -> None:
@@ -94,6 +94,11 @@ async def test_a_good_token_opens_what_the_operator_says(provider: Provider) -> 
 @pytest.mark.parametrize("kind", [None, "JWT", "at+jwt", "application/at+jwt", "AT+JWT"])
 async def test_access_tokens_may_say_their_kind(provider: Provider, kind: str | None) -> None:
     assert await provider.tokens.authenticate(signed(header={"typ": kind} if kind else {}))
+
+
+async def test_an_old_name_of_an_algorithm_opens_without_a_warning(provider: Provider) -> None:
+    provider.keys = [OKPKey.generate_key("Ed25519", {"kid": "ed"})]
+    assert await provider.tokens.authenticate(signed(provider.keys[0], {"alg": "EdDSA"}))
 
 
 async def test_a_single_group_may_be_written_without_a_list(provider: Provider) -> None:
