@@ -1,14 +1,16 @@
-"""The text of a web page: what its body shows, with a line end where a block ends."""
+"""The text of a web page: what a browser shows of it."""
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from lxml import etree, html
 
 from ttmark.detect_service.extraction.encodings import decode
 from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
+from ttmark.detect_service.extraction.html_page import Page
+from ttmark.detect_service.extraction.layout import markdown
 
 _LOOKED_AT = 1024
 _CHARSET = re.compile(
@@ -47,17 +49,12 @@ def declared_encoding(content: bytes) -> str | None:
     return name if _CHARACTERS.fullmatch(name) else None
 
 
-_HIDDEN = frozenset({"script", "style", "template", "noscript", "head", "svg", "iframe", "object"})
-_INLINE_TAGS = (
-    "a abbr b bdi bdo big cite code data del dfn em font i img ins kbd label mark q rp rt ruby s samp small "
-    "span strike strong sub sup time tt u var wbr"
-)
-_INLINE = frozenset(_INLINE_TAGS.split())
-_PARAGRAPH = "\n\n"
+# What stands behind them the parser would leave out, which no browser does.
+_LAST_TAGS = re.compile(r"</(?:html|body)\s{0,9}>", re.I)
 
 
 def html_text(content: bytes) -> Extraction:
-    """Visible text; runs of white space count as one space, as in a browser.
+    """Visible text, lists with their numbers and emphasis as models write it.
 
     Raises:
         UnreadableFile: nothing in it can be read, or the encoding cannot be told.
@@ -66,20 +63,13 @@ def html_text(content: bytes) -> Extraction:
     page, encoding = decode(content, declared_encoding(content))
     parser = html.HTMLParser(encoding="utf-8", huge_tree=False)
     try:
-        root = html.document_fromstring(page.encode("utf-8"), parser=parser)
+        root = html.document_fromstring(_LAST_TAGS.sub("", page).encode("utf-8"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError):
         _refuse_limits(parser)
         raise UnreadableFile("The file is not a web page that can be read.", "damaged") from None
     # The library stops at its limits and gives what it has: half a page is no answer.
     _refuse_limits(parser)
-    return Extraction(tidy("".join(_pieces(root))), encoding)
-
-
-def tidy(text: str) -> str:
-    """No blanks beside line ends and no more than one empty line, in time linear in the text."""
-    # A regular expression for "blanks, line end, blanks" is quadratic in runs of blanks without a line end.
-    lines = "\n".join(line.strip(" \t") for line in text.split("\n"))
-    return re.sub(r"\n{3,}", _PARAGRAPH, lines).strip()
+    return Extraction(markdown(Page().read(root)), encoding)
 
 
 def _refuse_limits(parser: html.HTMLParser) -> None:
@@ -90,29 +80,3 @@ def _refuse_limits(parser: html.HTMLParser) -> None:
             if "depth" in entry.message:
                 raise LimitExceeded("The web page is nested deeper than the limit of 256 levels.", "nesting")
             raise LimitExceeded("A text or attribute of the web page exceeds the limit of 10 MB.", "text")
-
-
-def _pieces(root: html.HtmlElement) -> Iterator[str]:
-    hidden: html.HtmlElement | None = None
-    for event, element in etree.iterwalk(root, events=("start", "end", "comment", "pi")):
-        if event in ("comment", "pi"):
-            yield from _spoken(element.tail, hidden)
-            continue
-        tag = element.tag
-        if event == "start":
-            if hidden is None and tag in _HIDDEN:
-                hidden = element
-            if hidden is None and tag not in _INLINE:
-                yield "\n" if tag in ("br", "tr", "li") else "" if tag in ("td", "th") else _PARAGRAPH
-            yield from _spoken(element.text, hidden)
-            continue
-        if hidden is element:
-            hidden = None
-        elif hidden is None and tag not in _INLINE and tag not in ("br", "tr", "li"):
-            yield "\t" if tag in ("td", "th") else _PARAGRAPH
-        yield from _spoken(element.tail, hidden)
-
-
-def _spoken(text: str | None, hidden: html.HtmlElement | None) -> Iterator[str]:
-    if text and hidden is None:
-        yield re.sub(r"[ \t\r\n\f]+", " ", text)

@@ -72,13 +72,13 @@ async def test_the_text_of_a_file_is_given(service) -> None:
         ("a.md", b"\xef\xbb\xbf# Title\n", "# Title\n"),
         ("a.txt", "caf\u00e9".encode("utf-16"), "caf\u00e9"),
         ("A.DOCX", word_document(), "# Title\n\nFirst paragraph.\n\nleft\tright\n\nLast."),
-        ("a.html", PAGE, "A bold title\n\nOne line\nand another\n\na\nb\n\n1\t2\n\ncaf\u00e9"),
+        ("a.html", PAGE, "# A bold title\n\nOne line\nand another\n\n- a\n- b\n\n1\t2\n\ncaf\u00e9"),
         ("a.docx", b"", ""),
         ("a.odt", odt(ODT), "# Title\n\nOne  two\tthree\na\nb\nc\nLast."),
-        ("a.epub", epub({"b": "<p>Second", "a": "<title>no</title><h1>First"}, "aba"), "First\n\nSecond"),
+        ("a.epub", epub({"b": "<p>Second", "a": "<title>no</title><h1>First"}, "aba"), "# First\n\nSecond"),
         ("a.rtf", RTF, "caf\u00e9 bold\nnext \u20ac end"),
         ("a.eml", MAIL, "caf\u00e9\n"),
-        ("a.eml", MAIL_AS_A_PAGE, "Hi you"),
+        ("a.eml", MAIL_AS_A_PAGE, "Hi **you**"),
         ("a.eml", b"Content-Type: text/plain; charset=a\0b\n\nHi", "Hi"),
     ):
         response = await extracted(service, name, content, "verdict")

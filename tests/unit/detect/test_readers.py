@@ -2,13 +2,10 @@
 
 import codecs
 import io
-import re
 from contextlib import suppress
 
 import docx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pypdf import PdfReader, PdfWriter
 
 from tests.harness.hostile_files import HOSTILE_FILES
@@ -16,18 +13,7 @@ from tests.harness.hostile_files.docx import cell, package, table
 from tests.harness.hostile_files.pdf import document, page, stream, text_page
 from ttmark.detect_service.extraction import LimitExceeded, UnreadableFile
 from ttmark.detect_service.extraction.encodings import decode
-from ttmark.detect_service.extraction.html_text import tidy
 from ttmark.detect_service.extraction.readers_by_format import extract_text
-
-
-def tidied_slowly(text: str) -> str:
-    """What `tidy` says, by regular expressions that are quadratic in runs of blanks."""
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]*\n[ \t]*", "\n", text)).strip()
-
-
-@given(st.text(alphabet=" \t\nab\xa0\u2028", max_size=60))
-def test_blanks_are_tidied_as_the_regular_expressions_did(text: str) -> None:
-    assert tidy(text) == tidied_slowly(text)
 
 
 def test_a_merged_cell_is_read_once() -> None:
