@@ -231,7 +231,7 @@ class AuditTrail:
                 await self.anchor()
                 if self._keep is not None:
                     await self._prune(self._keep)
-            except (KeyStoreError, OSError) as error:
+            except Exception as error:  # the next time it may go
                 if not self._failing:
                     self._log.warning("audit_head_not_stored", reason=str(error), records=self.unanchored)
                 self._failing = True

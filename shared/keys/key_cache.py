@@ -48,7 +48,7 @@ class KeyCache:
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.problems: Mapping[str, KeyStoreError] = {}
-        self.last_error: KeyStoreError | None = None
+        self.last_error: Exception | None = None
 
     async def start(self) -> None:
         """Reads the keys once and goes on in the background; does not fail when the store is away."""
@@ -128,7 +128,7 @@ class KeyCache:
         before = self.last_error
         try:
             await self.refresh()
-        except KeyStoreError as error:
+        except Exception as error:  # whatever it is: who reads no more never has the keys again
             self.last_error = error
             if before is None:
                 self._log.warning("key_store_lost", reason=str(error), keys_in_use=len(self._keys))
@@ -153,7 +153,7 @@ class KeyCache:
 
     async def _watch_forever(self) -> None:
         while True:
-            with suppress(KeyStoreError):
+            with suppress(Exception):
                 await self._ring.watch(self._changed.set)
             # What changed while nobody was listening is found by the next refresh.
             await asyncio.sleep(_LAST_RETRY_SECONDS)

@@ -109,7 +109,7 @@ class VolumeCounter:
             await asyncio.sleep(self._every_seconds)
             try:
                 await self.report()
-            except KeyStoreError as error:
+            except Exception as error:  # the next report may go through
                 if not self._failing:
                     log.warning("key_volume_not_reported", reason=str(error), tokens=self.unreported)
                 self._failing = True
