@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any, TypeVar
@@ -120,10 +121,12 @@ def http_client(
         tls: what certificates are trusted; None: the usual ones.
         transport: replaces the network, for tests.
     """
+    proxies = getproxies() if environment else {}
+    ways: dict[str | None, httpx.AsyncBaseTransport] = {} if transport is None else {None: transport}
     return httpx.AsyncClient(
         base_url=base_url,
         headers={"Accept-Encoding": "identity", **(headers or {})},
-        transport=_Gate(seconds, most_bytes, environment, plain_http, tls, transport),
+        transport=_Gate(seconds, most_bytes, environment, plain_http, tls, proxies, ways),
         timeout=None,  # noqa: S113 - httpx's begins anew with each byte
         follow_redirects=False,
         trust_env=False,
@@ -174,29 +177,23 @@ class _Loop(asyncio.SelectorEventLoop):
         return await found
 
 
+@dataclass
 class _Gate(httpx.AsyncBaseTransport):
     """Through which all requests leave, each in the way it has to, and all answers come."""
 
-    def __init__(
-        self,
-        seconds: float,
-        most_bytes: int,
-        environment: bool,
-        plain_http: bool,
-        tls: ssl.SSLContext | None,
-        network: httpx.AsyncBaseTransport | None,
-    ) -> None:
-        self._seconds, self._most = seconds, most_bytes
-        self._environment, self._plain_http = environment, plain_http
-        self._given_tls = tls
-        self._proxies: Mapping[str, str] = getproxies() if environment else {}
-        self._ways: dict[str | None, httpx.AsyncBaseTransport] = {} if network is None else {None: network}
+    seconds: float
+    most_bytes: int
+    environment: bool
+    plain_http: bool
+    tls: ssl.SSLContext | None
+    proxies: Mapping[str, str]
+    ways: dict[str | None, httpx.AsyncBaseTransport]
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         proxy = self._proxy(request.url)
         if "Authorization" in request.headers and request.url.scheme == "http":
             self._check_plain(request.url, proxy)
-        way, deadline = self._way(proxy), request.extensions.get(DEADLINE) or Deadline(self._seconds)
+        way, deadline = self._way(proxy), request.extensions.get(DEADLINE) or Deadline(self.seconds)
         sent = False
 
         async def seen(event: str, _: Any) -> None:
@@ -211,7 +208,7 @@ class _Gate(httpx.AsyncBaseTransport):
             raise error if sent else httpx.ConnectTimeout(str(error)) from None
         except (httpx.ProxyError, httpx.ConnectError) as error:
             raise error if proxy is None else type(error)(f"{_shown(proxy)}: {error}") from error
-        read = _Read(response.stream, deadline, self._most)
+        read = _Read(response.stream, deadline, self.most_bytes)
         if response.headers.get("Content-Encoding", "identity") != "identity":
             await read.aclose()
             raise AnswerNotRead("its answer is packed, although none was asked for so")
@@ -220,12 +217,12 @@ class _Gate(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        for way in self._ways.values():
+        for way in self.ways.values():
             await way.aclose()
 
     def _proxy(self, url: httpx.URL) -> str | None:
-        proxy = self._proxies.get(url.scheme) or self._proxies.get("all")
-        if not proxy or is_inside(_host(url)) or _is_among(url, self._proxies.get("no", "")):
+        proxy = self.proxies.get(url.scheme) or self.proxies.get("all")
+        if not proxy or is_inside(_host(url)) or _is_among(url, self.proxies.get("no", "")):
             return None
         return proxy if "://" in proxy else f"http://{proxy}"
 
@@ -234,23 +231,23 @@ class _Gate(httpx.AsyncBaseTransport):
         where = f"no access token is sent to {url.scheme}://{url.netloc.decode('ascii')}"
         if proxy is not None:
             raise NotSent(f"{where} by {_shown(proxy)}, which could read it: ask over https, or set NO_PROXY")
-        if not self._plain_http and not is_inside(_host(url)):
+        if not self.plain_http and not is_inside(_host(url)):
             raise NotSent(f"{where}, as others could read it: ask over https, or allow it with --plain-http")
 
     def _way(self, proxy: str | None) -> httpx.AsyncBaseTransport:
-        if proxy not in self._ways:
+        if proxy not in self.ways:
             try:
-                self._ways[proxy] = httpx.AsyncHTTPTransport(verify=self._tls(), trust_env=False, proxy=proxy)
+                self.ways[proxy] = httpx.AsyncHTTPTransport(verify=self._tls(), trust_env=False, proxy=proxy)
             except (ValueError, ImportError, httpx.InvalidURL):
                 raise NotSent(
                     f"{_shown(proxy)} cannot be used: set an http:// one, or name the host in NO_PROXY"
                 ) from None
-        return self._ways[proxy]
+        return self.ways[proxy]
 
     def _tls(self) -> ssl.SSLContext:
-        named = map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")) if self._environment else ()
+        named = map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")) if self.environment else ()
         try:
-            return self._given_tls or _trusting(*filter(None, named))
+            return self.tls or _trusting(*filter(None, named))
         except OSError as error:
             raise NotSent(f"SSL_CERT_FILE and SSL_CERT_DIR name no certificates: {error.strerror}") from error
 

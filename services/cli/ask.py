@@ -3,7 +3,7 @@
 import asyncio
 import json
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -97,36 +97,22 @@ def _tokens(named: list[str]) -> dict[str, str]:
     return tokens
 
 
-async def _replies(asked: dict[str, str | None], text: str, seconds: float, plain_http: bool) -> list[_Reply]:
-    """All answers, by the end of this time: nobody waits for another's."""
-
-    async def reply(address: str, token: str | None) -> _Reply:
-        try:
-            async with (
-                asyncio.timeout(seconds),
-                AsyncClient(
-                    address,
-                    token,
-                    retries=1,
-                    patience=0.0,
-                    timeout=seconds,
-                    most_bytes=_MOST_BYTES,
-                    plain_http=plain_http,
-                ) as client,
-            ):
-                return await _reply(address, text, client)
-        except TimeoutError:
-            return _Reply(address, error=f"no whole answer within {seconds:g} s")
-        except ClientError as error:
-            return _Reply(address, error=in_one_line(str(error))[:_LONGEST_WORDS])
-
-    return await asyncio.gather(*(reply(address, token) for address, token in asked.items()))
+async def _replies(asked: dict[str, str | None], *question: Any) -> list[_Reply]:
+    return await asyncio.gather(*(_reply(address, token, *question) for address, token in asked.items()))
 
 
-async def _reply(address: str, text: str, client: AsyncClient) -> _Reply:
-    """One deployment's answer. Its words are a stranger's: they are cut, and shown in one line."""
-    promised = (await client.text_provenance()).false_alarm_rate
-    answer = await client.detect_public(text)
+async def _reply(address: str, token: str | None, text: str, seconds: float, plain_http: bool) -> _Reply:
+    """One deployment's answer by the end of this time. A stranger's words are cut, and shown in one line."""
+    asked: dict[str, Any] = {"retries": 1, "patience": 0.0, "most_bytes": _MOST_BYTES}
+    try:
+        client = AsyncClient(address, token, timeout=seconds, plain_http=plain_http, **asked)
+        async with asyncio.timeout(seconds), client:
+            promised = (await client.text_provenance()).false_alarm_rate
+            answer = await client.detect_public(text)
+    except TimeoutError:
+        return _Reply(address, error=f"no whole answer within {seconds:g} s")
+    except ClientError as error:
+        return _Reply(address, error=in_one_line(str(error))[:_LONGEST_WORDS])
     said = f"{answer.message.headline}. {answer.message.explanation}"
     words, basis = in_one_line(said)[:_LONGEST_WORDS], answer.basis and in_one_line(answer.basis)[:64]
     return _Reply(address, answer.verdict, basis, promised, words)

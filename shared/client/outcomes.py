@@ -77,6 +77,10 @@ class UnexpectedAnswer(ClientError):
     """The answer is not JSON or lacks a field: something else answers there, or a service of another age."""
 
 
+_LONGEST_WORDS, _DIGITS = 2_000, 10
+"""Of what a service says in an error, and of a time that it names."""
+
+
 def parsed(call: Call[Answer], response: httpx.Response) -> Answer:
     """The typed answer; fields that this client does not know are left out.
 
@@ -108,7 +112,8 @@ def _valid(call: Call[Answer], response: httpx.Response, content: bytes) -> Answ
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         reason = f"{where}: {first['msg']}" if where else first["msg"]
-        message = f"{response.request.url} answered what no TTMark service answers: {reason}"
+        said = f"{response.request.url} answered what no TTMark service answers: {reason}"
+        message = said[:_LONGEST_WORDS]
         raise UnexpectedAnswer(message, response.status_code) from error
 
 
@@ -118,14 +123,14 @@ def refusal(response: httpx.Response) -> ServiceRefused:
     try:
         document = response.json()
         error = document.get("error", document)
-        message = str(error.get("message") or error.get("detail") or error["title"])
+        message = str(error.get("message") or error.get("detail") or error["title"])[:_LONGEST_WORDS]
         code, param = (
             value if isinstance(value := error.get(name), str) else None for name in ("code", "param")
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
     given = response.headers.get("Retry-After", "")  # a date, which no TTMark service sends, is passed over
-    retry_after = float(given) if given.isdecimal() else None
+    retry_after = float(given) if given.isdecimal() and len(given) < _DIGITS else None
     return ServiceRefused(message, response.status_code, code, param, retry_after)
 
 

@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager, suppress
 from itertools import repeat
 
 Talk = Callable[[socket.socket, bytes], None]
+_RESET = struct.pack("ii", 1, 0)
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
@@ -69,18 +71,33 @@ def proxying(sent: list[bytes], target: str) -> Talk:
 
     def talk(near: socket.socket, head: bytes) -> None:
         sent.append(head)
-        if not head.startswith(b"CONNECT"):
-            near.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
-            return
-        host, port = target.split(":")
-        with socket.create_connection((host, int(port))) as far:
+        if head.startswith(b"CONNECT"):
             near.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
-            back = threading.Thread(target=_pump, args=(far, near))
-            back.start()
-            _pump(near, far)
-            back.join()
+            joined(near, target)
+        else:
+            near.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
 
     return talk
+
+
+def joined(
+    near: socket.socket, target: str, head: bytes = b"", lost: Callable[[], bool] = lambda: False
+) -> None:
+    """Sends a head and what follows to a server, and its answers back; where one is lost it resets."""
+    host, port = target.split(":")
+    with socket.create_connection((host, int(port))) as far:
+        far.sendall(head)
+        there = threading.Thread(target=_pump, args=(near, far))
+        there.start()
+        with suppress(OSError):
+            while chunk := far.recv(65_536):
+                if lost():
+                    near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                    break
+                near.sendall(chunk)
+        with suppress(OSError):
+            near.shutdown(socket.SHUT_RDWR)
+        there.join()
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:
@@ -88,4 +105,4 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
         while piece := source.recv(65_536):
             sink.sendall(piece)
     with suppress(OSError):
-        sink.shutdown(socket.SHUT_RDWR)
+        sink.shutdown(socket.SHUT_WR)

@@ -1,6 +1,8 @@
 """`ttmark ask FILE ADDRESS...` from its arguments to its exit code, with deployments that this test plays."""
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -101,6 +103,21 @@ def test_who_drips_or_never_ends_costs_nobody_the_answer_of_another(tmp_path: Pa
     assert f"{home}: Ours. Why" in told.stdout
     assert f"http://{drips}: no whole answer within 2 s" in told.stderr
     assert f"http://{floods}: http://{floods}: its answer has more than 1048576 bytes" in told.stderr
+
+
+SILENT_NAMES = """
+import socket, time
+socket.getaddrinfo = lambda *_, **__: time.sleep(60)
+from ttmark.services.cli.main import app
+app(["ask", "text.txt", "https://a.example", "--timeout", "1"])
+"""
+
+
+def test_a_name_server_that_is_silent_holds_up_neither_the_answer_nor_the_end(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("a text")
+    command = [sys.executable, "-c", SILENT_NAMES]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=40, check=False)
+    assert (said.returncode, said.stderr) == (1, "ttmark: https://a.example: no whole answer within 1 s\n")
 
 
 @pytest.mark.parametrize("rate", ["-5", "0", "NaN", "Infinity", "1e300", "1.5", '"1e-5"', "[1]"])

@@ -240,18 +240,6 @@ async def eventually(condition: Callable[[], Awaitable[bool]] | Callable[[], boo
 
 
 @pytest.mark.long
-async def test_a_call_has_one_deadline_from_its_start_to_the_last_byte(dripping):
-    receiver, host = dripping
-    webhooks = Webhooks([host], bytes(32), seconds=DEADLINE)
-    began = time.monotonic()
-    async with asyncio.timeout(PATIENCE):
-        assert not await webhooks.call(f"http://{host}/finished", "j1", b"{}")
-    assert DEADLINE <= time.monotonic() - began < PATIENCE / 2
-    assert receiver.calls == 1
-    await eventually(lambda: receiver.open == 0)
-
-
-@pytest.mark.long
 async def test_receivers_that_drip_stop_neither_the_calls_of_others_nor_the_end_of_jobs(
     store: SqliteJobs, dripping: tuple[Receiver, str], good: tuple[Receiver, str]
 ) -> None:

@@ -178,7 +178,7 @@ def test_a_call_never_waits_longer_than_its_patience_and_never_shorter_than_told
     assert (error.value.status, error.value.retry_after) == (429, 60.0)
 
 
-@pytest.mark.parametrize("retry_after", [None, "Fri, 31 Dec 1999 23:59:59 GMT", "-1", "nan", ""])
+@pytest.mark.parametrize("retry_after", [None, "Fri, 31 Dec 1999 23:59:59 GMT", "-1", "nan", "", "9" * 400])
 def test_without_a_time_only_what_is_done_once_is_sent_again(ask, pauses, retry_after):
     for call, answer in REPEATABLE.values():
         service = Service(refused(503, retry_after), good(answer))
@@ -368,6 +368,7 @@ def test_an_answer_of_another_kind_is_an_error_that_says_what_is_wrong_with_it(a
         (b'{"error": {"message": "no such model", "code": "model_not_found"}}', "no such model", True),
         (b'{"title": "Bad", "detail": "no such model", "code": "model_not_found"}', "no such model", True),
         (b'{"error": {"message": "no such model", "code": null}}', "no such model", False),
+        (b'{"title": "Bad", "detail": "' + b"no " * 9_999 + b'"}', "^(no ){666}no$", False),
         *(
             (body, "http://service/v1/completions answered 400", False)
             for body in (b"<html>", b"null", b"[]", b'{"error": "gone"}', b'{"error": null}', b"\xff")

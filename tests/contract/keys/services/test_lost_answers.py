@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.harness.breaking_proxy import BreakingProxy
+from tests.harness.raw_server import joined, talking
 from tests.unit.shared.either_client import EitherClient
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.client import Client
@@ -22,9 +22,28 @@ def service(cluster: Any) -> Any:
     return cluster.start("detect-lost", {"TTMARK_JOB_WORKERS": "0"})
 
 
+class Losing:
+    """A way to the service.
+
+    Attributes:
+        breaks: answers that are lost from now on: the connection is reset when the service begins to answer.
+        lost: how many were.
+    """
+
+    breaks = lost = 0
+    url = ""
+
+    def loses(self) -> bool:
+        loses = self.breaks > 0
+        self.breaks, self.lost = self.breaks - loses, self.lost + loses
+        return loses
+
+
 @pytest.fixture
-def proxy(service: Any) -> Iterator[BreakingProxy]:
-    with BreakingProxy(urlsplit(service.url).port or 0) as proxy:
+def proxy(service: Any) -> Iterator[Losing]:
+    proxy, host = Losing(), urlsplit(service.url).netloc
+    with talking(lambda near, head: joined(near, host, head, proxy.loses)) as where:
+        proxy.url = f"http://{where}"
         yield proxy
 
 
@@ -34,7 +53,7 @@ def token(cluster: Any) -> str:
 
 
 @pytest.fixture(params=["sync", "async"])
-def client(request: pytest.FixtureRequest, proxy: BreakingProxy, token: str) -> Iterator[EitherClient]:
+def client(request: pytest.FixtureRequest, proxy: Losing, token: str) -> Iterator[EitherClient]:
     with EitherClient(request.param, proxy.url, token) as client:
         yield client
 
