@@ -76,7 +76,7 @@ async def test_the_text_of_a_file_is_given(service) -> None:
         ("a.docx", b"", ""),
         ("a.odt", odt(ODT), "# Title\n\nOne  two\tthree\na\nb\nc\nLast."),
         ("a.epub", epub({"b": "<p>Second", "a": "<title>no</title><h1>First"}, "aba"), "# First\n\nSecond"),
-        ("a.rtf", RTF, "caf\u00e9 bold\nnext \u20ac end"),
+        ("a.rtf", RTF, "caf\u00e9 **bold**\nnext \u20ac end"),
         ("a.eml", MAIL, "caf\u00e9\n"),
         ("a.eml", MAIL_AS_A_PAGE, "Hi **you**"),
         ("a.eml", b"Content-Type: text/plain; charset=a\0b\n\nHi", "Hi"),

@@ -271,3 +271,58 @@ ODT = {
 @pytest.mark.parametrize(("body", "text"), ODT.values(), ids=ODT)
 def test_an_opendocument_text_is_read_as_its_page_shows_it(body: str, text: str) -> None:
     assert extract_text("a.odt", odt(body, styles=ODT_STYLES)).text == text
+
+
+RTF = {
+    "emphasis": (
+        r"{\fonttbl{\f0 Times;}{\f1\fmodern Courier New;}}a {\b b} \i c\i0  {\f1 d}\b  e\plain  f",
+        "a **b** *c* `d` **e** f",
+    ),
+    "deleted and hidden": (r"a{\deleted b}{\v c}\v d\v0  e", "a e"),
+    "characters beyond the basic plane": (
+        r"\uc1\u-10179?\u-8704? \u128512? \u8364\'80",
+        "\U0001f600 \U0001f600 €",
+    ),
+    "fallbacks": (r"\uc2\u8211\endash x{\uc0\u8364}\u233\'c3\'a9!", "–€é!"),
+    "a Mac's file": (r"\mac caf\'8e", "café"),
+    "a Mac's file by its code page": (
+        r"\ansicpg10000 caf\'8e\
+x",
+        "café\nx",
+    ),
+    "code pages of fonts": (
+        r"{\fonttbl{\f0\fcharset204 Arial;}{\f1\fcharset128 Mincho;}}\f0\'cf\'ee\f1\'93\'fa",
+        "По日",
+    ),
+    "groups that pages do not show": (
+        r"a{\*\generator x;}{\info{\title x}}{\header x}{\footnote x}{\pict 00ff}"
+        r"{\field{\*\fldinst x}{\fldrslt b}}",
+        "ab",
+    ),
+    "two forms of the same": (r"{\upr{x}{\*\ud{\u233?}}}", "é"),
+    "bytes": (r"a\bin3 {{{b", "ab"),
+    "text box": (r"a{\shp{\*\shpinst{\sp{\sn x}{\sv x}}{\shptxt b\par}}{\shprslt x}}c\par", "b\nac"),
+    "heading": (
+        r"{\stylesheet{\s0 Normal;}{\s3 heading 2;}}\s3 a\par\pard b\par\pard\outlinelevel0\b c\par",
+        "## a\n\nb\n\n# c",
+    ),
+    "listed": (
+        r"\pard\li360{\listtext\pard 1.\tab}a\par\li720{\listtext\'b7\tab}b\par\li360"
+        r"{\pntext 2)\tab}c\par\pard\li9 3.\tab d\par\pard\bullet\tab e\par\pard f",
+        "1. a\n   - b\n2) c\n3. d\n- e\n\nf",
+    ),
+    "table": (
+        r"\trowd\intbl\b a\cell\pard\intbl\b0 b\par c\cell\row\intbl d\cell{\b e} f\cell\row\pard g",
+        "a\nb\nc\n\nd\t**e** f\ng",
+    ),
+    "code": (
+        r"{\fonttbl{\f0 Times;}{\f1 Courier;}}\f0 a\par\f1 if x:\line   y\par z\par\f0 b",
+        "a\n\n```\nif x:\n  y\nz\n```\n\nb",
+    ),
+    "signs": (r"\{a\~b\_c\-d\}\lquote e\rquote\tab f\line g", "{a\xa0b\u2011cd}‘e’\tf\ng"),
+}
+
+
+@pytest.mark.parametrize(("body", "text"), RTF.values(), ids=RTF)
+def test_a_file_in_rich_text_format_is_read_as_its_page_shows_it(body: str, text: str) -> None:
+    assert extract_text("a.rtf", (r"{\rtf1\ansi " + body + "}").encode("ascii")).text == text
