@@ -89,6 +89,10 @@ def build_app(
     async def limited() -> None:
         raise TooManyRequests("Slow down.", retry_after=2.2)
 
+    @app.get("/v1/away")
+    async def away() -> None:
+        raise StoreUnavailable("redis 10.1.2.3 did not answer")
+
     @app.get("/v1/quoting")
     async def quoting() -> None:
         raise TooManyRequests("There is no \ud800 here.")

@@ -51,6 +51,7 @@ def test_no_two_error_classes_share_a_code() -> None:
         ("GET", "/chat/completions", 404, "not_found", {}),
         ("PUT", "/v1/greet", 405, "method_not_allowed", {"allow": "POST"}),
         ("GET", "/v1/limited", 429, "rate_limit_exceeded", {"retry-after": "3"}),  # rounded up
+        ("GET", "/v1/away", 503, "store_unavailable", {"retry-after": "1"}),
         ("GET", "/v1/keys/k", 404, "key_not_found", {}),
         ("GET", "/v1/quoting", 429, "rate_limit_exceeded", {}),
         ("GET", "/v1/broken-by-a-stranger", 500, "internal_error", {}),
