@@ -9,7 +9,13 @@ from ttmark.shared.byte_reading import ByteReading, Content, InvalidReading, con
 
 
 class ReaderError(Exception):
-    """There is no reading; the message names no text and no secret."""
+    """There is no reading; the message names no text and no secret.
+
+    Attributes:
+        outcome: what it is counted as.
+    """
+
+    outcome = "failed"
 
 
 class ReaderDown(ReaderError):
@@ -27,6 +33,8 @@ class ReaderBusy(ReaderError):
         seconds: after which it may be asked again.
     """
 
+    outcome = "busy"
+
     def __init__(self, message: str, seconds: float) -> None:
         super().__init__(message)
         self.seconds = seconds
@@ -34,6 +42,8 @@ class ReaderBusy(ReaderError):
 
 class ReaderRefused(ReaderError):
     """The reader is there and does not read these texts."""
+
+    outcome = "refused"
 
 
 class OriginNotRead(ReaderRefused):

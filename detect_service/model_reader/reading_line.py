@@ -7,16 +7,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from typing import NamedTuple
 
 PLACES, OF_ONE_TENANT = 4, 2
 SHORT_SECONDS = 0.5
 """Of a turn that is short."""
 
 
-@dataclass(slots=True)
-class _Turn:
-    """One that waits for a place, or has it."""
+class _Turn(NamedTuple):
+    """One that waits for a place, or has it; the turns of a tenant go in the order of their tags."""
 
+    tag: float
+    number: int
     seconds: float
     place: asyncio.Future[None]
 
@@ -33,13 +35,13 @@ class _Tenant:
     clock: float
     ended: float = 0.0
     places: int = 0
-    waiting: list[tuple[float, int, _Turn]] = field(default_factory=list)
+    waiting: list[_Turn] = field(default_factory=list)
 
     @property
     def next(self) -> _Turn | None:
-        while self.waiting and self.waiting[0][2].place.done():  # given up
+        while self.waiting and self.waiting[0].place.done():  # given up
             heapq.heappop(self.waiting)
-        return self.waiting[0][2] if self.waiting else None
+        return self.waiting[0] if self.waiting else None
 
 
 class ReadingLine:
@@ -53,21 +55,19 @@ class ReadingLine:
     @asynccontextmanager
     async def turn(self, name: str, seconds: float) -> AsyncIterator[None]:
         """A place for a tenant, for about so many seconds."""
-        tenant = self._tenants.get(name)
-        if tenant is None:
-            # As far as the one that has had the least: who comes now has no claim to time gone by.
-            clock = min((other.clock for other in self._tenants.values()), default=0.0)
-            tenant = self._tenants[name] = _Tenant(clock)
-        turn = _Turn(seconds, asyncio.get_running_loop().create_future())
-        heapq.heappush(tenant.waiting, (tenant.ended + seconds, next(self._numbers), turn))
+        # As far as the one that has had the least: who comes now has no claim to time gone by.
+        clock = min((other.clock for other in self._tenants.values()), default=0.0)
+        tenant = self._tenants.setdefault(name, _Tenant(clock))
+        place = asyncio.get_running_loop().create_future()
+        heapq.heappush(tenant.waiting, _Turn(tenant.ended + seconds, next(self._numbers), seconds, place))
         self._give_places()
         began = time.monotonic()
         try:
-            await turn.place
+            await place
             began = time.monotonic()
             yield
         finally:
-            if turn.place.done() and not turn.place.cancelled():
+            if not place.cancelled():
                 tenant.clock += time.monotonic() - began
                 tenant.ended += seconds
                 tenant.places -= 1
@@ -77,7 +77,7 @@ class ReadingLine:
     def _give_places(self) -> None:
         while ready := [one for one in self._tenants.values() if self._may_go(one)]:
             tenant = min(ready, key=lambda one: one.clock)
-            heapq.heappop(tenant.waiting)[2].place.set_result(None)
+            heapq.heappop(tenant.waiting).place.set_result(None)
             tenant.places += 1
             self._free -= 1
         self._tenants = {name: one for name, one in self._tenants.items() if one.places or one.next}

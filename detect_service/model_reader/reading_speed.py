@@ -4,7 +4,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from ttmark.shared.byte_reading import Content, content_bytes
 
@@ -23,10 +22,16 @@ def cost_of(texts: Sequence[Content]) -> int:
     return cost([len(content_bytes(text)) for text in texts])
 
 
-class Lately:
-    """Readings of late: when, seconds, and cost."""
+class TenantReadings:
+    """Of the texts of one line, with their wait in it: when, seconds, and cost.
 
-    def __init__(self) -> None:
+    Attributes:
+        rests_until: nothing is sent before; `time.monotonic`.
+    """
+
+    def __init__(self, line: str) -> None:
+        self.line = line
+        self.rests_until = 0.0
         self._readings: deque[tuple[float, float, int]] = deque(maxlen=_KEPT)
 
     def add(self, seconds: float, cost: int) -> None:
@@ -47,19 +52,3 @@ class Lately:
         like = [one for one in self._readings if one[0] >= since and one[2] >= cost / 2]
         times = sorted(seconds * min(1.0, cost / own) for _, seconds, own in like)
         return times[math.ceil(len(times) / 2) - 1] if times else 0.0
-
-
-@dataclass(slots=True)
-class TenantReadings:
-    """Of the texts of one line.
-
-    Attributes:
-        sent: from where texts are sent until they are read.
-        whole: of requests, with the wait in the line.
-        rests_until: nothing is sent before; `time.monotonic`.
-    """
-
-    line: str
-    sent: Lately = field(default_factory=Lately)
-    whole: Lately = field(default_factory=Lately)
-    rests_until: float = 0.0

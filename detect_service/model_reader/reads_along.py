@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -34,6 +34,8 @@ _MOST_TENANTS, _MOST_TOGETHER = 1_000, 64
 
 class TooSlow(ReaderError):
     """The texts were not sent: they would not have been read in time."""
+
+    outcome = "too_slow"
 
 
 class ReadsAlong:
@@ -75,7 +77,8 @@ class ReadsAlong:
             "Whether the language model that reads along answers; 0 where there is none, -1: it refuses us.",
             registry=registry,
         )
-        up.set_function(lambda: -1.0 if self._refuses_the_token else float(self.state == "up"))
+        numbers = {"up": 1.0, "down": 0.0, "token": -1.0}
+        up.set_function(lambda: numbers[self._probe.state] if self._probe else 0.0)
 
     @asynccontextmanager
     async def in_sight(self) -> AsyncIterator[None]:
@@ -88,8 +91,7 @@ class ReadsAlong:
             yield
         finally:
             trying.cancel()
-            with suppress(asyncio.CancelledError):
-                await trying
+            await asyncio.gather(trying, return_exceptions=True)
             await self._client.aclose()
 
     @property
@@ -108,7 +110,7 @@ class ReadsAlong:
         """What reading texts of so many bytes takes, going by those of the line; at most the time-out."""
         if self.state != "up" or not sizes:
             return 0.0
-        lately, tries = self._of(line).whole.rate(), self._rate_of_tries
+        lately, tries = self._of(line).rate(), self._rate_of_tries
         rate = _UNKNOWN * tries if lately is None else _LONGER * lately
         return min(self._timeout, rate * cost(sizes))
 
@@ -126,7 +128,7 @@ class ReadsAlong:
             async with self._at_most(self._timeout) as limit:
                 readings = await self._sent(texts, self._of(line), limit, origin)
         except (ReaderError, InvalidReading, TimeoutError) as error:
-            self._texts.labels(_outcome(error)).inc(len(texts))
+            self._unread(error, len(texts))
             if isinstance(error, ReaderRefused):
                 raise not_read_so(error) from error
             rest = error.seconds if isinstance(error, ReaderBusy) else 1.0
@@ -150,11 +152,11 @@ class ReadsAlong:
                 while left:
                     found |= await self._read_first(left, tenant, limit)
         except (ReaderError, InvalidReading, TimeoutError) as error:
-            self._texts.labels(_outcome(error)).inc(sum(map(len, left)))
+            self._unread(error, sum(map(len, left)))
         taken = time.monotonic() - began
         self._seconds.observe(taken)
         if self.state == "up" and (not left or limit.expired()):
-            tenant.whole.add(taken, cost_of(texts))
+            tenant.add(taken, cost_of(texts))
         return found
 
     async def _read_first(
@@ -192,9 +194,8 @@ class ReadsAlong:
         self._check(costs, tenant, limit)
         async with self._line.turn(tenant.line, costs * self._rate(tenant)):
             self._check(costs, tenant, limit)
-            began = time.monotonic()
             try:
-                readings = await self._client.read(texts, origin)
+                return await self._client.read(texts, origin)
             except ReaderRefused:
                 raise
             except ReaderBusy as busy:
@@ -202,12 +203,7 @@ class ReadsAlong:
                 raise
             except BaseException:
                 self._probe.doubt()
-                if self.state == "up" and limit.expired():
-                    tenant.sent.add(time.monotonic() - began, costs)
                 raise
-            if not origin:  # which takes time of its own
-                tenant.sent.add(time.monotonic() - began, costs)
-        return readings
 
     def _check(self, costs: int, tenant: TenantReadings, limit: asyncio.Timeout) -> None:
         """Whether texts are worth sending.
@@ -221,7 +217,7 @@ class ReadsAlong:
         if rest > 0:
             raise ReaderBusy("the reader was busy a moment ago", rest)
         ends = limit.when()
-        if ends is not None and asyncio.get_running_loop().time() + tenant.sent.at_least(costs) >= ends:
+        if ends is not None and asyncio.get_running_loop().time() + tenant.at_least(costs) >= ends:
             raise TooSlow("the reader would not read these in time")
 
     @asynccontextmanager
@@ -247,19 +243,18 @@ class ReadsAlong:
         by_size = sorted(texts, key=lambda text: len(content_bytes(text)))
         return deque(batches(by_size, lambda text: cost_of([text]), most, count=_MOST_TOGETHER))
 
+    def _unread(self, error: Exception, texts: int) -> None:
+        self._texts.labels(getattr(error, "outcome", "failed")).inc(texts)
+
     def _rate(self, tenant: TenantReadings) -> float:
         """Seconds a byte of cost."""
-        lately = tenant.sent.rate()
+        lately = tenant.rate()
         return self._rate_of_tries if lately is None else lately
 
     @property
     def _rate_of_tries(self) -> float:
         seconds = None if self._probe is None else self._probe.seconds
         return (self._timeout if seconds is None else seconds) / cost_of([PROBE])
-
-    @property
-    def _refuses_the_token(self) -> bool:
-        return self._probe is not None and self._probe.state == "token"
 
     def _of(self, line: str) -> TenantReadings:
         tenant = self._tenants.setdefault(line, TenantReadings(line))
@@ -296,8 +291,3 @@ def not_read_so(why: ReaderRefused) -> Unprocessable:
     return Unprocessable(
         f"No language model reads these texts after a prompt and at a sampling here: {why}.", param="inputs"
     )
-
-
-def _outcome(error: BaseException) -> str:
-    names = ((ReaderRefused, "refused"), (ReaderBusy, "busy"), (TooSlow, "too_slow"))
-    return next((name for kind, name in names if isinstance(error, kind)), "failed")

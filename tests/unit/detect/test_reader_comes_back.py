@@ -223,8 +223,8 @@ async def test_one_tenant_s_slowness_is_not_what_others_are_told_to_expect() -> 
         for _ in range(20):
             await reader.read([SHORT], "b")
         for seconds in (4.0, 4.0):
-            reader._of("a").whole.add(seconds, 300)
-        reader._of("b").whole.add(4.0, 300)  # one in twenty
+            reader._of("a").add(seconds, 300)
+        reader._of("b").add(4.0, 300)  # one in twenty
         assert reader.expected_seconds("a", [100]) == pytest.approx(1.5 * 4.0)
         assert reader.expected_seconds("b", [100]) < 1.0
         assert reader.expected_seconds("b", [10_000_000]) == 20.0  # the time-out
