@@ -22,8 +22,11 @@ def conversation_message(result: CombinedResult, fpr: float, words: Words = ENGL
             parts.append(chance_sentence(result.log10_p, "conversation.chance", words))
         return spoken(words, "conversation", explanation=" ".join(parts))
     if result.verdict == "too_short":
-        length = about_words(result.tokens, words)
-        return spoken(words, "short", explanation=words.say("conversation.short", length=length))
+        length, name = (
+            about_words(result.tokens, words),
+            "conversation.short" if result.tokens else "short.empty",
+        )
+        return spoken(words, "short", explanation=words.say(name, length=length))
     if result.weak and result.log10_p is not None:
         chance = one_in(result.log10_p, words)
         explanation = words.say("conversation.weak", chance=chance, rate=rate)

@@ -47,7 +47,7 @@ def message(result: DetectionResult, fpr: float, words: Words = ENGLISH) -> Mess
 
 def public_message(result: DetectionResult, fpr: float, words: Words = ENGLISH) -> Message:
     """The words for somebody who is told the verdict and its basis alone: no number but the rate."""
-    if result.verdict != "too_short":
+    if result.verdict != "too_short" or not result.tokens:
         return message(result, fpr, words)
     return spoken(words, "short", explanation=words.say("short.public"))
 
@@ -166,6 +166,8 @@ def _systems(marks: Sequence[ForeignMarkFound], words: Words) -> str:
 
 
 def _too_short(result: DetectionResult, fpr: float, words: Words) -> str:
+    if not result.tokens:
+        return words.say("short.empty")
     rate = one_in(math.log10(fpr), words)
     parts = [words.say("short.explanation", length=about_words(result.tokens, words), rate=rate)]
     if result.tokens_typical is not None:

@@ -13,6 +13,7 @@ from ttmark.shared.access.oidc import OidcRules
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import parse_token
 from ttmark.shared.schemas.detection import DEFAULT_FPR
+from ttmark.shared.schemas.fields import says
 from ttmark.shared.vault.key_store_errors import InvalidToken
 from ttmark.shared.vault.names import Name
 
@@ -104,9 +105,9 @@ class PublicSettings(Settings):
         description="Answer `POST /v1/detect/public`, and serve `/check` and "
         "`/.well-known/text-provenance.json`.",
     )
-    public_fpr: float = Field(
-        default=DEFAULT_FPR, ge=1e-100, le=1e-2, description="False positive rate of all public answers."
-    )
+    public_fpr: Annotated[
+        float, Field(ge=1e-100, le=1e-2), says("a false positive rate of the public is from 1e-100 to 0.01")
+    ] = Field(default=DEFAULT_FPR, description="False positive rate of all public answers.")
     public_contact: str | None = Field(
         default=None,
         pattern="^(https://|mailto:)",

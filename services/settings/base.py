@@ -106,7 +106,7 @@ class ServiceSettings(Settings):
         max_length=200,
         description="This replica's name, which should survive a restart. Left out: service, host and port.",
     )
-    max_body_bytes: Amount = Field(default=8 * 2**20, ge=1, description="Largest request body.")
+    max_body_bytes: Amount = Field(default=8 * 2**20, gt=0, description="Largest request body.")
     cors_origins: Origins = Field(
         default=(),
         description="Origins of web pages that may call from a browser (CORS), separated by commas; "

@@ -176,7 +176,7 @@ class DetectionSettings(
         description="False findings to be expected of a token without detect:evidence in half a day: 0.1 "
         "are 10 documents at 1e-2, 10,000 at 1e-5; 0: any.",
     )
-    max_document_tokens: Amount = Field(default=100_000, ge=1, description="Longest document, in tokens.")
+    max_document_tokens: Amount = Field(default=100_000, gt=0, description="Longest document, in tokens.")
     max_request_blocks: Amount = Field(
         default=60_000_000,
         description="Most work of a request, in hashed blocks: 4 million take about a second; 0: any.",
@@ -186,7 +186,7 @@ class DetectionSettings(
         description="Work of a tenant in a minute over all replicas, in hashed blocks; 0: any.",
     )
     max_queue: Amount = Field(
-        default=64, ge=1, description="Requests of a tenant at a time before 429 is answered."
+        default=64, gt=0, description="Requests of a tenant at a time before 429 is answered."
     )
     workers: AtOnce | None = Field(
         default=None, description="Threads for detection; empty: a core is left for the rest."

@@ -14,6 +14,7 @@ from ttmark.services.settings.provenance import AigcSettings, SigningSettings
 from ttmark.services.settings.values import Amount, AtOnce, Port, ReadableFile, Seconds, Separated, WebAddress
 from ttmark.services.startup import StartupError
 from ttmark.shared.schemas.detection import DEFAULT_FPR
+from ttmark.shared.schemas.fields import Rate
 from ttmark.shared.vault.names import Name
 
 if TYPE_CHECKING:
@@ -112,10 +113,8 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         description="Bits of surprise (-log2 of the tokens' probabilities) before an answer's first "
         "mark, so that answers to one question differ; none beside `response_format`. 0: none.",
     )
-    detectability_fpr: float = Field(
+    detectability_fpr: Rate = Field(
         default=DEFAULT_FPR,
-        ge=1e-100,
-        le=0.1,
         description="False positive rate at which you detect, for `detectability`.",
     )
     detectability_for: Literal["everyone", "evidence"] = Field(

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, StrictModel, WholeNumbers, is_none
+from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, Rate, StrictModel, WholeNumbers, is_none
 from ttmark.shared.schemas.manifests import FoundManifest
 from ttmark.shared.schemas.origin import NOT_BOTH, ORIGIN_OR_MORE, PROMPT_OR_MESSAGES, Origin
 
@@ -119,7 +119,7 @@ class DetectionRequest(StrictModel):
     keys: Annotated[list[KeyId], Field(min_length=1, max_length=256)] | None = Field(
         default=None, description="Key ids to try; left out: all that the caller has."
     )
-    fpr: Annotated[float, Field(ge=1e-100, le=0.1)] = Field(
+    fpr: Rate = Field(
         default=DEFAULT_FPR,
         description="False positive rate per document, all hypotheses counted; without "
         "detect:evidence one of the token's rates (`GET /v1/keys`).",

@@ -72,6 +72,11 @@ def not_supported(only: str = "") -> WrapValidator:
     return says(f"not supported{f'; only {only}' if only else ''}")
 
 
+Rate = Annotated[
+    float,
+    Field(ge=1e-100, le=0.1),
+    says("a false positive rate is a number from 1e-100 to 0.1: at 0 nothing would ever be found"),
+]
 NotTaken = Annotated[None, not_supported()]
 OnlyFalse = Annotated[Literal[False] | None, NoNumber, not_supported("false")]
 OnlyTrue = Annotated[Literal[True] | None, NoNumber, not_supported("true")]

@@ -19,7 +19,7 @@ from ttmark.shared.schemas.detection import (
     LocalizedRequest,
     Phase,
 )
-from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, StrictModel
+from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, Rate, StrictModel
 
 MOST_DOCUMENTS = 100_000
 MOST_RESULTS = 1_000
@@ -50,7 +50,7 @@ class JobOptions(StrictModel):
 
     mode: JobMode = "combined"
     keys: Annotated[list[KeyId], Field(min_length=1, max_length=256)] | None = None
-    fpr: Annotated[float, Field(ge=1e-100, le=0.1)] = DEFAULT_FPR
+    fpr: Rate = DEFAULT_FPR
     normalize: bool = True
     phase: Annotated[Phase, NoTruthValue] | None = Field(default=None, description="With `direct` alone.")
     beta: Annotated[float, Field(ge=0, le=100)] = Field(

@@ -202,6 +202,18 @@ async def test_the_evidence_follows_the_text_over_an_inserted_word(service) -> N
     assert after[0] < 0.5 < 1.0 < after[1]
 
 
+async def test_an_empty_text_has_no_words_and_a_rate_of_nothing_is_told_in_a_few(service) -> None:
+    for body in ({"inputs": [{"text": ""}]}, {"inputs": [{"text": ""}], "conversation": True}):
+        (result,) = (await service.post("/v1/detect", body)).json()["results"]
+        assert (result["verdict"], result["tokens"]) == ("too_short", 0)
+        assert "holds no words" in result["message"]["explanation"]
+    for fpr in (0, -1, 1e-300, 0.5, "1e-5"):
+        refused = await service.post("/v1/detect", {"inputs": [{"text": "a"}], "fpr": fpr})
+        assert (refused.status_code, refused.json()["param"]) == (422, "fpr")
+        assert "from 1e-100 to 0.1" in refused.json()["detail"]
+        assert len(refused.json()["detail"]) < 120
+
+
 async def test_a_short_text_is_told_what_is_usual_where_that_was_measured(service) -> None:
     short = await service.one("combined", HUMAN[:7], keys=["a-one"], fpr=1e-12)
     assert short.verdict == "too_short"

@@ -150,6 +150,7 @@ def results() -> Iterator[DetectionResult]:
     yield DetectionResult(verdict="not_detected", **fields)
     yield DetectionResult(verdict="too_short", tokens_typical=300, **fields)
     yield DetectionResult(verdict="too_short", tokens_typical=30_000, **fields)
+    yield DetectionResult(verdict="too_short", tokens_typical=300, **(fields | {"tokens": 0}))
     yield DetectionResult(verdict="not_examined", **fields)
     yield DetectionResult(verdict="no_verdict", **fields)
 

@@ -13,7 +13,9 @@ from tests.unit.settings.wrong_values import (
     outcome,
     wrong_values,
 )
+from ttmark.services.settings.access import PublicSettings
 from ttmark.services.settings.base import Settings, variable
+from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.settings.unknown_variables import ALL
@@ -48,6 +50,22 @@ def test_every_wrong_kind_of_every_setting_is_one_line_that_names_it(tmp_path, m
     print(f"\n{sum(counts.values())} values: {dict(counts)}")
     assert wrong == [], "\n".join(wrong)
     assert counts["refused"] > 800
+
+
+def test_no_bound_of_a_setting_is_lost_to_one_of_its_type() -> None:
+    """Of two bounds of a kind pydantic holds that of the type alone, which is the wider one here."""
+    for cls in CLASSES:
+        for field, info in cls.model_fields.items():
+            kinds = [type(bound) for bound in info.metadata if not callable(getattr(bound, "func", None))]
+            assert len(kinds) == len(set(kinds)), f"{cls.__name__}.{field}"
+
+
+@pytest.mark.parametrize("name", ["MAX_BODY_BYTES", "MAX_DOCUMENT_TOKENS", "MAX_QUEUE", "PUBLIC_FPR"])
+def test_a_limit_of_nothing_is_refused_in_a_short_line(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(f"TTMARK_{name}", "0")
+    cls = PublicSettings if name == "PUBLIC_FPR" else DetectionSettings
+    with pytest.raises(StartupError, match=f"^TTMARK_{name}: .{{,100}}$"):
+        cls()
 
 
 def test_an_empty_variable_is_one_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
