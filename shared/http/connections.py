@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import chain
@@ -12,6 +13,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 _FILES_BESIDE = 256
 # Beside the time for a body, in which the application answers that it did not come in time.
 _GRACE_SECONDS = 5.0
+# A client that closed its sending half is asked so often whether it is still there, until its answer begins.
+_PROBE_SECONDS = 1.0
+_PROBE = b"HTTP/1.1 102 Processing\r\n\r\n"
 _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -77,6 +81,31 @@ class BoundedProtocol(HttpToolsProtocol):
             if least is self:
                 return
         self._await_headers()
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Whether the answer is waited for: by a client that said that this request is its last.
+
+        It may have closed the other half as well. Then it refuses the first bytes that it is sent; an interim
+        answer takes them to it, which every client of HTTP/1.1 passes over.
+        """
+        cycle, scope = self.cycle, self.scope
+        waits = (
+            cycle is not None
+            and not (cycle.more_body or cycle.response_started or cycle.disconnected)
+            and scope["http_version"] == "1.1"
+            and (b"connection", b"close") in [(name, value.lower()) for name, value in scope["headers"]]
+            and self.transport.get_extra_info("sslcontext") is None
+        )
+        if waits:
+            self._start_timer(_PROBE_SECONDS, self._probe)
+        return waits
+
+    def _probe(self) -> None:
+        if self.transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.transport.abort()
+        elif not self.cycle.response_started:
+            self.transport.write(_PROBE)
+            self._start_timer(_PROBE_SECONDS, self._probe)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()

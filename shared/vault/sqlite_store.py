@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +17,8 @@ T = TypeVar("T")
 
 _RETRY_SECONDS = 0.01
 _BUSY_SECONDS = 2.0
+# Of the index that is made beside a file in WAL mode, and its first page.
+_LEAST_ROOM = 2**16
 
 
 class SqliteFile:
@@ -49,7 +52,8 @@ class SqliteFile:
                     self._connection = self._open()
                 return work(self._connection)
             except (sqlite3.Error, OSError) as error:
-                raise StoreUnavailable(f"{self._name}: {error}") from error
+                reason = "the disk is full" if self._is_full(error) else error
+                raise StoreUnavailable(f"{self._name}: {reason}") from error
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, guarded)
 
@@ -80,6 +84,16 @@ class SqliteFile:
 
         await asyncio.get_running_loop().run_in_executor(self._thread, close)
         self._thread.shutdown()
+
+    def _is_full(self, error: Exception) -> bool:
+        """Of a full disk SQLite says so, or "disk I/O error"; then the file system is asked."""
+        name = getattr(error, "sqlite_errorname", "")
+        if not name.startswith("SQLITE_IOERR"):
+            return name == "SQLITE_FULL"
+        with suppress(OSError):
+            disk = os.statvfs(self._path.parent)
+            return disk.f_bavail * disk.f_frsize < _LEAST_ROOM
+        return False
 
     def _open(self) -> sqlite3.Connection:
         os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))

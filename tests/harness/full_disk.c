@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static long at, seen;
@@ -138,3 +139,13 @@ int link(const char *from, const char *to) { return is_below(to) && refused() ? 
 int linkat(int of, const char *from, int in, const char *to, int flags) {
     return is_below(to) && refused() ? -1 : REAL(linkat)(of, from, in, to, flags);
 }
+
+/* Without an operation of its own: it changes nothing. */
+int statvfs(const char *path, struct statvfs *said) {
+    const char *flag = getenv("FULL_DISK_WHILE");
+    int done = REAL(statvfs)(path, said);
+    if (is_below(path) && ((at && seen >= at) || (flag && access(flag, F_OK) == 0))) said->f_bavail = 0;
+    return done;
+}
+
+int statvfs64(const char *path, struct statvfs64 *said) { return statvfs(path, (struct statvfs *)said); }

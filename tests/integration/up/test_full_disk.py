@@ -77,6 +77,7 @@ def shown(disk: FullDisk, folder: Path) -> dict[str, Any]:
 def in_order(outcome: Outcome, *, kill: bool) -> bool:
     """Done, killed, or refused in one line that says why."""
     refused = outcome.code in (1, 2) and outcome.last_line.startswith("ttmark: ")
+    refused = refused and "disk I/O error" not in outcome.said
     return (outcome.code == 0 or refused or (kill and outcome.code == -9)) and "Traceback" not in outcome.said
 
 

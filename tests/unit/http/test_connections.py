@@ -1,11 +1,13 @@
 """Connections that send nothing of use: they are closed in time, and lock nobody out meanwhile."""
 
+import asyncio
+import queue
 import resource
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import httpx
@@ -19,14 +21,26 @@ POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n"
 Serve = Callable[..., int]
 
 
+GONE: "queue.Queue[bool]" = queue.Queue()
+
+
 async def echo(scope: Any, receive: Any, send: Any) -> None:
-    """Answers with the length of the body, which it reads unless the path says otherwise."""
+    """Answers with the length of the body, which it reads unless the path says otherwise.
+
+    Of the path `/long` after a while, unless the client goes before: `GONE` is told which.
+    """
     size, more = 0, scope["path"] != "/unread"
     while more:
         message = await receive()
         size, more = size + len(message.get("body", b"")), message.get("more_body", False)
         if message["type"] == "http.disconnect":
             return
+    if scope["path"] == "/long":
+        with suppress(TimeoutError):
+            await asyncio.wait_for(receive(), float(scope["query_string"]))
+            GONE.put(True)
+            return
+        GONE.put(False)
     body = str(size).encode()
     headers = [(b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -187,3 +201,36 @@ def test_the_limit_of_open_files_is_raised_or_the_connections_are_fewer(monkeypa
     assert limit == [4000, 4000]
     assert allow_open_files(ConnectionLimits(max_connections=10)).max_connections == 10
     assert limit == [4000, 4000]
+
+
+LAST = b"Host: a\r\nConnection: Close\r\n\r\n"
+
+
+@pytest.mark.parametrize("seconds", [b"0", b"0.5"])
+def test_who_closes_its_sending_half_after_the_last_request_is_answered(serve, seconds, monkeypatch):
+    monkeypatch.setattr("ttmark.shared.http.connections._PROBE_SECONDS", 0.1)
+    connection = connect(serve(), b"GET /long?%b HTTP/1.1\r\n" % seconds + LAST)
+    connection.shutdown(socket.SHUT_WR)
+    _, said = seconds_until_closed(connection)
+    *interim, answer = said.split(b"HTTP/1.1 ")[1:]
+    assert answer.startswith(b"200 ")
+    assert answer.endswith(b"\r\n\r\n0")
+    assert set(interim) == ({b"102 Processing\r\n\r\n"} if seconds != b"0" else set())
+    assert GONE.get(timeout=30) is False
+
+
+@pytest.mark.parametrize(
+    ("asked", "closes"),
+    [
+        (b"GET /long?30 HTTP/1.1\r\n" + LAST, socket.socket.close),
+        (b"GET /long?30 HTTP/1.1\r\nHost: a\r\n\r\n", socket.socket.close),
+        (b"GET /long?30 HTTP/1.1\r\nHost: a\r\n\r\n", lambda one: one.shutdown(socket.SHUT_WR)),
+        (b"GET /long?30 HTTP/1.0\r\n" + LAST, lambda one: one.shutdown(socket.SHUT_WR)),
+    ],
+)
+def test_work_for_who_has_gone_ends_soon(serve, asked, closes, monkeypatch):
+    """Who says nothing of a last request has gone once one half is closed; and nobody asks HTTP/1.0."""
+    monkeypatch.setattr("ttmark.shared.http.connections._PROBE_SECONDS", 0.1)
+    with connect(serve(), asked) as connection:
+        closes(connection)
+        assert GONE.get(timeout=10) is True
