@@ -114,7 +114,6 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         async with (
             access,
             workers,
-            reader.in_sight(),
             provider or nullcontext(),
             people.kept_fresh() if people else nullcontext(),
         ):
@@ -122,6 +121,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             try:
                 yield
             finally:
+                await reader.aclose()
                 await jobs.store.close()
 
     features = [files(workers), console(sign_in), background_jobs(jobs)]
@@ -146,7 +146,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             admit=allowance.admit,
             limits=HttpLimits(settings.max_body_bytes),
             cors_origins=settings.cors_origins,
-            lifespan=beside(lifespan, [partial(tell_where, KeyStoreSettings().url())]),
+            lifespan=beside(lifespan, [reader.watch, partial(tell_where, KeyStoreSettings().url())]),
             registry=registry,
             tracer_provider=settings.open_tracing("ttmark-detect"),
             audit=access.audit,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ttmark.shared.byte_reading import Content, content_bytes
 
 _A_TEXT = 200  # what one costs beside its bytes, in bytes
-_KEPT, _USUAL = 64, 0.9
+_KEPT, _USUAL = 64, 0.95
 # For how long it is remembered how long readings take, and that some cannot be read in time.
 LATELY_SECONDS, TOO_SLOW_SECONDS = 60.0, 5.0
 
@@ -38,7 +38,7 @@ class TenantReadings:
         self._readings.append((time.monotonic(), seconds, cost))
 
     def rate(self) -> float | None:
-        """Seconds a byte that nine of ten readings kept to; None: there were none."""
+        """Seconds a byte that 19 of 20 readings kept to; None: there were none."""
         since = time.monotonic() - LATELY_SECONDS
         rates = sorted(seconds / cost for at, seconds, cost in self._readings if at >= since)
         return rates[math.ceil(_USUAL * len(rates)) - 1] if rates else None

@@ -28,7 +28,7 @@ from ttmark.shared.schemas.detection import CombinedRequest, DetectionRequest
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 # How much longer than lately a reading may take; or, where none is known, than the reader's answer to a try.
-_LONGER, _UNKNOWN = 1.5, 3.0
+_LONGER, _UNKNOWN = 2.0, 3.0
 _MOST_TENANTS, _MOST_TOGETHER = 1_000, 64
 
 
@@ -80,18 +80,13 @@ class ReadsAlong:
         numbers = {"up": 1.0, "down": 0.0, "token": -1.0}
         up.set_function(lambda: numbers[self._probe.state] if self._probe else 0.0)
 
-    @asynccontextmanager
-    async def in_sight(self) -> AsyncIterator[None]:
-        """Tries in the background whether the reader answers; ends with its connections closed."""
-        if self._client is None or self._probe is None:
-            yield
-            return
-        trying = asyncio.create_task(self._probe.run())
-        try:
-            yield
-        finally:
-            trying.cancel()
-            await asyncio.gather(trying, return_exceptions=True)
+    async def watch(self) -> None:
+        """Tries for ever whether the reader answers, if there is one."""
+        if self._probe is not None:
+            await self._probe.run()
+
+    async def aclose(self) -> None:
+        if self._client is not None:
             await self._client.aclose()
 
     @property
