@@ -8,15 +8,15 @@ from importlib.metadata import version
 from typing import Any
 
 from ttmark.detect_service.spent_document import Counted
-from ttmark.shared.cases.signed_file import CASE_FORMAT, Case, CaseKey, case_file
+from ttmark.shared.cases.signed_file import CASE_FORMAT, Case, CaseKey, case_file, chosen_by_sender
 from ttmark.shared.cases.signed_page import definitions, whole_page
 from ttmark.shared.detection_words import about_words
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
 from ttmark.shared.schemas.origin import Origin
 from ttmark.shared.watermark.interruption import pause
 
-# Not signed: the scores of all blocks, which are long, and what is none of the result.
-_LEFT_OUT = {"evidence", "case"}
+# Not signed: the scores of all blocks, which are long, what is none of the result, and the sender's name.
+_LEFT_OUT = {"evidence", "case", "id"}
 
 
 class Cases:
@@ -102,9 +102,11 @@ def _facts(case: Case) -> Iterator[tuple[str, str]]:
         yield "p-value, corrected", f"{result['p_value']:.3g}"
     yield "Held to", f"a false alarm rate of {options['fpr']:g} per text"
     yield "Checked by", case["route"]
+    yield from chosen_by_sender(case).items()
+    if case["skipped_keys"]:
+        yield "Keys not tried", ", ".join(case["skipped_keys"])
     yield "Length", f"about {about_words(result['tokens'])}"
     yield "Checked at", case["issued_at"]
-    yield "Request", case["request_id"]
     yield "Release", f"ttmark {case['release']}"
     yield "Signing key", case["signing_key"]
     yield f"SHA-256 of the {document['content'].replace('_', ' ')}", document["sha256"]

@@ -7,7 +7,7 @@ it, the time until it is ready, and the time of each mask (`GrammarState`).
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Decimal
 from functools import cached_property, lru_cache
@@ -30,6 +30,7 @@ MAX_MULTIPLES = 10_000  # an automaton has as many states as the least common mu
 MAX_PROPERTIES = 1_000  # optional ones take time by the square of their number
 MAX_PATTERN_PROPERTIES = 16  # each is compared with each
 MAX_ALTERNATIVES = 300  # recursive ones take time by the square of their number, at each token
+MAX_NUMBER = 2**53  # further on JSON's numbers are not exact (RFC 7493), and the library's end
 MAX_GRAMMAR_BYTES = 2 * MAX_SCHEMA_BYTES
 _DIRECTIVE = re.compile(r"%\s*(json|regex|lark|llguidance)\b")
 _IN_A_RULE = re.compile(r"at (?P<line>\d+)\(\d+\): (?:failed to compile JSON schema: )?(?P<reason>.*)")
@@ -190,6 +191,9 @@ def check_schemas(schemas: Sequence[Mapping[str, Any]]) -> None:
     ):
         if sum(map(len, found)) > limit:
             raise SchemaRefused(f"the schema has more {name} than the limit of {limit}")
+    constants = chain(_values(schemas, "const", object), _values(schemas, "enum", list))
+    if any(abs(number) > MAX_NUMBER for number in _numbers(constants)):
+        raise SchemaRefused(f"a number in const or enum is beyond the limit of {MAX_NUMBER}")
     multiples = list(map(_without_point, _values(schemas, "multipleOf", (int, float))))
     if sum(multiples) > MAX_MULTIPLES or math.lcm(*multiples) > MAX_MULTIPLES:
         raise SchemaRefused(f"multipleOf is larger, all together, than the limit of {MAX_MULTIPLES}")
@@ -204,6 +208,15 @@ def _values(schema: Any, keyword: str, kind: type[T] | tuple[type[T], ...]) -> I
     for item in schema.values() if isinstance(schema, Mapping) else schema:
         if isinstance(item, Mapping | list):
             yield from _values(item, keyword, kind)
+
+
+def _numbers(values: Iterable[Any]) -> Iterator[float]:
+    """Every number in some values, at any depth."""
+    for value in values:
+        if isinstance(value, Mapping | list):
+            yield from _numbers(value.values() if isinstance(value, Mapping) else value)
+        elif isinstance(value, int | float):
+            yield value
 
 
 def _without_point(number: float) -> int:

@@ -130,7 +130,7 @@ def _show(replies: list[_Reply], *, as_json: bool) -> None:
                 "deployment": reply.address,
                 "verdict": reply.verdict or "",
                 "basis": reply.basis or "watermark",
-                "false alarms": f"at most {reply.false_alarm_rate:.2g}",
+                "promised false alarms": f"at most {reply.false_alarm_rate:.2g}",
             }
             for reply in answered
         ]
@@ -143,5 +143,6 @@ def _show(replies: list[_Reply], *, as_json: bool) -> None:
     if len(answered) > 1:
         total = min(1.0, sum(reply.false_alarm_rate or 0.0 for reply in answered))
         typer.echo(
-            f"Of texts without any of these marks, at most {total:.2g} are found by one or more of them."
+            f"As they promise, of texts without any of these marks at most {total:.2g} are found"
+            " by one or more."
         )

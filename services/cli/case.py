@@ -20,7 +20,14 @@ from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.services.kept_before import kept_beside, open_all
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError, no_start_after, one_clear_line
-from ttmark.shared.cases.signed_file import CaseKey, CaseRefused, Document, NotACaseKey, verified_case
+from ttmark.shared.cases.signed_file import (
+    CaseKey,
+    CaseRefused,
+    Document,
+    NotACaseKey,
+    chosen_by_sender,
+    verified_case,
+)
 from ttmark.shared.vault.audit_events import AuditEvent
 
 app = typer.Typer(help="Cases: answers in files that a service signed.", no_args_is_help=True)
@@ -49,10 +56,12 @@ def verify(
             if text is not None:
                 _check_text(document, text)
                 about = "is the text"
+            asked, request = chosen_by_sender(case).values()
             lines = (
                 f"genuine: signed with the key {public.name}, and not changed since",
                 f"verdict: {case['result']['verdict']}, held to {case['options']['fpr']:g}, {case['route']}",
-                f"checked: {case['issued_at']}, request {case['request_id']}, release {case['release']}",
+                f"asked with: {asked}",
+                f"checked: {case['issued_at']}, release {case['release']}, request {request}",
                 f"{document['content']}: sha256 {document['sha256']} ({about})",
             )
     if as_json:

@@ -230,6 +230,15 @@ _CASES = SignedKind("case", (CASE_FORMAT,))
 case_file, case_page, verified_case = _CASES.file, _CASES.page, _CASES.verified
 
 
+def chosen_by_sender(case: Case) -> dict[str, str]:
+    """What a case holds by its sender's choice, in words: signed with the rest, it is not our statement."""
+    options = {name: value for name, value in case["options"].items() if name != "fpr" and value is not None}
+    asked = ", ".join(f"{name} {json.dumps(value)}" for name, value in options.items())
+    # Names that we give to requests begin so, and no sender's does.
+    named = "" if case["request_id"].startswith("req-") else ", as its sender named it"
+    return {"Asked with": asked, "Request": f"{case['request_id']}{named}"}
+
+
 CONFORMANCE_FORMAT = "ttmark-conformance/1"
 ATTACKS_FORMAT = "ttmark-attacks/1"
 REPORTS = SignedKind("report", (CONFORMANCE_FORMAT, ATTACKS_FORMAT))

@@ -15,7 +15,7 @@ class VersionInfo(BaseModel):
     """A version without its secret.
 
     Attributes:
-        exported_at: when its PRF keys last left the store for another program; None: they never did.
+        exported_at: when its PRF keys last left the store for another program, or came from one; None: never.
         revealed_at: when an earlier release made them public; None: none did.
     """
 

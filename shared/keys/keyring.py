@@ -88,6 +88,8 @@ class KeyRing:
         version = new_version(
             data_key, key_id, profile, 1, state, epoch=1, now=now, secrets=secrets, secret=secret
         )
+        if foreign or secret is not None:  # whoever gave the key has it
+            version = version.model_copy(update={"exported_at": now})
         record = KeyRecord(key_id=key_id, tenant=tenant, profile=profile, created_at=now, versions=(version,))
         try:
             envelope = await self._vault.write(

@@ -77,7 +77,7 @@ def add_trace_ids(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 HEADER = "X-Request-ID"
-_HARMLESS = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_HARMLESS = re.compile(r"(?!req-)[A-Za-z0-9._:-]{1,128}")  # what begins so is always our word
 
 
 class RequestIdMiddleware:

@@ -11,6 +11,7 @@ from ttmark.gen_service.decoding.grammar import GrammarSource
 from ttmark.gen_service.decoding.json_grammar import (
     MAX_GRAMMAR_BYTES,
     MAX_MULTIPLES,
+    MAX_NUMBER,
     JsonGrammars,
     SchemaRefused,
     TokenizerUnsuitable,
@@ -52,6 +53,8 @@ REFUSED = {
     "a huge multiple": (multiple(1e300), "multipleOf"),
     "a fine multiple": (multiple(1.23456789), "multipleOf"),
     "multiples of each other": (multiple(97, 89, 83, 79), "multipleOf"),
+    "a constant that is not exact": (only({"const": -MAX_NUMBER - 1}), "number in const"),
+    "one that is deep in an enum": (only({"enum": ["a", {"b": [MAX_NUMBER + 1]}]}), "number in const"),
     "ambiguous recursion": (
         {**NODE, "$defs": {"n": {"anyOf": [{"type": "array", "items": NODE} for _ in range(290)]}}},
         "items",
@@ -73,6 +76,7 @@ TAKEN = {
     "a thousand values": only({"enum": [f"value {i}" for i in range(1000)]}),
     "a price": multiple(0.01),
     "the largest multiple": multiple(MAX_MULTIPLES),
+    "the furthest constants": only({"enum": [MAX_NUMBER, -MAX_NUMBER, True, 1e-300]}),
     "pydantic's optional": only({"anyOf": [text(), {"type": "null"}], "default": None, "title": "A"}),
     "a hundred optional properties": {"type": "object", "properties": {f"p{i}": text() for i in range(100)}},
 }

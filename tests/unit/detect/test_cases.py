@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -106,7 +107,7 @@ async def test_a_case_holds_what_was_asked_and_answered(service, mode: str) -> N
     assert case["request_id"] == result.pop("request_id")
     assert case["document"] == {"content": "text", "sha256": hashlib.sha256(text.encode()).hexdigest()}
     assert case["result"] == {
-        name: value for name, value in result.items() if name not in ("case", "evidence")
+        name: value for name, value in result.items() if name not in ("case", "evidence", "id")
     }
     assert text not in json.dumps(case)
 
@@ -150,6 +151,23 @@ async def test_a_page_names_the_key_with_its_payload_or_key_of_the_pool(
     case = json.loads(str((await ask(service, "direct", service.marked("a-one")))["case"]))["case"]
     case["result"]["key"] = {"key_id": "main", "version": 2, **key}
     assert f"<dt>Key</dt><dd>main, version 2{named}</dd>" in page_around(case, None)[0]
+
+
+async def test_what_the_sender_chose_is_shown_as_its_choice_or_not_signed(service, tmp_path: Path) -> None:
+    (tmp_path / "key.pem").write_text(service.case_key.public.pem())
+    body = {"inputs": [{"id": "as the board found", "text": "a text"}], "keys": ["a-two"], "case": True}
+    for given, shown in (({"X-Request-ID": "approved"}, "approved, as its sender named it"), ({}, "req-")):
+        answer = await service.client.post("/v1/detect", json=body, headers=service.headers() | given)
+        case = answer.json()["results"][0]["case"]
+        page = (await service.post("/v1/cases/page", {"case": case})).json()["page"]
+        (tmp_path / "case.json").write_text(case)
+        verified = invoke("verify", str(tmp_path / "case.json"), "--key", str(tmp_path / "key.pem"))[1]
+        assert "as the board found" not in case + page
+        assert f"<dt>Request</dt><dd>{shown}" in page
+        assert f"request {shown}" in verified
+        assert ("as its sender" in page) is ("as its sender" in verified) is bool(given)
+        assert 'keys ["a-two"]' in unescape(page)
+        assert 'keys ["a-two"]' in verified
 
 
 async def test_no_page_is_made_of_a_foreign_case_or_another_text(service) -> None:

@@ -12,10 +12,13 @@ async def test_a_harmless_request_id_is_kept_by_errors_before_the_routes_too(cli
         assert response.headers["x-request-id"] == "abc-1.2:3_4"
 
 
-@pytest.mark.parametrize("offered", ["", "a b", "a" * 129, 'a"b', "é"])
+@pytest.mark.parametrize(
+    "offered", ["", "a b", "a" * 129, 'a"b', "é", f"req-{'0' * 32}"]
+)  # the last is as ours
 async def test_any_other_request_id_is_replaced(client: httpx.AsyncClient, offered: str) -> None:
     response = await client.get("/healthz", headers={"X-Request-ID": offered.encode()})
     assert response.headers["x-request-id"].startswith("req-")
+    assert response.headers["x-request-id"] != offered
 
 
 async def test_health_routes_ask_for_no_token(client: httpx.AsyncClient) -> None:

@@ -56,6 +56,7 @@ def test_every_scheme_is_imported_and_its_secrets_stay_in_the_store(folder: Path
     assert f"{scheme}-" in listed[1]
     assert "(foreign)" in listed[1]
     assert json.loads(listed[2])[0]["profile"]["foreign"] is True
+    assert json.loads(listed[2])[0]["versions"][0]["exported_at"] is not None
     assert json.loads(typed("keys verify --json").stdout)["keys"] == 1
 
 

@@ -83,6 +83,8 @@ def test_an_imported_key_marks_in_the_store_as_it_does_in_the_library(folder: Pa
     assert opened.primary is not None
     (variant,) = key.variants(TextTokenizer.load(DEMO_MODEL_PATH).fingerprint)
     assert (opened.profile, opened.primary.prf_keys) == variant
+    (listed,) = json.loads(typed("keys list --json").stdout)
+    assert listed["versions"][0]["exported_at"] == listed["created_at"]  # whoever gave the file has the key
 
 
 def test_a_file_without_a_scheme_that_is_no_library_key_is_refused(folder: Path) -> None:
