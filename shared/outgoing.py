@@ -134,8 +134,15 @@ def http_client(
 
 
 def blocking(call: Coroutine[Any, Any, T]) -> T:
-    """What a call gives, for a caller that blocks: in any thread, and beside a loop that runs in it."""
-    future = asyncio.run_coroutine_threadsafe(call, loop_of_calls())
+    """What a call gives, for a caller that blocks: in any thread, and beside a loop that runs in it.
+
+    Raises:
+        RuntimeError: the caller runs on the loop of calls itself; the call is made all the same.
+    """
+    loop = loop_of_calls()
+    future = asyncio.run_coroutine_threadsafe(call, loop)
+    if asyncio.events._get_running_loop() is loop:  # as does who closes what garbage held
+        raise RuntimeError("a call that blocks would wait for itself")
     try:
         return future.result()
     finally:

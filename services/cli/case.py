@@ -64,10 +64,10 @@ def verify(
                 f"checked: {case['issued_at']}, release {case['release']}, request {request}",
                 f"{document['content']}: sha256 {document['sha256']} ({about})",
             )
-    if as_json:
-        print_json({"signed_by": public.name, "text_checked": text is not None, "case": case})
-    else:
-        print_signed(*lines)
+            if as_json:
+                print_json({"signed_by": public.name, "text_checked": text is not None, "case": case})
+            else:
+                print_signed(*lines)
 
 
 @app.command("new-key")

@@ -91,11 +91,11 @@ def verify(
                 measured, model = report["key"], report["model"]["name"]
                 about = f"key {measured['key_id']}, profile {measured['profile_id']}, model {model}"
                 made += f", size {report['size']}"
-    if as_json:
-        print_json({"signed_by": public.name, "report": report})
-    else:
-        genuine = f"genuine: signed with the key {public.name}, and not changed since"
-        print_signed(genuine, about, made)
+            if as_json:
+                print_json({"signed_by": public.name, "report": report})
+            else:
+                genuine = f"genuine: signed with the key {public.name}, and not changed since"
+                print_signed(genuine, about, made)
 
 
 @app.command("compare")
@@ -203,7 +203,7 @@ def _read(name: str) -> dict[str, Any]:
         report: dict[str, Any] = json.loads(read_bytes(file))[REPORTS.name]
         _figures(report)
         _of(report)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StartupError(f"{file} is not a report in json") from error
     return report
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import orjson
 import structlog
 from joserfc import jws, jwt
 from joserfc.errors import BadSignatureError, JoseError
@@ -225,7 +226,7 @@ class OidcTokens:
     async def _document(self, url: str) -> Any:
         if urlsplit(url).scheme != urlsplit(self._rules.issuer).scheme:
             raise ValueError("the provider's keys are not read over http where it is https itself")
-        return (await self._client.get(url)).raise_for_status().json()
+        return orjson.loads((await self._client.get(url)).raise_for_status().content)  # of any depth
 
 
 def _algorithms() -> jws.JWSRegistry:

@@ -147,9 +147,9 @@ class SignedKind:
         Raises:
             FileRefused: it is not signed with `key`, or was changed since.
         """
-        if content.startswith(_PAGE_START):
-            return self._verified_page(content, key)
         try:
+            if content.startswith(_PAGE_START):
+                return self._verified_page(content, key)
             text = content.decode()
             parts = self._file.fullmatch(text)
             if parts is None:

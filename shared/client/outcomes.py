@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import orjson
 from pydantic import ValidationError
 
 from ttmark.shared.client.calls import Answer, Call
@@ -121,7 +122,7 @@ def refusal(response: httpx.Response) -> ServiceRefused:
     """The service's own words: an OpenAI envelope or a problem document."""
     message, code, param = f"{response.request.url} answered {response.status_code}", None, None
     try:
-        document = response.json()
+        document = orjson.loads(response.content)  # of any depth
         error = document.get("error", document)
         message = str(error.get("message") or error.get("detail") or error["title"])[:_LONGEST_WORDS]
         code, param = (

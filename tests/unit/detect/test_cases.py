@@ -53,6 +53,13 @@ def test_every_changed_byte_is_refused(kind: str) -> None:
     assert refused(content.replace(b"\n", b"\r\n"))
 
 
+@pytest.mark.parametrize("odd", [b"[" * 100_000, b'{"a": \xff}'], ids=["nested without end", "no text"])
+def test_a_signed_page_of_an_odd_document_is_refused(odd: bytes) -> None:
+    page = b'<!doctype html>\n<script type="application/json" id="case">' + odd + b"</script>"
+    signature = KEY.sign(b"ttmark case page\0" + page).hex().encode()
+    assert refused(page + b"<!-- ttmark-signature " + signature + b" -->\n")
+
+
 def test_another_spelling_key_or_kind_of_file_is_refused() -> None:
     document = json.loads(case_file(CASE, KEY))
     assert refused(json.dumps(document).encode())
@@ -219,10 +226,11 @@ def test_a_second_person_verifies_a_case(tmp_path: Path) -> None:
     assert (output.isascii(), "\x1b" in output, len(output) < 3_000) == (True, False, True), (
         "a signer's words"
     )
-    for odd in ({"options": {"fpr": "low"}}, {"result": []}, {"document": None}):
+    nested = json.loads("[" * 400 + "]" * 400)
+    for odd in ({"options": {"fpr": "low"}}, {"result": []}, {"document": None}, {"more": nested}):
         file.write_text(case_file(case | odd, key))
         said = "ttmark: it is signed, but does not hold what such a file holds\n"
-        assert invoke(*verify[:4]) == (1, said), odd
+        assert invoke(*verify[:4], "--json") == (1, said), odd
     file.write_text(case_file(case, key).replace("watermarked", "not_detected"))
     code, output = invoke(*verify[:4])
     assert (code, output.startswith("ttmark: refused: it was not signed with the key")) == (1, True), output

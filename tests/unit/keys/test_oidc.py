@@ -286,6 +286,7 @@ async def test_while_the_provider_is_away_known_keys_last_for_an_hour(provider: 
         ({}, {"padding": "x" * (1 << 21)}),
         ({}, {"keys": [{**KEY.as_dict(private=False), "use": "enc"}]}),
         ({"jwks_uri": f"{ISSUER}/moved"}, {}),
+        ({"jwks_uri": f"{ISSUER}/deep"}, {}),
         ({"jwks_uri": f"{ISSUER.replace('https', 'http')}/keys"}, {}),
     ],
     ids=[
@@ -294,6 +295,7 @@ async def test_while_the_provider_is_away_known_keys_last_for_an_hour(provider: 
         "many keys",
         "a key to encrypt with",
         "moved",
+        "nested without end",
         "in the clear",
     ],
 )
@@ -302,6 +304,8 @@ async def test_a_provider_that_says_something_else_is_not_believed(about: Any, k
     published = KeySet([KEY]).as_dict(private=False) | keys
 
     def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/deep":
+            return httpx.Response(200, content=b"[" * 100_000)
         if request.url.path == "/moved":
             return httpx.Response(302, headers={"Location": f"{ISSUER}/keys"})
         return httpx.Response(200, json=published if request.url.path == "/keys" else said)

@@ -371,7 +371,15 @@ def test_an_answer_of_another_kind_is_an_error_that_says_what_is_wrong_with_it(a
         (b'{"title": "Bad", "detail": "' + b"no " * 9_999 + b'"}', "^(no ){666}no$", False),
         *(
             (body, "http://service/v1/completions answered 400", False)
-            for body in (b"<html>", b"null", b"[]", b'{"error": "gone"}', b'{"error": null}', b"\xff")
+            for body in (
+                b"[" * 100_000,
+                b"<html>",
+                b"null",
+                b"[]",
+                b'{"error": "gone"}',
+                b'{"error": null}',
+                b"\xff",
+            )
         ),
     ],
 )

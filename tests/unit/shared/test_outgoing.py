@@ -122,6 +122,17 @@ async def test_a_client_that_blocks_can_be_used_beside_a_running_loop() -> None:
         assert client.models().data == []
 
 
+def test_a_client_that_blocks_is_never_waited_for_on_the_loop_of_its_own_calls() -> None:
+    def asks_another(request: httpx.Request) -> httpx.Response:
+        with Client("http://other", None, transport=httpx.MockTransport(here)) as other:
+            other.models()
+        return here(request)
+
+    outer = Client("http://service", None, transport=httpx.MockTransport(asks_another))
+    with outer, pytest.raises(RuntimeError, match="would wait for itself"):
+        outer.models()
+
+
 class Environment:
     """A proxy of the environment, and what it was sent."""
 
