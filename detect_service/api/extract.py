@@ -104,7 +104,13 @@ def extraction_router(workers: ExtractionWorkers, metrics: ExtractionMetrics, ru
         """The text of a file, or of a file that holds several texts each of them."""
         found = await text_of(body, caller, request)
         parts = list(found.parts) or None
-        answer = ExtractionResponse(text=found.text, encoding=found.encoding, title=found.title, parts=parts)
+        answer = ExtractionResponse(
+            text=found.text,
+            encoding=found.encoding,
+            title=found.title,
+            unread=found.unread,
+            parts=parts,
+        )
         return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
 
     return router

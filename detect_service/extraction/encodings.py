@@ -1,6 +1,10 @@
 """Bytes to characters: what a file says of its encoding first, then what its bytes say."""
 
 import codecs
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from charset_normalizer import CharsetMatch, from_bytes
 
@@ -39,7 +43,47 @@ _CLOSE = 0.02
 _MOST_DISORDER = 0.1
 
 
-def decode(content: bytes, declared: str | None = None) -> tuple[str, str]:
+# Browsers read these labels as supersets of what they name.
+_READ_AS: Mapping[str, str] = MappingProxyType(
+    {
+        "ascii": "cp1252",
+        "iso8859-1": "cp1252",
+        "iso8859-9": "cp1254",
+        "iso8859-11": "cp874",
+        "gb2312": "gb18030",
+        "gbk": "gb18030",
+        "shift_jis": "cp932",
+        "euc_kr": "cp949",
+        "big5": "big5hkscs",
+    }
+)
+_CHARACTERS = re.compile(
+    r"utf-8|cp125\d|cp874|cp932|cp949|cp866|iso8859-\d+|iso2022_jp|koi8-[ru]|gb18030|big5hkscs|euc_jp|mac-(roman|cyrillic)"
+)
+
+
+class Decoded(NamedTuple):
+    """Characters, the name of their encoding, and what could not be read, in words."""
+
+    text: str
+    encoding: str
+    unread: str | None = None
+
+
+def codec(label: str | None) -> str | None:
+    """Python's name of the encoding that a page or mail names; None: none that they can have."""
+    try:
+        name = codecs.lookup(label).name if label else None
+    except (LookupError, ValueError):
+        return None
+    if name is None:
+        return None
+    # A declaration that can be read as ASCII is not in UTF-16, whatever it says.
+    name = "utf-8" if name.startswith("utf-16") else _READ_AS.get(name, name)
+    return name if _CHARACTERS.fullmatch(name) else None
+
+
+def decode(content: bytes, declared: str | None = None) -> Decoded:
     """The characters of a file and the name of its encoding.
 
     A byte order mark counts most, then UTF-16 that shows itself, valid UTF-8, what the file declares, and
@@ -59,9 +103,11 @@ def decode(content: bytes, declared: str | None = None) -> tuple[str, str]:
     escapes = declared == "iso2022_jp" and b"\x1b" in content  # ASCII to whoever does not know
     if not escapes:
         try:
-            return content.decode("utf-8"), "utf-8"
+            return Decoded(content.decode("utf-8"), "utf-8")
         except UnicodeDecodeError:
             pass
+        if (mended := _mostly_utf_8(content)) is not None:
+            return mended
     if declared is not None and declared != "utf-8":
         return _strictly(content, declared)
     telling = b"".join(line for line in content.splitlines(True) if not line.isascii())
@@ -74,14 +120,37 @@ def decode(content: bytes, declared: str | None = None) -> tuple[str, str]:
     return _strictly(content, detected)
 
 
-def _strictly(content: bytes, encoding: str) -> tuple[str, str]:
+_FEW = 200
+_REPLACEMENT = "\ufffd"
+
+
+def _strictly(content: bytes, encoding: str) -> Decoded:
+    """Characters of an encoding; a byte in 200 that is none of it is told, more are refused."""
     name = _PROPER_NAMES.get(encoding, encoding)
     try:
-        return content.decode(encoding), name
+        return Decoded(content.decode(encoding), name)
     except UnicodeDecodeError:
+        text = content.decode(encoding, "replace")
+        strange = text.count(_REPLACEMENT)
+        if strange * _FEW <= len(text):
+            return Decoded(text, name, _told(strange, name))
         raise UnreadableFile(
             f"The file looks like {name} but is not. Save it as UTF-8.", "encoding"
         ) from None
+
+
+def _mostly_utf_8(content: bytes) -> Decoded | None:
+    """UTF-8 with a few bytes that are not, of which the letters beyond ASCII speak."""
+    text = content.decode("utf-8", "replace")
+    strange = text.count(_REPLACEMENT)
+    beyond = sum(map("\x7f".__lt__, text)) - strange
+    if strange * _FEW <= len(text) and strange * 4 <= beyond:
+        return Decoded(text, "utf-8", _told(strange, "utf-8"))
+    return None
+
+
+def _told(strange: int, name: str) -> str:
+    return f"The file looks like {name}, and {strange} of its characters are none of it."
 
 
 def _wide(content: bytes) -> str | None:

@@ -1,32 +1,64 @@
 """The text of an electronic book (epub): its chapters in reading order."""
 
 import posixpath
+import re
+import unicodedata
 import zipfile
+from collections.abc import Iterator
 from urllib.parse import unquote
 
-from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
+from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
 from ttmark.detect_service.extraction.html_text import html_text
 from ttmark.detect_service.extraction.zip_archive import open_archive, parse_part
 
 _CONTAINER = "META-INF/container.xml"
-_PACKAGE = "{http://www.idpf.org/2007/opf}"
-_PAGES = frozenset({"application/xhtml+xml", "text/html"})
+_PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document"})
+# Pages of books are XML, where an element may end where it begins; in HTML its text would have no end.
+_EMPTY = re.compile(
+    rb"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)[\s/])([A-Za-z][\w:.-]{0,60})"
+    rb"(\s[^<>]*)?/>",
+    re.I,
+)
 
 
 def epub_text(content: bytes) -> Extraction:
     """What the pages show, each page once, with an empty line between two.
 
     Raises:
-        UnreadableFile: not an epub file, damaged, or its pages are locked.
+        UnreadableFile: not an epub file, damaged, its pages are locked, or none of them is there.
         LimitExceeded: too large when unpacked, or nested deeper than the limits.
     """
     wrong = UnreadableFile("The file is not a book (epub) that can be read.", "damaged")
     with open_archive(content, wrong) as archive:
-        pages = [html_text(archive.read(name)).text for name in _reading_order(archive, wrong)]
-    return Extraction("\n\n".join(page for page in pages if page))
+        stored = {_plain(name): name for name in archive.namelist()}
+        names = list(dict.fromkeys(_reading_order(archive, wrong)))
+        pages = [_page(archive, stored.get(_plain(name))) for name in names]
+    read = [page for page in pages if page is not None]
+    if not read:
+        raise wrong
+    missing = len(pages) - len(read)
+    unread = f"{missing} of {len(pages)} pages of the book could not be read." if missing else None
+    return Extraction("\n\n".join(page for page in read if page), unread=unread)
 
 
-def _reading_order(archive: zipfile.ZipFile, wrong: UnreadableFile) -> list[str]:
+def _page(archive: zipfile.ZipFile, name: str | None) -> str | None:
+    """The text of a page; None: it is not there, or cannot be read."""
+    if name is None:
+        return None
+    try:
+        return html_text(_EMPTY.sub(rb"<\1\2></\1>", archive.read(name))).text
+    except LimitExceeded:
+        raise
+    except UnreadableFile:
+        return None
+
+
+def _plain(name: str) -> str:
+    """Names that differ in the form of their characters alone are the same."""
+    return unicodedata.normalize("NFC", name).lstrip("/")
+
+
+def _reading_order(archive: zipfile.ZipFile, wrong: UnreadableFile) -> Iterator[str]:
     """Names of the pages in the archive, in the order of the book's spine."""
     container = parse_part(archive.read(_CONTAINER), wrong)
     place = next(
@@ -36,13 +68,10 @@ def _reading_order(archive: zipfile.ZipFile, wrong: UnreadableFile) -> list[str]
         raise wrong
     package = parse_part(archive.read(place), wrong)
     hrefs = {
-        item.get("id"): item.get("href", "")
-        for item in package.iter(f"{_PACKAGE}item")
+        item.get("id"): item.get("href", "").partition("#")[0]
+        for item in package.iter("{*}item")
         if item.get("media-type") in _PAGES
     }
-    spine = [item.get("idref") for item in package.iter(f"{_PACKAGE}itemref")]
-    folder = posixpath.dirname(place)
-    names = [
-        posixpath.normpath(posixpath.join(folder, unquote(hrefs[name]))) for name in spine if name in hrefs
-    ]
-    return list(dict.fromkeys(names))
+    for reference in package.iter("{*}itemref"):
+        if href := hrefs.get(reference.get("idref")):
+            yield posixpath.normpath(posixpath.join(posixpath.dirname(place), unquote(href)))

@@ -21,12 +21,14 @@ class Extraction:
         encoding: of the file's characters, where the file is a text or a web page (`utf-8`, `windows-1252`).
         parts: of a file that holds several texts, each; `text` is empty then.
         title: of a mail, its subject and who sent it.
+        unread: what of the file could not be read, in words.
     """
 
     text: str
     encoding: str | None = None
     parts: tuple[ExtractedPart, ...] = ()
     title: str | None = None
+    unread: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

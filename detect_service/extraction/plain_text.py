@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 from ttmark.detect_service.extraction.encodings import decode
 from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
@@ -14,10 +15,13 @@ def plain_text(content: bytes) -> Extraction:
     Raises:
         UnreadableFile: the encoding cannot be told.
     """
-    return Extraction(*decode(content))
+    decoded = decode(content)
+    return Extraction(decoded.text, decoded.encoding, unread=decoded.unread)
 
 
 _BETWEEN_CELLS = ",;\t"
+# Spreadsheets write a line that names the separator, and lines without a word above the titles.
+_SEPARATOR = re.compile(r'\A\s*(?:"?sep=.{0,2}"?\r?\n)?(?:[ ,;\t"]*\r?\n)*', re.I)
 _LONGEST_CELL = 2**31 - 1
 _LONGEST_NAME = 256
 
@@ -30,7 +34,8 @@ def csv_text(content: bytes) -> Extraction:
     Raises:
         UnreadableFile: no such column, damaged, or the encoding cannot be told.
     """
-    text, encoding = decode(content)
+    decoded = decode(content)
+    text = _SEPARATOR.sub("", decoded.text)
     first = text.partition("\n")[0]
     csv.field_size_limit(_LONGEST_CELL)
     rows = csv.reader(
@@ -59,4 +64,4 @@ def csv_text(content: bytes) -> Extraction:
         raise UnreadableFile("The file is not a table (csv) that can be read.", "damaged") from None
     if not parts:
         raise UnreadableFile("The table (csv) has no row with a text.", "no_text")
-    return Extraction("", encoding, tuple(parts))
+    return Extraction("", decoded.encoding, tuple(parts), unread=decoded.unread)

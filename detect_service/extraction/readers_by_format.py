@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 
 from ttmark.detect_service.extraction.docx_text import docx_text
 from ttmark.detect_service.extraction.epub_text import epub_text
@@ -48,7 +49,7 @@ def extract_text(filename: str, content: bytes) -> Extraction:
         for part in found.parts
     ]
     title = None if found.title is None else _sendable(found.title)
-    return Extraction(_sendable(found.text), found.encoding, tuple(parts), title)
+    return replace(found, text=_sendable(found.text), parts=tuple(parts), title=title)
 
 
 def _manifest_answer(content: bytes) -> Extraction:

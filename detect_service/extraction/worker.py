@@ -61,7 +61,10 @@ def _read(filename: str, content: bytes, limits: ExtractionLimits) -> tuple[Answ
     if len(text) > limits.text_bytes:
         message = f"The text of the file is larger than the limit of {limits.text_bytes} bytes."
         return AnswerHead(reason="text", limit=True, message=message), b""
-    head = AnswerHead(size=len(text), several=bool(found.parts), encoding=found.encoding, title=found.title)
+    several = bool(found.parts)
+    head = AnswerHead(
+        size=len(text), several=several, encoding=found.encoding, title=found.title, unread=found.unread
+    )
     return head, text
 
 

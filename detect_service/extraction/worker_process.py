@@ -38,6 +38,7 @@ class AnswerHead(BaseModel):
         size: bytes of text in UTF-8, or of several texts as a list of objects in JSON.
         several: whether it is several.
         title: of a mail.
+        unread: what could not be read, in words.
         reason: None if there is a text.
         limit: whether the reason is a limit.
     """
@@ -48,6 +49,7 @@ class AnswerHead(BaseModel):
     several: bool = False
     encoding: str | None = None
     title: str | None = None
+    unread: str | None = None
     reason: Reason | None = None
     limit: bool = False
     message: str = ""
@@ -132,8 +134,9 @@ class WorkerProcess:
             raise ValueError
         text = await self._source.readexactly(answer.size)
         if answer.several:
-            return Extraction("", answer.encoding, _PARTS.validate_json(text, strict=True))
-        return Extraction(text.decode("utf-8"), answer.encoding, title=answer.title)
+            parts = _PARTS.validate_json(text, strict=True)
+            return Extraction("", answer.encoding, parts, unread=answer.unread)
+        return Extraction(text.decode("utf-8"), answer.encoding, title=answer.title, unread=answer.unread)
 
     def _death(self, status: int) -> UnreadableFile:
         if status == -signal.SIGXCPU:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
+
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers, UnreadableFile
 from ttmark.detect_service.extraction.extraction import FORMAT_OF_ENDING, OF_SEVERAL
 from ttmark.services.cli.files import STANDARD_INPUT, bytes_of, shown
@@ -104,7 +106,10 @@ async def _read(file: str | NotExamined, workers: ExtractionWorkers) -> str | No
                 pass
         require("detect")
         filename = file if Path(file).suffix.lower() in FORMAT_OF_ENDING else f"{file}.txt"
-        return (await workers.extract(filename, content)).text
+        found = await workers.extract(filename, content)
+        if found.unread:
+            typer.echo(f"{shown(file)}: {found.unread}", err=True)
+        return found.text
     except OSError as error:
         return NotExamined(shown(file), error.strerror or str(error))
     except (StartupError, UnreadableFile) as error:

@@ -63,6 +63,7 @@ class ExtractedPart(AnswerModel):
     name: str = Field(description="Number, subject and sender of a mail, or the id or number of a row.")
     text: str
     problem: str | None = Field(default=None, description="Why there is no text, where there is none.")
+    unread: str | None = Field(default=None, description="What of it could not be read, in words.")
 
 
 class ExtractionResponse(AnswerModel):
@@ -73,6 +74,7 @@ class ExtractionResponse(AnswerModel):
         default=None, description="Of the file's characters; left out where the format says it."
     )
     title: str | None = Field(default=None, description="Of a mail: its subject and who sent it.")
+    unread: str | None = Field(default=None, description="What of the file could not be read, in words.")
     parts: list[ExtractedPart] | None = Field(
         default=None, description="The mails of an mbox file, or the rows of a csv file."
     )

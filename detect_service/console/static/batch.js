@@ -137,7 +137,7 @@ export class Batch {
     try {
       const texts = entry.text === null ? await run.read(entry.file, entry.name) : [entry];
       if (texts.length > 1) return this.#split(entry, texts, run.queue);
-      entry.title = texts[0].title ?? "";
+      entry.title = [texts[0].title, texts[0].unread].filter(Boolean).join(" · ");
       if (texts[0].problem) throw new Unreadable(texts[0].problem);
       const check = await run.examine(texts[0].text, entry.name);
       const { evidence, ...result } = check.result;

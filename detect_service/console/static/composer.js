@@ -204,7 +204,9 @@ export class Composer {
 
   async #read(file) {
     try {
-      this.setText(await readFile(file, this.allowed()), file.name);
+      const { text, unread } = await readFile(file, this.allowed());
+      this.setText(text, file.name);
+      if (unread) say(byId("text-problem"), () => unread);
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error;
       this.#reject(() => t("composer.not_read", { name: file.name, reason: error.reason() }));

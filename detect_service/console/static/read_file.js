@@ -25,10 +25,10 @@ export class Unreadable extends Error {
   }
 }
 
-/** The text of a file. */
+/** The text of a file, and what of it is `unread`, in words. */
 export async function readFile(file, allowed) {
-  const [{ text }] = await readTexts(file, file.name, allowed);
-  return text;
+  const [found] = await readTexts(file, file.name, allowed);
+  return found;
 }
 
 /**
@@ -46,8 +46,8 @@ export async function readTexts(file, name, allowed, signal) {
   if (!READ_BY_THE_SERVICE.test(file.name)) throw new Unreadable(() => t("file.kinds"));
   if (!allowed) throw new Unreadable(() => t("file.connect"));
   try {
-    const { text, title, parts } = await extract(allowed.token, file, signal);
-    return parts?.map((one) => ({ ...one, problem: one.problem && (() => one.problem) })) ?? [{ name, text, title }];
+    const { text, title, unread, parts } = await extract(allowed.token, file, signal);
+    return parts?.map((one) => ({ ...one, problem: one.problem && (() => one.problem) })) ?? [{ name, text, title, unread }];
   } catch (error) {
     if (error.status === undefined) throw error;
     throw new Unreadable(() => failureWords(error).join(". "), error);

@@ -26,13 +26,13 @@ def odt(body: str, *, manifest: str = "<manifest/>", styles: str = "") -> bytes:
     return _zipped({"META-INF/manifest.xml": manifest, "content.xml": content})
 
 
-def epub(pages: Mapping[str, str], spine: Sequence[str]) -> bytes:
-    """A book of pages by their names, read in the order of `spine`."""
+def epub(pages: Mapping[str, str], spine: Sequence[str], *, package: str = "") -> bytes:
+    """A book of pages by their names, read in the order of `spine`, or as `package` says."""
     items = "".join(
         f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>' for name in pages
     )
     references = "".join(f'<itemref idref="{name}"/>' for name in spine)
-    package = (
+    package = package or (
         f'<package xmlns="http://www.idpf.org/2007/opf"><manifest>{items}</manifest>'
         f"<spine>{references}</spine></package>"
     )

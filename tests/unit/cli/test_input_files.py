@@ -12,7 +12,7 @@ from ttmark.services.cli import input_files
 from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
 
 
-def test_files_of_all_formats_are_read_in_order(tmp_path: Path) -> None:
+def test_files_of_all_formats_are_read_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document, word = docx.Document(), io.BytesIO()
     document.add_paragraph("word")
     document.save(word)
@@ -24,11 +24,15 @@ def test_files_of_all_formats_are_read_in_order(tmp_path: Path) -> None:
         "d.txt": b"\xef\xbb\xbfplain",
         "e.log": b"<p>as it is",
         "f.md": german.encode("cp1252"),
+        "g.txt": german.encode() + b"\xff",
     }
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
     texts = read_texts([str(tmp_path / name) for name in contents])
-    assert texts == ["word", "web", "pages", "plain", "<p>as it is", german]
+    assert texts == ["word", "web", "pages", "plain", "<p>as it is", german, german + "\ufffd"]
+    assert capsys.readouterr().err.endswith(
+        "g.txt: The file looks like utf-8, and 1 of its characters are none of it.\n"
+    )
 
 
 @pytest.mark.parametrize(

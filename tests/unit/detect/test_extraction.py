@@ -170,6 +170,13 @@ async def test_the_encoding_of_a_text_is_told(service) -> None:
     assert (await extracted(service, "a.docx", word_document())).json().keys() == {"text"}
 
 
+async def test_what_of_a_file_could_not_be_read_is_told(service) -> None:
+    content = "Καλημέρα κόσμε. ".encode() * 30 + b"\xff"
+    for name, told in (("a.txt", content), ("a.csv", b"text\n" + content)):
+        answer = (await extracted(service, name, told)).json()
+        assert answer["unread"] == "The file looks like utf-8, and 1 of its characters are none of it."
+
+
 async def test_a_full_queue_is_told_with_when_to_come_again(service, monkeypatch) -> None:
     monkeypatch.setattr(
         "ttmark.detect_service.extraction.ExtractionWorkers.extract", AsyncMock(side_effect=ExtractionBusy(5))

@@ -142,7 +142,7 @@ ENGLISH = "The naïve plan was written in a long text, which cost £5 and was si
     ],
 )
 def test_an_encoding_is_read_from_the_bytes_and_named(text: str, encoding: str, name: str) -> None:
-    assert decode((3 * text).encode(encoding)) == (3 * text, name)
+    assert decode((3 * text).encode(encoding)) == (3 * text, name, None)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_text_is_refused_rather_than_read_as_other_characters(text: str, lengt
     ],
 )
 def test_a_byte_order_mark_decides_and_is_no_part_of_the_text(mark: bytes, encoding: str) -> None:
-    assert decode(mark + "é€".encode(encoding)) == ("é€", encoding)
+    assert decode(mark + "é€".encode(encoding)) == ("é€", encoding, None)
     with pytest.raises(UnreadableFile, match=f"looks like {encoding}"):
         decode(mark + b"\xff\xd8\xff")
 
