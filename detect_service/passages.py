@@ -2,19 +2,20 @@
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.verdict import Finding, FoundSegment, Tokens
-from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import MarkedShare
 from ttmark.shared.watermark import DirectEvidence, Watermark
 from ttmark.shared.watermark.detectors.alignment import alignment_path
 from ttmark.shared.watermark.detectors.block_scores import position_scores
-from ttmark.shared.watermark.likelihood.marked_passages import find_carried
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
+from ttmark.shared.watermark.likelihood.marked_passages import POSSIBLY, find_carried, share_of
 from ttmark.shared.watermark.likelihood.reading import Reading
 
 Span = tuple[int, int]
@@ -29,33 +30,51 @@ def marked_passages(
 
     Passages of two keys meet half-way between what surely belongs to each; where that overlaps, the one whose
     evidence is stronger stays. The E-value of a passage is at most that of its evidence, times all passages
-    that the document could have and all keys tried.
+    that the document could have and all keys tried; those above 1 are left out. The share is also of the
+    finding's other keys of the pool, as far as they are there.
 
     Args:
         token_ids, reading: of the way of reading that the finding is of.
     """
     found: list[tuple[FoundSegment, Span]] = []  # with what surely belongs to it
-    estimate = low = high = 0.0
-    makers = [(one.key, one.version, one.pool_key) for one in finding.fired]
-    for key, version, pool_key in makers or [(finding.key, finding.version, finding.pool_key)]:
+    unmarked: dict[str, NDArray[np.float64]] = {}  # by tokenizer: chance of each token, whatever the key
+    makers = max(1, len(finding.fired))
+    for key, version, pool_key, presence in _present(finding):
         tokens = token_ids(key)
         carried = find_carried(
             key.profile.watermark(), version.prf_keys[pool_key], tokens, reading=reading(key)
         )
         step = math.log10(max(1, tokens.size * (tokens.size + 1) // 2) * finding.hypotheses)
-        for one in carried.passages:
-            core = one.inner if one.inner[0] < one.inner[1] else (one.start, one.end)
-            log10_e = step - one.log10_gain
-            found.append((FoundSegment(one.start, one.end, log10_e, key, version, pool_key), core))
-        own_low, own_high = carried.share_interval
-        estimate, low, high = estimate + carried.share, low + own_low, high + own_high
+        for one in carried.passages if presence == 1.0 else ():
+            if (log10_e := step - one.log10_gain) <= 0.0:
+                segment = FoundSegment(one.start, one.end, log10_e, key, version, pool_key)
+                found.append((segment, one.core))
+        tokenizer = key.profile.tokenizer_fingerprint
+        unmarked[tokenizer] = unmarked.get(tokenizer, 1.0) * (1.0 - presence * carried.carried)
+    shares = np.sum([share_of(1.0 - chances, makers) for chances in unmarked.values()], axis=0)
+    estimate, low, high = np.minimum(shares, 1.0).tolist()
     kept: list[tuple[FoundSegment, Span]] = []
     for passage, (start, end) in sorted(found, key=lambda one: one[0].log10_e):
         if all(end <= other_start or other_end <= start for _, (other_start, other_end) in kept):
             kept.append((passage, (start, end)))
-    estimate, high = min(1.0, estimate), min(1.0, high)
     share = MarkedShare(estimate=estimate, low=min(low, estimate), high=max(high, estimate))
     return tuple(_meeting(sorted(kept, key=lambda one: one[1]))), share
+
+
+def _present(finding: Finding) -> Iterator[tuple[UnlockedKey, UnlockedVersion, int, float]]:
+    """Keys with the chance that they marked some of the text: 1 of those found, of others by their E.
+
+    Before E is seen, one other key of the pool is there on average.
+    """
+    makers = [(one.key, one.version, one.pool_key) for one in finding.fired]
+    makers = makers or [(finding.key, finding.version, finding.pool_key)]
+    yield from ((*one, 1.0) for one in makers)
+    if isinstance(finding.evidence, LikelihoodEvidence):
+        odds = 10.0 ** np.minimum(finding.evidence.of_keys, 12.0) / finding.evidence.of_keys.size
+        for number in np.flatnonzero(odds >= POSSIBLY / len(makers)).tolist():
+            one = finding.key, finding.version, number
+            if one not in makers:
+                yield *one, odds[number] / (1.0 + odds[number])
 
 
 def _meeting(found: Sequence[tuple[FoundSegment, Span]]) -> list[FoundSegment]:

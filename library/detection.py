@@ -117,7 +117,7 @@ def _shown(result: Any, fpr: float, text: str | None, *, was_read: bool) -> Find
     passages: tuple[FoundPassage, ...] = ()
     if result.verdict == "watermarked":
         passages = tuple(
-            FoundPassage(one.start_token, one.end_token, one.start_char, one.end_char)
+            FoundPassage(one.start_token, one.end_token, one.start_char, one.end_char, one.log10_e_value)
             for one in result.segments
         )
         whole = FoundPassage(0, result.tokens, *((None, None) if text is None else (0, len(text))))

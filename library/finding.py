@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from html import escape
 
-from ttmark.shared.detection_words import one_in
+from ttmark.shared.detection_words import is_sure, one_in
+from ttmark.shared.languages.words import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,12 +13,14 @@ class FoundPassage:
 
     Attributes:
         start_char, end_char: of the text; None where there are token ids alone.
+        log10_e: of how many passages this strong chance gives; None of a text as a whole.
     """
 
     start_token: int
     end_token: int
     start_char: int | None = None
     end_char: int | None = None
+    log10_e: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +62,10 @@ class Finding:
     def __repr__(self) -> str:
         chance = one_in(self.log10_p)
         if self.watermarked:
-            count = len(self.passages)
-            where = "1 passage" if count == 1 else f"{count} passages"
+            sure = sum(is_sure(one.log10_e, self.fpr) for one in self.passages)
+            where = f", in {counted(sure, 'passage')}" if sure else ""
             return (
-                f"Watermarked: about {self.share:.0%} of {self.tokens} tokens, in {where}. By chance, "
+                f"Watermarked: about {self.share:.0%} of {self.tokens} tokens{where}. By chance, "
                 f"{chance} texts without the mark shows as much."
             )
         if self.verdict == "too_short":

@@ -104,6 +104,11 @@ def key_name(key: DetectedKey, words: Words = ENGLISH) -> str:
     return name if key.pool_key is None else words.say("key.pool_key", name=name, number=str(key.pool_key))
 
 
+def is_sure(log10_e: float | None, fpr: float) -> bool:
+    """Whether a passage with this E-value is by itself as sure as the rate, so that a headline counts it."""
+    return log10_e is None or log10_e <= math.log10(fpr)
+
+
 def _found(result: DetectionResult, fpr: float, words: Words) -> Message:
     passages = result.segments or []
     single = len(passages) == 1
@@ -126,13 +131,15 @@ def _found(result: DetectionResult, fpr: float, words: Words) -> Message:
     if len(keys) > 1:
         parts.append(words.say("found.several_keys"))
     ours = result.basis == Basis.WATERMARK and not result.foreign_marks
-    rate = one_in(math.log10(fpr), words)
+    rate, sure = one_in(math.log10(fpr), words), sum(is_sure(one.log10_e_value, fpr) for one in passages)
     parts.append(words.say("found.held" if ours else "found.held_such", rate=rate))
+    if sure < len(passages):
+        parts.append(words.say("found.unsure", count=len(passages) - sure))
     if result.log10_p is not None and result.log10_p <= math.log10(fpr):
         parts.append(chance_sentence(result.log10_p, "found.chance", words))
     if (result.pool_keys_found or 0) > 1:
         parts.append(words.say("found.several_pool_keys"))
-    headline = words.say("found.headline_passages", count=len(passages)) if passages else None
+    headline = words.say("found.headline_passages", count=sure) if sure else None
     return spoken(words, "found", explanation=" ".join(parts), headline=headline)
 
 

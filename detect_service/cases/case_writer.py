@@ -10,7 +10,7 @@ from typing import Any
 from ttmark.detect_service.spent_document import Counted
 from ttmark.shared.cases.signed_file import CASE_FORMAT, Case, CaseKey, case_file, chosen_by_sender
 from ttmark.shared.cases.signed_page import definitions, whole_page
-from ttmark.shared.detection_words import about_words
+from ttmark.shared.detection_words import about_words, is_sure
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
 from ttmark.shared.schemas.origin import Origin
 from ttmark.shared.watermark.interruption import pause
@@ -97,7 +97,10 @@ def _facts(case: Case) -> Iterator[tuple[str, str]]:
         yield "Key", _key(result["key"])
     for number, segment in enumerate(result.get("segments") or [], 1):
         where = f"characters {segment['start_char']} to {segment['end_char']}"
-        yield f"Passage {number}", f"{where}, {_key(segment['key'])}"
+        note = (
+            "" if is_sure(segment["log10_e_value"], options["fpr"]) else ", by itself less sure than the rate"
+        )
+        yield f"Passage {number}", f"{where}, {_key(segment['key'])}{note}"
     if result.get("p_value") is not None:
         yield "p-value, corrected", f"{result['p_value']:.3g}"
     yield "Held to", f"a false alarm rate of {options['fpr']:g} per text"

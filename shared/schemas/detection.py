@@ -335,11 +335,11 @@ class DetectionResponse(AnswerModel):
 
 
 class MarkedShare(AnswerModel):
-    """How much of a text stands in passages that carry the mark, words edited inside of them included."""
+    """How much of a text carries the mark of keys found or of their pools, words edited inside included."""
 
     estimate: float = Field(ge=0, le=1)
     low: float = Field(ge=0, le=1, description="Lower end of a 95 % interval.")
-    high: float = Field(ge=0, le=1)
+    high: float = Field(ge=0, le=1, description="What shows too little of the mark may be missing.")
 
 
 ReaderState = Literal["none", "down", "not_needed", "read"]

@@ -54,11 +54,14 @@ def test_a_passage_of_any_e_value_is_shown(connected: Page, site) -> None:
         route.fulfill(response=response, json=body)
 
     connected.route("**/v1/detect/**", with_passage)
-    for place["log10_e_value"], shown in ((5.386, "243220"), (7.2, "1.58e7"), (-2.0, "0.0100")):
+    notes = ((5.386, "243220"), (7.2, "1.58e7"), (-2.0, "0.0100"), (-6.0, "1.00e-6"))
+    for place["log10_e_value"], shown in notes:
         check(connected, site.marked("press-room", 120))
         if not connected.locator("#numbers").evaluate("details => details.open"):
             connected.get_by_text("The numbers").click()
         expect(connected.get_by_role("table", name="Passages")).to_contain_text(shown)
+        unsure = connected.locator("#passages").get_by_text("by itself less sure than the rate")
+        expect(unsure).to_have_count(int(place["log10_e_value"] > -5))
 
 
 def test_no_text_a_short_one_and_one_without_a_mark_are_answered_in_words(connected: Page, site) -> None:

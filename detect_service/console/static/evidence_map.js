@@ -80,6 +80,7 @@ function describe(passages, segments) {
     const some = passages.slice(from, Math.max(from + 1, Math.floor(((quarter + 1) * passages.length) / 4)));
     return t(`where.map_${name}`, { strength: decimal(some.reduce((sum, { z }) => sum + z, 0) / some.length, 1) });
   });
-  const found = segments.length ? [t("where.map_passages", { count: segments.length })] : [];
+  const count = segments.filter(({ sure }) => sure).length;
+  const found = count ? [t("where.map_passages", { count })] : [];
   return [t("where.map_summary", { quarters: quarters.join(", ") }), ...found].join(" ");
 }

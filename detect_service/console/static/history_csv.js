@@ -1,6 +1,6 @@
 // The history as a table for a spreadsheet (RFC 4180), without the texts.
 
-import { keyName, verdictWords } from "/console/words.js";
+import { isSure, keyName, verdictWords } from "/console/words.js";
 
 const COLUMNS = ["checked_at", "file", "title", "text_begins", "verdict", "headline", "key", "log10_p", "log10_e", "reader", "passages", "tokens", "fpr", "mode", "request_id"];
 
@@ -22,7 +22,7 @@ function answered(check) {
     rounded(check.result.log10_p),
     rounded(check.result.log10_e),
     check.result.reader ?? "",
-    check.result.segments?.length ?? "",
+    check.result.segments?.filter((segment) => isSure(segment, check)).length ?? "",
     check.result.tokens,
     check.fpr,
     check.options.conversation ? "conversation" : check.mode,

@@ -6,7 +6,7 @@
 import { codePointIndex, countBelow } from "/console/code_points.js";
 import { byId, element } from "/console/dom.js";
 import { decimal, t } from "/console/language.js";
-import { keyName, strength } from "/console/words.js";
+import { isSure, keyName, strength } from "/console/words.js";
 
 const LEVELS = ["none", "1", "2", "3", "4"];
 const PARAGRAPHS_IN_A_CHUNK = 24;
@@ -16,11 +16,12 @@ const LONGEST_PIECE = 4000;
 const heatLevel = (score) => (score < 0 ? "none" : score < 1 ? "1" : score < 2 ? "2" : score < 3 ? "3" : "4");
 
 /**
- * Blocks and segments of a result with positions in the string and a colour for each key.
+ * Blocks and segments of a check's result with positions in the string and a colour for each key.
  *
  * Where passages were found, the heat map covers them alone: the scores outside are chance.
  */
-export function place(text, result) {
+export function place(check) {
+  const { text, result } = check;
   const at = codePointIndex(text);
   const colors = new Map();
   const passages = result.segments ?? [];
@@ -40,7 +41,7 @@ export function place(text, result) {
       const name = keyName(segment.key);
       if (!colors.has(name)) colors.set(name, colors.size % 4);
       const [start, end] = withoutOuterSpace(text, at(segment.start_char), at(segment.end_char));
-      return { ...segment, start, end, number: index + 1, name, color: colors.get(name) };
+      return { ...segment, start, end, number: index + 1, name, color: colors.get(name), sure: isSure(segment, check) };
     });
   return { length: Math.max(1, text.length), blocks, segments };
 }

@@ -4,7 +4,7 @@ import { casePage } from "/console/api.js";
 import { announce, byId } from "/console/dom.js";
 import { t } from "/console/language.js";
 import { save, stamp } from "/console/saved_file.js";
-import { aboutWords, askedAs, eValue, heldTo, hiddenNote, keyName, oneIn, route, verdictWords } from "/console/words.js";
+import { aboutWords, askedAs, eValue, heldTo, hiddenNote, isSure, keyName, oneIn, route, verdictWords } from "/console/words.js";
 
 /** Connects the buttons to the check that `current` gives, and to the access token of now. */
 export function setUpReport(current, token) {
@@ -55,7 +55,8 @@ export function summary(check) {
   const words = verdictWords(check);
   const lines = [...(check.name ? [check.name] : []), words.headline, words.explanation, words.caution];
   for (const [index, segment] of (result.segments ?? []).entries()) {
-    lines.push(t("summary.passage", { number: index + 1, key: keyName(segment.key), start: segment.start_char, end: segment.end_char }));
+    const about = t("summary.passage", { number: index + 1, key: keyName(segment.key), start: segment.start_char, end: segment.end_char });
+    lines.push(isSure(segment, check) ? about : `${about} · ${t("where.unsure")}`);
   }
   if (result.log10_p !== null) lines.push(t("summary.chance", { chance: oneIn(result.log10_p) }));
   if (result.log10_e != null) lines.push(t("summary.evidence", { evidence: eValue(result.log10_e) }));

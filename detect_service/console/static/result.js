@@ -59,7 +59,7 @@ export class ResultView {
 
   #showText(check) {
     const { text, result } = check;
-    const placed = place(text, result);
+    const placed = place(check);
     const hasEvidence = placed.blocks.length > 0;
     // Without a text, which was not kept, there is no place to show.
     byId("where").hidden = text === "" || (!hasEvidence && placed.segments.length === 0);
@@ -77,17 +77,19 @@ export class ResultView {
 
   #passage(segment, text) {
     const words = text.slice(segment.start, segment.end).trim().split(/\s+/).length;
+    const about = t("where.passage", { name: segment.name, count: words });
     const button = element(
       "button",
       { type: "button" },
       element("span", { className: `badge key-${segment.color}`, textContent: segment.number }),
-      element("span", { textContent: t("where.passage", { name: segment.name, count: words }) }),
+      element("span", { textContent: segment.sure ? about : `${about} · ${t("where.unsure")}` }),
     );
     button.addEventListener("click", () => this.markedText.goTo(segment.start));
     return element("li", {}, button);
   }
 
-  #showNumbers({ result, text, requestId }) {
+  #showNumbers(check) {
+    const { result, text, requestId } = check;
     const known = result.log10_p !== null;
     byId("numbers").hidden = !known;
     if (!known) return;
@@ -105,7 +107,7 @@ export class ResultView {
         [t("numbers.request"), requestId],
       ].map(([term, value]) => definition(term, value)),
     );
-    byId("strongest").replaceChildren(...tables(place(text, result), text));
+    byId("strongest").replaceChildren(...tables(place(check), text));
   }
 }
 

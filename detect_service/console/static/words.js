@@ -48,6 +48,9 @@ export const rate = (fpr) => (Number(fpr) === 1e-7 ? t("chance.ten_million") : o
 /** The rate of a check, and what it counts. */
 export const heldTo = ({ fpr, options }) => t(options.conversation ? "rate.conversations" : "rate.texts", { chance: rate(fpr) });
 
+/** Whether a passage by itself is as sure as the rate of its check, so that the headline counts it. */
+export const isSure = ({ log10_e_value }, { fpr }) => log10_e_value === null || log10_e_value <= Math.log10(Number(fpr));
+
 /** Headline, explanation and what it does not say, in the service's words, and the language that they are in. */
 export function verdictWords({ result }) {
   const { headline, explanation, caution, language } = result.message;

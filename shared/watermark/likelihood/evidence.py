@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.block_scores import check_tokens
-from ttmark.shared.watermark.interruption import MadeOnce
+from ttmark.shared.watermark.likelihood.draw_seed import draw_seed, secret_of
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Ratios, Rows
-from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, draw_seed, gate, secret_of
+from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, gate
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 from ttmark.shared.watermark.nulls import corrected
@@ -120,11 +120,14 @@ class LikelihoodTest:
         self._needed = -math.log10(rate)  # of log10 E, for 1 / E to decide
         self._least = {"where_it_matters": gate(self._needed), "always": -math.inf, "never": math.inf}[sharp]
         self._secret = secret
+        self._drawn: NullTail | None = None
 
-    @MadeOnce
-    def _tail(self) -> NullTail:
-        seed = draw_seed(self._secret, self._watermark.null.name, self._chain, self._tokens.tobytes())
-        return NullTail.draw(self._passes, self._chain, -self._needed, seed)
+    def _tail(self, prf_keys: Sequence[bytes]) -> NullTail:
+        if self._drawn is None:
+            secret = self._secret or secret_of(prf_keys)
+            seed = draw_seed(secret, self._watermark.null.name, self._chain, self._tokens.tobytes())
+            self._drawn = NullTail.draw(self._passes, self._chain, -self._needed, seed)
+        return self._drawn
 
     def under(self, prf_keys: Sequence[bytes]) -> LikelihoodEvidence:
         """What the text says under each key, whatever its phase and however it was edited.
@@ -132,15 +135,14 @@ class LikelihoodTest:
         Raises:
             ValueError: a bad key.
         """
-        self._secret = self._secret or secret_of(prf_keys)
         of_keys, p_of_keys, draws = np.empty(len(prf_keys)), np.empty(len(prf_keys)), 0
         for keys, cells in self._rows.cells_under_each(self._watermark, prf_keys):
             of_keys[keys] = found = log10_of_evidence(self._passes, self._chain, cells)
             own = np.minimum(0.0, -found)
             near = np.flatnonzero(found >= self._least)
             if near.size and self._chain.positions:
-                own[near] = self._tail.log10_p(cells[near])
-                draws = self._tail.draws
+                tail = self._tail(prf_keys)
+                own[near], draws = tail.log10_p(cells[near]), tail.draws
             p_of_keys[keys] = own
         return LikelihoodEvidence(
             of_keys, p_of_keys, self._chain.positions, int(self._rows.scored.size), draws

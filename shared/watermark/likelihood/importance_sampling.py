@@ -9,10 +9,7 @@ Draws serve every key: they come from the text, not from scores. Their number is
 thrown away, before a score is seen.
 """
 
-import hashlib
-import hmac
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -171,27 +168,6 @@ class NullTail:
         beyond = np.where(reached == 0, self.log10_sums[0] + self.log10_e[0] - log10_e, -np.inf)
         found: Floats = np.minimum(0.0, np.maximum(total, beyond) - math.log10(self.draws + 1))
         return found
-
-
-def draw_seed(secret: bytes, name: str, chain: Chain, tokens: bytes) -> int:
-    """64 bits from a text, its watermark's name and a secret of who detects, which is no watermark key.
-
-    With a public seed anybody could look for texts with lucky draws, found at 1.2 to 1.8 times the rate.
-
-    Raises:
-        ValueError: the secret has more than 64 bytes.
-    """
-    digest = hashlib.blake2b(key=secret, digest_size=8)
-    for part in (name.encode(), tokens, chain.kinds.tobytes(), chain.surprise.tobytes()):
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
-    return int.from_bytes(digest.digest(), "little")
-
-
-def secret_of(prf_keys: Sequence[bytes]) -> bytes:
-    """The secret for draws of whoever has no other: HKDF-SHA256 (RFC 5869) of the keys tried, no salt."""
-    extracted = hmac.digest(bytes(32), b"".join(sorted(prf_keys)), "sha256")
-    return hmac.digest(extracted, b"ttmark draws\x01", "sha256")
 
 
 def _with_fitted(shares: Floats) -> Floats:

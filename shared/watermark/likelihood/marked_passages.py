@@ -9,14 +9,18 @@ from numpy.typing import NDArray
 from ttmark.shared.watermark.detectors.block_scores import check_tokens, context_and_block
 from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence, ratios_of
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_of
-from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Rows
+from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Path, Rows, as_table
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 from ttmark.shared.watermark.watermark import Watermark
 
 # Tokens carried by at least so much belong to a passage; surely, possibly: ends of an interval whose
-# coverage was simulated (docs/adr/0097).
-_LIKELY, _SURELY, _POSSIBLY = 0.5, 0.95, 0.05
+# coverage was measured (docs/results/shares.md).
+_LIKELY, _SURELY, POSSIBLY = 0.5, 0.95, 0.05
+# Priors of texts that take turns with others every few lines, beside those of E.
+_IN_TURNS = (Path(0, 0.03, find=0.03, lose=0.9), Path(1, 0.03, find=0.03, lose=0.9))
+# Tokens of an answer before its mark begins, as openings have them.
+_OPENING = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +28,13 @@ class Passage:
     """Tokens [start, end) that carry the mark, more likely than not.
 
     Attributes:
-        inner: what surely does; its start is not before its end where nothing does.
-        outer: what possibly does, around the passage.
+        core: from the first to the last that surely does; all of them where none does.
         log10_gain: decades by which E falls if nothing of the passage is looked at.
     """
 
     start: int
     end: int
-    inner: tuple[int, int]
-    outer: tuple[int, int]
+    core: tuple[int, int]
     log10_gain: float
 
 
@@ -41,26 +43,29 @@ class Carried:
     """The posterior of a text under a key.
 
     Attributes:
-        inside: chance of each token to lie in a block of the mark [tokens].
         carried: chance of each token to lie in a marked passage, gaps of edited words included [tokens].
         passages: in the order of the text.
     """
 
-    inside: Floats
     carried: Floats
     passages: tuple[Passage, ...]
 
-    @property
-    def share(self) -> float:
-        """Of the tokens that lie in marked passages, expected."""
-        return float(self.carried.mean()) if self.carried.size else 0.0
 
-    @property
-    def share_interval(self) -> tuple[float, float]:
-        """An interval of 95 % for the share: tokens that surely do, and that possibly do, over all."""
-        if not self.carried.size:
-            return 0.0, 0.0
-        return float((self.carried >= _SURELY).mean()), float((self.carried >= _POSSIBLY).mean())
+def share_of(carried: Floats, keys: int = 1) -> tuple[float, float, float]:
+    """Of the tokens that lie in marked passages: expected, and an interval of 95 %.
+
+    Tokens that surely do are at least marked, at most those that possibly do, with what may be the opening
+    before them. A text with answers of several keys is likelier to hold more of them.
+
+    Args:
+        carried: chance of each token, whatever the key [tokens].
+        keys: that were found.
+    """
+    if not carried.size:
+        return 0.0, 0.0, 0.0
+    possibly = np.append(carried >= POSSIBLY / keys, np.zeros(_OPENING, dtype=np.bool_))
+    reached = np.lib.stride_tricks.sliding_window_view(possibly, _OPENING + 1).any(axis=1)
+    return float(carried.mean()), float((carried >= _SURELY).mean()), float(reached.mean())
 
 
 def find_carried(
@@ -82,41 +87,22 @@ def find_carried(
     rows = Rows.of(watermark, ratios_of(watermark), [tokens], [reading])
     chain = rows.chains[0]
     if chain.positions == 0:
-        nothing = np.zeros(tokens.size)
-        return Carried(nothing, nothing, ())
+        return Carried(np.zeros(tokens.size), ())
     cells = next(found for _, found in rows.cells_under_each(watermark, [prf_key]))[0]
-    equal = _first_equals(watermark, tokens)
-    inside, carried = posterior(passes, chain, cells, tokens.size, watermark.context_width, equal)
-    return Carried(inside, carried, tuple(_passages(passes, chain, cells, carried, watermark.context_width)))
+    apart = _apart(passes, chain.with_paths(np.concatenate([chain.paths, as_table(_IN_TURNS)])), cells)
+    # Where no block can begin the text is as at the nearest position.
+    place = np.clip(np.arange(tokens.size) - watermark.context_width, 0, chain.positions - 1)
+    carried = np.clip(1.0 - apart[_first_equals(watermark, tokens)][place], 0.0, 1.0)
+    return Carried(carried, tuple(_passages(passes, chain, cells, carried, watermark.context_width)))
 
 
-def posterior(
-    passes: Passes,
-    chain: Chain,
-    cells: Cells,
-    tokens: int,
-    context_width: int,
-    equal: NDArray[np.int64] | None = None,
-) -> tuple[Floats, Floats]:
-    """`Carried.inside` and `Carried.carried` from one row of cells, each prior by its own evidence.
-
-    A position whose block stood before with its context is as the first one, number `equal` [positions].
-    Where no block can begin the text is as at the nearest position.
-    """
-    begins, apart = np.zeros(chain.positions), np.zeros(chain.positions)
+def _apart(passes: Passes, chain: Chain, cells: Cells) -> Floats:
+    """Chance of each position to be away from the mark, each prior by its own evidence [positions]."""
     found = [passes.posterior(chain, path, cells) for path in range(len(chain.paths))]
     along = log10_of(np.array([sums for *_, sums, _ in found]), np.array([scale for *_, scale in found]))
     weights = 10.0 ** (along - along.max())
-    for weight, (own_begins, own_apart, _, _) in zip(weights / weights.sum(), found, strict=True):
-        begins += weight * own_begins
-        apart += weight * own_apart
-    if equal is not None:
-        begins, apart = begins[equal], apart[equal]
-    inside = np.zeros(tokens)
-    for token in range(chain.tokens):
-        inside[context_width + token : context_width + token + chain.positions] += begins
-    place = np.clip(np.arange(tokens) - context_width, 0, chain.positions - 1)
-    return np.clip(inside, 0.0, 1.0), np.clip(1.0 - apart[place], 0.0, 1.0)
+    apart: Floats = weights / weights.sum() @ np.array([own for _, own, _, _ in found])
+    return apart
 
 
 def _first_equals(watermark: Watermark, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -132,18 +118,16 @@ def _passages(
     passes: Passes, chain: Chain, cells: Cells, carried: Floats, context_width: int
 ) -> list[Passage]:
     whole = float(log10_of_evidence(passes, chain, cells[None])[0])
-    outer = _runs(carried >= _POSSIBLY)
     passages = []
     for start, end in _runs(carried >= _LIKELY):
         if end - start < chain.tokens:  # no block fits: a repeated context was copied
             continue
         surely = start + np.flatnonzero(carried[start:end] >= _SURELY)
-        inner = (int(surely[0]), int(surely[-1]) + 1) if surely.size else (end, start)
-        around = next((low, high) for low, high in outer if low <= start and end <= high)
+        core = (int(surely[0]), int(surely[-1]) + 1) if surely.size else (start, end)
         positions = np.arange(chain.positions) + context_width
         unseen = chain.without((positions + chain.tokens > start) & (positions < end))
         rest = float(log10_of_evidence(passes, unseen, cells[None])[0])
-        passages.append(Passage(start, end, inner, around, whole - rest))
+        passages.append(Passage(start, end, core, whole - rest))
     return passages
 
 

@@ -59,6 +59,6 @@ def _stale_tables(place: Path, results: Mapping[str, Result]) -> Iterator[str]:
         if not on:
             yield f"{name}: no page beside it holds its tables as they are now"
     for page, count in printed.items():
-        made = len(re.findall(r"^Made by `ttmark eval", texts[page], re.MULTILINE))
+        made = len(re.findall(r"^Made by `(?:ttmark eval|python -m)", texts[page], re.MULTILINE))
         if made != count:
             yield f"{page}: {made} results say what made them, {count} are of results files"

@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.harness.spec_detector.detector import Reach, too_short
 from tests.harness.spec_detector.drawn_p_value import Tail, log10_mean, log10_sum, secret_of, seed_of
-from tests.harness.spec_detector.paths import Text, log10_sums, posterior
+from tests.harness.spec_detector.paths import Prior, Text, log10_sums, posterior
 from tests.harness.spec_detector.ratios import NEUTRAL, PLAIN, Array, cells_of, ratios_of
 from tests.harness.spec_detector.reader_classes import Parts, Said
 from tests.harness.spec_detector.scheme import Scheme
@@ -64,7 +64,7 @@ class Span:
     maker: tuple[str, int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Try:
     """One version on one reading."""
 
@@ -284,13 +284,20 @@ def _blocks(scheme: Scheme, tokens: int) -> int:
 
 
 def _with_passages(found: Found, reading: Reading, step: _Step) -> Found:
-    n, spans, shares = len(reading.tokens), list[Span](), []
-    for one, k in step.fired or [(step.best, step.best.best)]:
+    n, spans, best = len(reading.tokens), list[Span](), step.best
+    fire = step.fired or ((best, best.best),)
+    least = 0.05 / len(fire)
+    odds = [10 ** min(e, 12.0) / best.of_keys.size for e in best.of_keys.tolist()]
+    others = [(best, k) for k, o in enumerate(odds) if o >= least and (best, k) not in fire]
+    unmarked = np.ones(n)
+    for one, k in (*fire, *others):
         scheme = Scheme(one.export["profile"])
         text = text_of(scheme, reading.tokens, reading.said(), set())
         cells = cells_under(scheme, one.keys[k], reading.tokens)
         carried = carried_by(scheme, text, cells, reading.tokens)
-        shares.append([carried.mean(), (carried >= 0.95).mean(), (carried >= 0.05).mean()])
+        unmarked *= 1 - (1 if (one, k) in fire else odds[k] / (1 + odds[k])) * carried
+        if (one, k) not in fire:
+            continue
         most = math.log10(max(1, n * (n + 1) // 2) * step.hypotheses)
         name = (one.export["key_id"], one.version["version"], k)
         for start, end in _runs(carried >= 0.5):
@@ -301,11 +308,13 @@ def _with_passages(found: Found, reading: Reading, step: _Step) -> Found:
             gain = log10_evidence(text, cells[None])[0] - log10_evidence(rest, cells[None])[0]
             sure = [at for at in range(start, end) if carried[at] >= 0.95]
             core = (sure[0], sure[-1] + 1) if sure else (start, end)
-            spans.append(Span(most - float(gain), start, end, core, name))
+            if gain >= most:
+                spans.append(Span(most - float(gain), start, end, core, name))
     spans = _meeting(spans)
     makers = {one.maker for one in spans}
-    estimate, low, high = np.sum(shares, axis=0).tolist()
-    estimate, high = min(1.0, estimate), min(1.0, high)
+    marked = 1 - unmarked
+    estimate, low = float(marked.mean()), float((marked >= 0.95).mean())
+    high = sum(bool((marked[t : t + 17] >= least).any()) for t in range(n)) / n
     listed = spans if high < 1 or len(makers) > 1 else []
     return replace(
         found,
@@ -334,7 +343,8 @@ def carried_by(scheme: Scheme, text: Text, cells: Array, tokens: Sequence[int]) 
     """How much each token is carried."""
     if not text.positions:
         return np.zeros(len(tokens))
-    apart = [posterior(text, prior, cells)[1:] for prior in text.priors()]
+    priors = [*text.priors(), *[Prior(strength, 0.03, 0.03, 0.9) for strength in (0, 1)]]
+    apart = [posterior(text, prior, cells)[1:] for prior in priors]
     logs = np.array([log for _, log in apart])
     weights = 10.0 ** (logs - logs.max())
     mean = sum(weight * one for weight, (one, _) in zip(weights / weights.sum(), apart, strict=True))

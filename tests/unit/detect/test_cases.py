@@ -142,10 +142,13 @@ async def test_a_page_shows_the_case_with_its_text(service) -> None:
     page = answer.json()["page"]
     assert "a &lt;b&gt;bold&lt;/b&gt; start" in page
     assert page.count("<mark>") == len(result["segments"])  # type: ignore[arg-type]
+    assert "less sure" not in page
     assert result["message"]["headline"] in page  # type: ignore[index]
     assert "made with our key a-one, version 1" in page
     case = verified_case(page.encode(), service.case_key.public)
     assert case == verified_case(str(result["case"]).encode(), service.case_key.public)
+    case["result"]["segments"][0]["log10_e_value"] = -4.9
+    assert "version 1, by itself less sure than the rate" in page_around(case, None)[0]
 
 
 @pytest.mark.parametrize(

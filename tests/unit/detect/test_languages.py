@@ -131,7 +131,8 @@ def results() -> Iterator[DetectionResult]:
     other = DetectedKey(key_id="desk", version=4, profile="p", payload=17)
     passage = Segment(start_token=0, end_token=40, log10_e_value=-9.0, key=key)
     fields: dict[str, Any] = {"id": "a", "tokens": 20_000, "hypotheses": 1}
-    for segments in ([], [passage], [passage, passage.model_copy(update={"key": other})]):
+    unsure = passage.model_copy(update={"key": other, "log10_e_value": -2.0})
+    for segments in ([], [passage], [unsure], [passage, unsure, unsure]):
         for low, high in ((0.31, 0.76), (0.31, 1.0), (0.01, 0.4), (0.0, 1.0), (0.96, 1.0)):
             for log10_p in (None, -5.5, -41.0):
                 yield CombinedResult(
@@ -300,6 +301,30 @@ def test_an_end_of_the_interval_is_named_where_it_says_something(low, high, word
 )
 def test_passages_are_contained_and_a_text_without_any_carries_the_mark(segments, start):
     assert explained(0.5, 1.0, key=KEY, segments=segments).startswith(f"This text {start}")
+
+
+@pytest.mark.parametrize(
+    ("sure", "unsure", "headline", "said"),
+    [
+        (2, 0, "Watermark found in 2 passages", ""),
+        (
+            1,
+            2,
+            "Watermark found in one passage",
+            "2 passages that are shown are by themselves less sure than",
+        ),
+        (0, 1, "Watermark found", "One passage that is shown is by itself less sure than this rate."),
+    ],
+)
+def test_the_headline_counts_passages_that_are_by_themselves_within_the_rate(
+    sure: int, unsure: int, headline: str, said: str
+) -> None:
+    segments = [PASSAGE] * sure + [PASSAGE.model_copy(update={"log10_e_value": -4.9})] * unsure
+    result = CombinedResult(id="a", verdict="watermarked", tokens=99, hypotheses=1, segments=segments)
+    found = message(result, 1e-5)
+    assert found.headline == headline
+    assert said in found.explanation
+    assert ("less sure" in found.explanation) is (unsure > 0)
 
 
 @pytest.mark.parametrize(("log10_p", "said"), [(-11.9, False), (-12.0, True), (-41.0, True)])

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.harness.joined_answers import KINDS, Answers
 from tests.unit.detect.held_keys import held
 from tests.unit.detect.simulated_texts import written
 from ttmark.detect_service.detectors import likelihood
@@ -54,3 +55,21 @@ def test_where_no_key_was_found_by_itself_the_passages_are_those_of_the_best() -
     finding, passages, _ = find(np.concatenate([human(60), answer(POOL[0], 30), human(60, 2)]), rate=1e-40)
     assert finding.fired == ()
     assert {(key_id, number) for _, _, key_id, number in passages} == {("key", 0)}
+
+
+QUICKLY = ("300 of others, then one answer", "answers of two keys", "40 of an answer, 40 of others, in turn")
+JOINED = [
+    *((kind, 30) for kind in QUICKLY),
+    *(pytest.param(kind, 100, marks=pytest.mark.slow) for kind in KINDS),
+]
+
+
+@pytest.mark.parametrize(("kind", "texts"), JOINED)
+def test_the_share_s_interval_holds_and_passages_hold_marked_tokens_where_answers_are_joined(
+    kind: str, texts: int
+) -> None:
+    found = list(Answers(2).found(kind, texts))
+    assert len(found) > 0.6 * texts
+    assert sum(one.holds for one in found) >= (0.8 if "changed" in kind else 0.9) * len(found)
+    listed = [one.marked[at.start : at.end] for one in found for at in one.passages]
+    assert sum(not marked.any() for marked in listed) <= 0.01 * len(listed)

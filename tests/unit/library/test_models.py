@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 import ttmark
+from ttmark.library.finding import FoundPassage
 from ttmark.library.generation_requests import generation_request, sampling_params
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -98,6 +99,18 @@ def test_a_chat_needs_a_template(model: ttmark.Model, key: ttmark.Key) -> None:
 def test_a_mark_is_html_that_escapes_the_text() -> None:
     finding = ttmark.Finding("not_detected", -1.0, 0.0, 1e-5, 100, text="<b>")
     assert "<b>" not in finding._repr_html_().split("<div")[1]
+
+
+@pytest.mark.parametrize(
+    ("log10_e", "where"),
+    [((None,), ", in 1 passage."), ((-9.0, -5.0, -4.9), ", in 2 passages."), ((-4.9,), ".")],
+)
+def test_a_finding_counts_the_passages_that_are_by_themselves_within_the_rate(
+    log10_e: tuple[float | None, ...], where: str
+) -> None:
+    passages = tuple(FoundPassage(0, 9, log10_e=one) for one in log10_e)
+    finding = ttmark.Finding("watermarked", -9.0, 9.0, 1e-5, 100, passages, 0.5)
+    assert repr(finding).startswith(f"Watermarked: about 50% of 100 tokens{where} By chance")
 
 
 def test_the_sampling_of_a_row_is_seeded_by_its_number(model: ttmark.Model, key: ttmark.Key) -> None:

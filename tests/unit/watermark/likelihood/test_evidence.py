@@ -113,8 +113,7 @@ def test_whoever_seeks_texts_with_lucky_draws_finds_none() -> None:
 
     def rate(text: list[int], key: bytes) -> float:
         test = LikelihoodTest(watermark, text, rate=0.01, sharp="always")
-        test.under([key])
-        return float(np.mean(test._tail.log10_p(wrong) <= -2.0))
+        return float(np.mean(test._tail([key]).log10_p(wrong) <= -2.0))
 
     texts = rng.integers(0, 50_000, (40, 60)).tolist()
     luckiest = max(texts, key=lambda text: rate(text, keys[0]))
