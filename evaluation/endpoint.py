@@ -132,7 +132,7 @@ class EndpointClient:
                 raise EndpointError(f"{self.endpoint.url}: {str(error) or type(error).__name__}") from error
             if response.status_code not in (429, 503) or attempt == ATTEMPTS:
                 break
-            told = response.headers.get("retry-after", "")
+            told = response.headers.get("retry-after", "")[:9]
             await asyncio.sleep(min(int(told) if told.isdecimal() else attempt, TIMEOUT_SECONDS))
         if response.status_code != 200:
             raise EndpointError(f"{self.endpoint.url}: {response.status_code} {response.text[:200]}")

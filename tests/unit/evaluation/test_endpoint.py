@@ -43,22 +43,37 @@ def test_answers_are_asked_once_and_priced(tmp_path: Path) -> None:
     assert (cached.requests, cached.cached, cached.cost(ENDPOINT)) == (0, 4, 0.0)
 
 
-def test_a_busy_endpoint_is_asked_again(tmp_path: Path) -> None:
-    refused = []
+@pytest.mark.parametrize("named", ["0", "Fri, 31 Dec 1999 23:59:59 GMT", "9" * 5_000, "nan"])
+def test_a_busy_endpoint_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    refused, waited = [], list[float]()
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr("ttmark.evaluation.endpoint.asyncio.sleep", sleep)
 
     def busy_once(request: httpx.Request) -> httpx.Response:
         if request.content not in refused:
             refused.append(request.content)
-            return httpx.Response(429, headers={"retry-after": "0"})
+            return httpx.Response(429, headers={"retry-after": named})
         return answer(request)
 
     _, usage = edit("paraphrase", tmp_path, busy_once)
     assert usage.requests == 2
+    assert len(waited) == 2
+    assert all(0 <= seconds <= 120 for seconds in waited)
 
 
 @pytest.mark.parametrize(
     ("response", "message"),
-    [(httpx.Response(401, text="no key"), "401 no key"), (httpx.Response(200, json={}), "without text")],
+    [
+        (httpx.Response(401, text="no key"), "401 no key"),
+        (httpx.Response(200, text="[" * 100_000), "no JSON"),
+        *(
+            (httpx.Response(200, json=odd), "without text")
+            for odd in ({}, [], {"usage": [1]}, {"usage": {"prompt_tokens": "9"}}, {"choices": [[]]})
+        ),
+    ],
 )
 def test_what_is_no_answer_is_an_error(tmp_path: Path, response: httpx.Response, message: str) -> None:
     with pytest.raises(EndpointError, match=message):
