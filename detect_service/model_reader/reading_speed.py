@@ -1,5 +1,6 @@
 """How long readings of a tenant's texts take, going by those of late."""
 
+import asyncio
 import math
 import time
 from collections import deque
@@ -8,7 +9,7 @@ from collections.abc import Sequence
 from ttmark.shared.byte_reading import Content, content_bytes
 
 _A_TEXT = 200  # what one costs beside its bytes, in bytes
-_KEPT, _USUAL = 64, 0.95
+_KEPT, _USUAL, _TURNS = 64, 0.95, 2
 # For how long it is remembered how long readings take, and that some cannot be read in time.
 LATELY_SECONDS, TOO_SLOW_SECONDS = 60.0, 5.0
 
@@ -26,11 +27,12 @@ class TenantReadings:
     """Of the texts of one line, with their wait in it: when, seconds, and cost.
 
     Attributes:
+        turns: held by what is at the reader, or waits for a place there: so few that others are soon served.
         rests_until: nothing is sent before; `time.monotonic`.
     """
 
-    def __init__(self, line: str) -> None:
-        self.line = line
+    def __init__(self) -> None:
+        self.turns = asyncio.Semaphore(_TURNS)
         self.rests_until = 0.0
         self._readings: deque[tuple[float, float, int]] = deque(maxlen=_KEPT)
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -19,7 +19,6 @@ from ttmark.detect_service.model_reader.dialect import (
 )
 from ttmark.detect_service.model_reader.reader_client import NO_ORIGIN, ReaderClient
 from ttmark.detect_service.model_reader.reader_probe import PROBE, ReaderProbe
-from ttmark.detect_service.model_reader.reading_line import SHORT_SECONDS, ReadingLine
 from ttmark.detect_service.model_reader.reading_speed import TenantReadings, cost, cost_of
 from ttmark.shared.batches import batches
 from ttmark.shared.byte_reading import ByteReading, Content, InvalidReading, content_bytes
@@ -30,6 +29,8 @@ _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 # How much longer than lately a reading may take; or, where none is known, than the reader's answer to a try.
 _LONGER, _UNKNOWN = 2.0, 3.0
 _MOST_TENANTS, _MOST_TOGETHER = 1_000, 64
+# Places at the reader, one of which is for what is short: of at most so many seconds.
+_PLACES, _SHORT_SECONDS = 4, 0.5
 
 
 class TooSlow(ReaderError):
@@ -55,7 +56,7 @@ class ReadsAlong:
         self._client = client
         self._timeout = timeout_seconds
         self._probe = None if client is None else ReaderProbe(client, self._give_up)
-        self._line = ReadingLine()
+        self._places, self._long = asyncio.Semaphore(_PLACES), asyncio.Semaphore(_PLACES - 1)
         self._tenants: OrderedDict[str, TenantReadings] = OrderedDict()  # in the order of their last use
         self._limits: set[asyncio.Timeout] = set()
         self._texts = Counter(
@@ -187,7 +188,9 @@ class ReadsAlong:
             raise OriginNotRead("there is no reader")
         costs = cost_of(texts)
         self._check(costs, tenant, limit)
-        async with self._line.turn(tenant.line, costs * self._rate(tenant)):
+        is_short = costs * self._rate(tenant) <= _SHORT_SECONDS
+        # First come, first served: as a tenant has two in the line at most, tenants take turns.
+        async with tenant.turns, nullcontext() if is_short else self._long, self._places:
             self._check(costs, tenant, limit)
             try:
                 return await self._client.read(texts, origin)
@@ -234,7 +237,7 @@ class ReadsAlong:
 
     def _pieces(self, texts: Sequence[Content], tenant: TenantReadings) -> deque[list[Content]]:
         """Texts to be sent together, the shortest first: so few that others have their turn soon."""
-        most = max(1, int(SHORT_SECONDS / self._rate(tenant)))
+        most = max(1, int(_SHORT_SECONDS / self._rate(tenant)))
         by_size = sorted(texts, key=lambda text: len(content_bytes(text)))
         return deque(batches(by_size, lambda text: cost_of([text]), most, count=_MOST_TOGETHER))
 
@@ -252,7 +255,7 @@ class ReadsAlong:
         return (self._timeout if seconds is None else seconds) / cost_of([PROBE])
 
     def _of(self, line: str) -> TenantReadings:
-        tenant = self._tenants.setdefault(line, TenantReadings(line))
+        tenant = self._tenants.setdefault(line, TenantReadings())
         self._tenants.move_to_end(line)
         if len(self._tenants) > _MOST_TENANTS:
             self._tenants.popitem(last=False)
