@@ -4,7 +4,6 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Iterable, Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from itertools import chain
 from typing import Any
 
@@ -24,22 +23,10 @@ from ttmark.detect_service.model_reader.dialect import (
 )
 from ttmark.shared.batches import batches
 from ttmark.shared.byte_reading import ByteReading, Content, InvalidReading, content_bytes
+from ttmark.shared.outgoing import AnswerNotRead, http_client, is_inside, is_local
 from ttmark.shared.vault.confidential import Confidential
 
-Address = IPv4Address | IPv6Address
-
 _PORTS = {"http": 80, "https": 443}
-_LOCAL = tuple(
-    map(ip_network, ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"))
-)
-
-
-def is_local(address: str) -> bool:
-    """Whether an IP address is loopback or private."""
-    found: Address = ip_address(address.partition("%")[0])
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    return any(found in network for network in _LOCAL)
 
 
 def check_address(url: httpx.URL) -> None:
@@ -124,15 +111,16 @@ class ReaderClient(Confidential):
             raise ReaderElsewhere("the reader's address is none") from error
         if not anywhere:
             check_address(self._url)
+        elif token is not None and self._url.scheme == "http" and not is_inside(self._url.host):
+            raise ReaderElsewhere("a reader outside gets its token over https alone")
         self._dialect = dialect
         self._seconds = timeout_seconds
         self._anywhere = anywhere
-        self._http = httpx.AsyncClient(
+        self._http = http_client(
             headers={} if token is None else {"Authorization": f"Bearer {token}"},
-            timeout=timeout_seconds,
-            follow_redirects=False,
-            trust_env=False,
-            verify=True if tls is None else tls,
+            seconds=timeout_seconds,
+            environment=False,
+            tls=tls,
         )
 
     async def aclose(self) -> None:
@@ -155,6 +143,8 @@ class ReaderClient(Confidential):
                 found = [await self._read(batch, origin) for batch in together]
         except TimeoutError as error:
             raise ReaderDown("the reader did not answer in time") from error
+        except AnswerNotRead as error:
+            raise InvalidReading("length") from error
         except httpx.HTTPError as error:
             raise ReaderDown(f"the reader does not answer: {type(error).__name__}") from error
         return list(chain.from_iterable(found))
@@ -175,13 +165,13 @@ class ReaderClient(Confidential):
             "POST",
             url,
             content=orjson.dumps(question.body),
-            headers={"Content-Type": "application/json", "Accept-Encoding": "identity", **own},
+            headers={"Content-Type": "application/json", **own},
             extensions=extensions,
         ) as response:
             if not response.is_success:
                 raise _failure(response)
             content = bytearray()
-            async for piece in response.aiter_raw():  # what is packed small may be vast
+            async for piece in response.aiter_raw():
                 content += piece
                 if len(content) > question.most_bytes:
                     raise InvalidReading("length")

@@ -52,7 +52,6 @@ OUTGOING = "shared/outgoing.py"
 CALLERS = (
     OUTGOING,
     "services/healthcheck.py",  # starts every five seconds, and asks loopback alone
-    "detect_service/model_reader/reader_client.py",
 )
 CALL = re.compile(
     r"httpx\.(Async)?(Client|HTTPTransport)\(|httpx\.(get|post|put|patch|delete|head|options|request|stream)\b"
