@@ -138,7 +138,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
                 draw_secret=access.kek.derive(b"ttmark draws"),
             ),
             settings.manifest_examiner(workers),
-            reader if reader.exists else None,
+            None if reader.state == "none" else reader,
             case_key=settings.load_case_key(),
         ),
         AppOptions(

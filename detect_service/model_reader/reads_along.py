@@ -91,11 +91,6 @@ class ReadsAlong:
             await self._client.aclose()
 
     @property
-    def exists(self) -> bool:
-        """Whether there is a reader."""
-        return self._client is not None
-
-    @property
     def state(self) -> Literal["none", "down", "up"]:
         """Whether there is a reader, and it answers."""
         if self._probe is None:
@@ -246,8 +241,7 @@ class ReadsAlong:
 
     def _rate(self, tenant: TenantReadings) -> float:
         """Seconds a byte of cost."""
-        lately = tenant.rate()
-        return self._rate_of_tries if lately is None else lately
+        return tenant.rate() or self._rate_of_tries
 
     @property
     def _rate_of_tries(self) -> float:
