@@ -112,6 +112,8 @@ def decode(content: bytes, declared: str | None = None) -> Decoded:
         return _strictly(content, declared)
     telling = b"".join(line for line in content.splitlines(True) if not line.isascii())
     detected = _narrow(telling[:_SAMPLE])
+    if detected is None and declared == "utf-8":
+        return _strictly(content, declared)
     if detected is None:
         raise UnreadableFile(
             "The file is not a text in UTF-8, and its bytes do not tell another encoding. Save it as UTF-8.",

@@ -117,5 +117,7 @@ def test_a_few_bytes_that_are_none_of_the_encoding_are_told() -> None:
     found = extract_text("a.html", page)
     assert (found.text, found.unread) == (text + "\ufffd", told.replace("utf-8", "windows-1253"))
     assert extract_text("a.txt", text.encode() + b"\xff").unread == told
+    page = b"<meta charset=utf-8><title>\xef</title>\n<p>" + b"Plain words. " * 30
+    assert (extract_text("a.html", page).unread or "").startswith("The file looks like utf-8, and 1")
     with pytest.raises(UnreadableFile):
         decode(("caf\xe9 " * 30).encode("latin-1"), "utf-8")
