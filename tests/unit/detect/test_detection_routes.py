@@ -162,7 +162,7 @@ async def test_passages_stand_out_of_a_text_by_people(service) -> None:
     assert result.segments
     share = result.marked_share
     assert share.estimate == pytest.approx(len(marked) / len(text), abs=0.01)
-    assert share.low <= share.estimate <= share.high < 0.3
+    assert share.low <= share.estimate <= share.high < 0.4  # what may be marked stands ten times in HUMAN
     assert result.evidence
     assert "passage" in result.message.headline
 
