@@ -1,5 +1,6 @@
 """Field types, and base classes of bodies, that several requests and answers share."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -7,11 +8,9 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
+    GetCoreSchemaHandler,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, core_schema
 
 MAX_TOKEN_ID = 2**31 - 1
 
@@ -55,19 +54,17 @@ def is_none(value: object) -> bool:
     return value is None
 
 
-def says(message: str) -> WrapValidator:
+@dataclass(frozen=True)
+class says:  # noqa: N801 - stands in annotations as a word
     """Replaces whatever pydantic would say about a value with one message on the field itself."""
 
-    def validate(value: Any, inner: ValidatorFunctionWrapHandler) -> Any:
-        try:
-            return inner(value)
-        except ValidationError:
-            raise PydanticCustomError("invalid", "{text}", {"text": message}) from None
+    message: str
 
-    return WrapValidator(validate)
+    def __get_pydantic_core_schema__(self, source: Any, inner: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.custom_error_schema(inner(source), "invalid", custom_error_message=self.message)
 
 
-def not_supported(only: str = "") -> WrapValidator:
+def not_supported(only: str = "") -> says:
     """For fields of OpenAI's API that are taken only at the value that changes nothing."""
     return says(f"not supported{f'; only {only}' if only else ''}")
 
