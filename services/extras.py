@@ -23,7 +23,7 @@ MODULES = {
         "torch",
         "transformers",
     ),
-    "detect": ("charset_normalizer", "confusable_homoglyphs", "lxml", "pypdf", "regex"),
+    "detect": ("charset_normalizer", "confusable_homoglyphs", "lxml", "pdfminer", "regex"),
     "bulk": ("pyarrow",),
     "ray": ("ray",),
     "vllm": ("yaml",),

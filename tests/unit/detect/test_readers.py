@@ -64,9 +64,8 @@ def test_too_long_a_page_and_too_many_cells_or_pages_are_refused(monkeypatch: py
 
 def test_the_text_of_a_pdf_is_read_page_by_page() -> None:
     assert extract_text("a.pdf", text_page(b"One line.")).text == "One line."
-    assert (
-        extract_text("a.PDF", page(stream(b"BT /F 12 Tf (text) Tj ET"), pages=3)).text == "text\ntext\ntext"
-    )
+    shown = page(stream(b"BT /F 12 Tf (text) Tj ET"), pages=3)
+    assert extract_text("a.PDF", shown).text == "text\n\ntext\n\ntext"
 
 
 @pytest.mark.parametrize("ending", ["txt", "md", "html", "docx", "pdf"])

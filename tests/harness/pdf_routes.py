@@ -1,0 +1,210 @@
+"""`python -m tests.harness.pdf_routes FOLDER TOKENIZER`: how much of a mark is left in a PDF of a marked answer.
+
+Outside of CI. TOKENIZER is SmolLM2's folder; FOLDER gets the programs from PyPI and a PDF of each answer by
+each route. Debian's chromium, groff, libreoffice-writer, wkhtmltopdf, hyphen-en-us, fonts-liberation are needed.
+Prints the share of log10 p that is left, by route and answer; `--again` reads the files that are there.
+"""
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from tests.harness.marked_answers import WATERMARK
+from ttmark.detect_service.ask import Means, Question, ask_here
+from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.extraction.readers_by_format import extract_text
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.detection import CombinedRequest, Document
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
+
+ANSWERS = Path(__file__).parents[2] / "docs/results/found-read-answers.jsonl.gz"
+CHOSEN = {
+    "prose": (10, 12, 38, 107),
+    "dialogue": (8, 128, 248),
+    "list": (3, 13, 24, 51, 126, 129, 176),
+}
+PACKAGES = ("fpdf2==2.8.9", "markdown==3.11.3", "weasyprint==70.0")
+PAGE = "<!doctype html><html lang=en><meta charset=utf-8><style>{}</style><body>{}</body></html>"
+PRINTED = "body { font: 11pt/1.4 'Liberation Serif' }"
+HYPHENATED = PRINTED + " p, li { hyphens: auto; text-align: justify }"
+COLUMNS = HYPHENATED + " body { columns: 2; column-gap: 8mm }"
+
+MARKDOWN = """
+import sys, markdown
+print(markdown.markdown(sys.stdin.read(), extensions=["sane_lists", "fenced_code", "nl2br"]))
+"""
+WEASYPRINT = """
+import sys, weasyprint
+weasyprint.HTML(string=sys.stdin.read()).write_pdf(sys.argv[1])
+"""
+FPDF2 = """
+import sys, fpdf
+page = fpdf.FPDF()
+page.add_font("s", fname="/usr/share/fonts/truetype/liberation/LiberationSerif-Regular.ttf")
+page.add_page()
+page.set_font("s", size=12)
+page.multi_cell(0, 6, sys.stdin.read())
+page.output(sys.argv[1])
+"""
+_CALLER = Principal("library", "library", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
+
+
+class Routes:
+    """Ways from Markdown to a PDF; each takes the text and the file to make."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._python = folder / "programs/bin/python"
+        if not self._python.exists():
+            venv.create(folder / "programs", with_pip=True)
+            subprocess.run([self._python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
+
+    def all(self) -> dict[str, Callable[[str, Path], None]]:
+        return {
+            "Chromium": lambda text, file: self._chromium(text, file, "", PRINTED),
+            "Chromium, two columns": lambda text, file: self._chromium(text, file, "", COLUMNS),
+            "fpdf2": lambda text, file: self._here(FPDF2, text, file),
+            "groff": self._groff,
+            "LibreOffice": lambda text, file: self._office(text, file, PRINTED),
+            "LibreOffice, hyphenated": lambda text, file: self._office(text, file, HYPHENATED),
+            "WeasyPrint": lambda text, file: self._weasyprint(text, file, PRINTED),
+            "WeasyPrint, hyphenated": lambda text, file: self._weasyprint(text, file, HYPHENATED),
+            "WeasyPrint, two columns": lambda text, file: self._weasyprint(text, file, COLUMNS),
+            "wkhtmltopdf": self._wkhtmltopdf,
+        }
+
+    def _here(self, program: str, text: str, *arguments: object) -> str:
+        done = [self._python, "-c", program, *map(str, arguments)]
+        return subprocess.run(done, input=text, check=True, capture_output=True, text=True).stdout
+
+    def _page(self, text: str, style: str) -> Path:
+        file = self._folder / "page.html"
+        file.write_text(PAGE.format(style, self._here(MARKDOWN, text)), encoding="utf-8")
+        return file
+
+    def _weasyprint(self, text: str, file: Path, style: str) -> None:
+        self._here(WEASYPRINT, self._page(text, style).read_text(encoding="utf-8"), file)
+
+    def _chromium(self, text: str, file: Path, option: str, style: str) -> None:
+        page = self._page(text, style)
+        options = ("--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer")
+        _run("chromium", *options, f"--print-to-pdf={file}", page.as_uri())
+
+    def _wkhtmltopdf(self, text: str, file: Path) -> None:
+        _run("wkhtmltopdf", "-q", self._page(text, PRINTED), file)
+
+    def _office(self, text: str, file: Path, style: str) -> None:
+        page = self._page(text, style)
+        kept = f"-env:UserInstallation={(self._folder / 'office').as_uri()}"
+        for source, kind in ((page, "odt:writer8"), (page.with_suffix(".odt"), "pdf:writer_pdf_Export")):
+            infilter = ["--infilter=HTML (StarWriter)"] if source is page else []
+            _run(
+                "soffice",
+                kept,
+                "--headless",
+                *infilter,
+                "--convert-to",
+                kind,
+                "--outdir",
+                self._folder,
+                source,
+            )
+            if source is page and style is HYPHENATED:
+                _hyphenate(page.with_suffix(".odt"))
+        page.with_suffix(".pdf").replace(file)
+
+    def _groff(self, text: str, file: Path) -> None:
+        lines = [".nr PS 11", ".nr VS 14"]
+        for line in text.replace("\\", "\\e").split("\n"):
+            item = re.match(r"\s*([0-9]+\.|[-*]) (.*)", line)
+            if not line.strip():
+                continue
+            written = item[2] if item else line.lstrip("# ")
+            mark = (item[1] if item[1][0].isdigit() else "\\(bu") if item else ""
+            lines.append(f".IP {mark} 3" if item else ".LP")
+            lines.append("\\&" + re.sub(r"\*\*(.+?)\*\*", r"\\fB\1\\fP", written))
+        with file.open("wb") as made:
+            source = "\n".join(lines).encode("utf-8")
+            subprocess.run(["groff", "-K", "utf8", "-ms", "-Tpdf"], input=source, stdout=made, check=True)
+
+
+def _run(*command: object) -> None:
+    subprocess.run([str(one) for one in command], check=True, capture_output=True)
+
+
+def _hyphenate(file: Path) -> None:
+    """Turns hyphenation on for all paragraphs of an odt, as the page's style asks."""
+    import zipfile
+
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    for name in ("styles.xml", "content.xml"):
+        text = parts[name].replace(b'fo:hyphenate="false"', b'fo:hyphenate="true"')
+        parts[name] = text.replace(b"<style:text-properties ", b'<style:text-properties fo:hyphenate="true" ')
+        parts[name] = re.sub(rb'(fo:hyphenate="true")([^>]*) fo:hyphenate="true"', rb"\1\2", parts[name])
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+def log10_p(tokenizer: TextTokenizer, text: str, prf_key: str) -> float:
+    """Of a text and the key of its answer."""
+    profile = Profile(
+        tokenizer_fingerprint=tokenizer.fingerprint,
+        scheme=WATERMARK.scheme,
+        block_size=WATERMARK.block_size,
+        context_width=WATERMARK.context_width,
+    )
+    version = UnlockedVersion(1, KeyState.PRIMARY, bytes.fromhex(prf_key))
+    keys = FixedKeys([UnlockedKey("key-1", _CALLER.tenant, profile, 1, (version,))])
+    backend = DetectionBackend(keys, TokenizerSet([tokenizer]), 1 << 40)
+    asked = Question(CombinedRequest(inputs=[Document(text=text)], fpr=1e-5), _CALLER)
+    (found,) = ask_here(asked, Means(backend)).results
+    return found.log10_p or 0.0
+
+
+def main() -> None:
+    """Makes the files and prints the table."""
+    folder, tokenizer_folder = map(Path, sys.argv[1:3])
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer = TextTokenizer(Tokenizer.from_file(str(tokenizer_folder / "tokenizer.json")))
+    with gzip.open(ANSWERS, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    answers = {row["index"]: row for row in rows if row["form"] == "chat"}
+    routes = Routes(folder).all()
+    chosen = [(kind, index) for kind, indices in CHOSEN.items() for index in indices]
+    whole = {i: log10_p(tokenizer, answers[i]["text"], answers[i]["prf_key"]) for _, i in chosen}
+    print("| route | " + " | ".join(f"{kind} {index}" for kind, index in chosen) + " | mean | found |")
+    print("| as written | " + " | ".join(f"{whole[index]:.1f}" for _, index in chosen) + " | | |")
+    means, seconds = [], 0.0
+    for name, make in routes.items():
+        left, found = [], 0
+        for _, index in chosen:
+            file = folder / f"{re.sub('[^a-z0-9]+', '-', name.lower())}-{index}.pdf"
+            if "--again" not in sys.argv or not file.exists():
+                make(answers[index]["text"], file)
+            began = time.process_time()
+            text = extract_text(file.name, file.read_bytes()).text
+            seconds += time.process_time() - began
+            file.with_suffix(".txt").write_text(text, encoding="utf-8")
+            p = log10_p(tokenizer, text, answers[index]["prf_key"])
+            left.append(p / whole[index])
+            found += p <= -5
+        means.append(sum(left) / len(left))
+        shown = " | ".join(f"{share:.2f}" for share in left)
+        print(f"| {name} | {shown} | {means[-1]:.2f} | {found} of {len(left)} |", flush=True)
+    print(f"mean of the routes {sum(means) / len(means):.3f}; {seconds:.1f} s of reading")
+
+
+if __name__ == "__main__":
+    main()

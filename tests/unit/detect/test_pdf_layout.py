@@ -1,0 +1,242 @@
+"""A PDF is read as its pages show it: a table of layouts, each set by a few lines of PDF."""
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+from pdfminer.fontmetrics import FONT_METRICS
+
+from tests.harness.hostile_files.pdf import document, stream
+from ttmark.detect_service.extraction.readers_by_format import extract_text
+
+FONTS = {"F": "Times-Roman", "B": "Times-Bold", "I": "Times-Italic", "C": "Courier"}
+LEFT, TOP, MEASURE, LEADING = 72.0, 720.0, 250.0, 14.0
+FERRY = (
+    "The ferry was late again this morning, and nobody at the gate could say why. It came at noon with "
+    "bread, two goats and a piano for the school in the upper village, and half of the people who had waited "
+    "went home."
+)
+QUAY = (
+    "We stayed until the last box was on the quay. The captain told us that a rope had been caught in the "
+    "wheel near the northern lights, where the water is shallow, and that it took four men and a saw to cut "
+    "it."
+)
+Drawn = list[str]
+
+
+def width(text: str, font: str = "F", size: float = 11.0) -> float:
+    return sum(FONT_METRICS[FONTS[font]][1].get(letter, 600) for letter in text) * size / 1000
+
+
+def put(x: float, y: float, text: str, font: str = "F", size: float = 11.0, spacing: float = 0.0) -> str:
+    escaped = text.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
+    return f"BT /{font} {size} Tf {spacing} Tw 1 0 0 1 {x} {y} Tm ({escaped}) Tj ET"
+
+
+def broken(text: str, measure: float) -> Iterator[str]:
+    line = ""
+    for word in text.split(" "):
+        if line and width(f"{line} {word}") > measure:
+            yield line
+            line = word
+        else:
+            line = f"{line} {word}".strip()
+    yield line
+
+
+def para(
+    text: str,
+    top: float = TOP,
+    left: float = LEFT,
+    measure: float = MEASURE,
+    *,
+    justified: bool = False,
+    first: float = 0,
+) -> Drawn:
+    """A paragraph in Times; its first line begins by `first` points further right."""
+    lines = list(broken(text, measure - first))
+    drawn = []
+    for place, line in enumerate(lines):
+        room = (measure - width(line)) / max(line.count(" "), 1)
+        spacing = room if justified and place < len(lines) - 1 else 0.0
+        drawn.append(put(left + first * (place == 0), top - LEADING * place, line, spacing=spacing))
+    return drawn
+
+
+def below(drawn: Drawn, top: float = TOP, gap: float = 0.0) -> float:
+    return top - LEADING * len(drawn) - gap
+
+
+def pdf(*pages: Drawn, characters: str = "", more: Sequence[bytes] = (), entries: str = "") -> bytes:
+    """Pages of what is drawn; `characters`: what the file says that characters of Times are (of `bfchar`)."""
+    table = (
+        "begincmap 1 begincodespacerange <00> <FF> endcodespacerange\n"
+        f"1 beginbfrange <20> <7E> <0020> endbfrange\n{characters} endcmap"
+    )
+    own = "/ToUnicode 7 0 R " if characters else ""
+    fonts = [
+        f"<< /Type /Font /Subtype /Type1 /BaseFont /{name} {own if key == 'F' else ''}"
+        "/Encoding << /BaseEncoding /WinAnsiEncoding /Differences [1 /fi] >> >>"
+        for key, name in FONTS.items()
+    ]
+    numbers = range(8, 8 + 2 * len(pages), 2)
+    parts = [
+        part
+        for number, drawn in zip(numbers, pages, strict=True)
+        for part in (_page(number, entries), stream("\n".join(drawn).encode()))
+    ]
+    kids = " ".join(f"{number} 0 R" for number in numbers)
+    return document(
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>".encode(),
+        *(font.encode() for font in fonts),
+        stream(table.encode()),
+        *parts,
+        *more,
+    )
+
+
+def _page(number: int, entries: str) -> bytes:
+    fonts = "/F 3 0 R /B 4 0 R /I 5 0 R /C 6 0 R"
+    return (
+        f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {number + 1} 0 R {entries} "
+        f"/Resources << /Font << {fonts} >> >> >>"
+    ).encode()
+
+
+def two(gap: float, **how: object) -> Drawn:
+    drawn = para(FERRY, **how)  # type: ignore[arg-type]
+    return drawn + para(QUAY, below(drawn, gap=gap), **how)  # type: ignore[arg-type]
+
+
+def columns(justified: bool) -> Drawn:
+    """A title and two columns that are read one after the other."""
+    title = [put(LEFT, 760, "An island in the north", "B", 18)]
+    return [
+        *title,
+        *para(FERRY, 700, 60, 200, justified=justified),
+        *para(QUAY, 703, 285, 200, justified=justified),
+    ]
+
+
+def items() -> Drawn:
+    """A list whose second item has two lines and a list of its own, with bullets that are drawn."""
+    dot = "{0} {1} m {0} {2} l {3} {2} l {3} {1} l h f"
+    return [
+        put(72, 700, "Things to take along:"),
+        put(80, 686, "9."), put(96, 686, "A rope"),
+        put(74.5, 672, "10."), put(96, 672, "A coat that is long enough for two people, with"),
+        put(96, 658, "buttons:"),
+        put(114, 644, "of horn"), dot.format(102, 646, 650, 106),
+        put(114, 630, "of wood"), dot.format(102, 632, 636, 106),
+        put(74.5, 602, "11."), put(96, 602, "A lamp"),
+    ]  # fmt: skip
+
+
+def pages() -> list[Drawn]:
+    lines = para(f"{FERRY} {QUAY}")
+    made = []
+    for number, part in enumerate((lines[:4], lines[4:]), 1):
+        head, foot = put(72, 800, "The ferry"), put(290, 40, f"Page {number}")
+        made.append([head, *part, foot])
+    return made
+
+
+def side_by_side(*parts: tuple[str, str]) -> Drawn:
+    drawn, x = [], LEFT
+    for text, font in parts:
+        drawn.append(put(x, 700, text, font))
+        x += width(text, font)
+    return drawn
+
+
+BROKEN = (
+    "A rope was caught in the wheel near the north-",
+    "ern lights, where a well-known man saw a well-",
+    "known one.",
+)
+HYPHENATED = (
+    "A rope was caught in the wheel near the northern lights, where a well-known man saw a well-known one."
+)
+
+
+def hyphens() -> Drawn:
+    return [put(72, 700 - LEADING * place, line) for place, line in enumerate(BROKEN)]
+
+
+def field(flags: int) -> list[bytes]:
+    """Objects 10 and 11, or 12 and 13 if it is hidden: a field, and what it shows in half of its size."""
+    number = 10 + flags
+    shown = f"<< /Subtype /Widget /F {flags} /Rect [110 690 310 730] /AP << /N {number + 1} 0 R >> >>"
+    form = b"/Subtype /Form /BBox [0 0 100 20] /Resources << /Font << /F 3 0 R >> >> "
+    return [shown.encode(), stream(b"BT /F 5.5 Tf 0 5 Td (Ann Lee) Tj ET", form)]
+
+
+ROWS = [("Port", "Time", "Boats"), ("Upper village", "12:30", "2"), ("The lights", "14:05", "11")]
+HEBREW = "".join(f"<{code:02x}> <{0x5D0 + code - 0x61:04x}> " for code in range(0x61, 0x7B))
+LAYOUTS: dict[str, tuple[bytes, str]] = {
+    "ragged": (pdf(two(8)), f"{FERRY}\n\n{QUAY}"),
+    "ragged without space between": (pdf(two(0)), f"{FERRY}\n{QUAY}"),
+    "justified": (pdf(two(8, justified=True)), f"{FERRY}\n\n{QUAY}"),
+    "first lines indented": (pdf(two(0, justified=True, first=15)), f"{FERRY}\n\n{QUAY}"),
+    "narrower than the rest": (
+        pdf([*para(FERRY), *para(QUAY, 600, 92, 160, justified=True)]), f"{FERRY}\n\n{QUAY}"
+    ),
+    "tabs for blanks": (pdf(two(8), characters="1 beginbfchar <20> <0009> endbfchar"), f"{FERRY}\n\n{QUAY}"),
+    "two columns": (pdf(columns(justified=True)), f"## An island in the north\n\n{FERRY}\n\n{QUAY}"),
+    "two ragged columns": (pdf(columns(justified=False)), f"## An island in the north\n\n{FERRY}\n\n{QUAY}"),
+    "a list": (
+        pdf(items()),
+        "Things to take along:\n9. A rope\n10. A coat that is long enough for two people, with buttons:\n"
+        "    - of horn\n    - of wood\n\n11. A lamp",
+    ),
+    "over a page": (pdf(*pages()), f"The ferry\n\n{FERRY} {QUAY}\n\nPage 1\n\nThe ferry\n\nPage 2"),
+    "bold, italic and monospaced": (
+        pdf([*side_by_side(("A ", "F"), ("bold word", "B"), (", an ", "F"), ("oblique", "I"),
+                           (" one and ", "F"), ("code()", "C"), (".", "F")), *para(FERRY, 660)]),
+        f"A **bold word**, an *oblique* one and `code()`.\n\n{FERRY}",
+    ),
+    "a program": (
+        pdf([*para(FERRY), put(72, 600, "def f():", "C"), put(98.4, 586, "return 1", "C"), *para(QUAY, 550)]),
+        f"{FERRY}\n\n```\ndef f():\n    return 1\n```\n\n{QUAY}",
+    ),
+    "a table": (
+        pdf([put(72 + 120 * place, 700 - 18 * number, cell) for number, row in enumerate(ROWS)
+             for place, cell in enumerate(row)]),
+        "\n".join("\t".join(row) for row in ROWS),
+    ),
+    "turned": (
+        pdf(["BT /F 11 Tf 0 1 -1 0 40 400 Tm (Seen with the head turned.) Tj ET", *para(FERRY)]),
+        f"{FERRY}\n\nSeen with the head turned.",
+    ),
+    "kerned": (
+        pdf(["BT /F 11 Tf 1 0 0 1 72 700 Tm [(A) 90 (V) 70 (ATAR ) -20 (of) -250 (W) 80 (arhol)] TJ ET"]),
+        "AVATAR of Warhol",
+    ),
+    "drawn twice for weight": (pdf([put(72, 700, "A shadow"), put(72.3, 700, "A shadow")]), "A shadow"),
+    "beside the page": (
+        pdf([put(72, 700, "Seen"), put(72, 900, "Not seen"), put(-90, 700, "Nor this")]), "Seen"
+    ),
+    "broken words": (pdf(hyphens()), HYPHENATED),
+    "broken words, U+2010": (pdf(hyphens(), characters="1 beginbfchar <2D> <2010> endbfchar"),
+                             HYPHENATED.replace("-", "\u2010")),
+    "a form that is filled in": (
+        pdf([put(72, 700, "Name:")], entries="/Annots [10 0 R 12 0 R]", more=field(0) + field(2)),
+        "Name: Ann Lee",
+    ),
+    "escapes that none needs": (pdf([r"BT /F 11 Tf 72 700 Td (One\ \word) Tj ET"]), "One word"),
+    "ligatures": (
+        pdf(["BT /F 11 Tf 1 0 0 1 72 700 Tm (of\\001) Tj ET", put(72 + width("of\ufb01"), 700, "ce hours")],
+            characters="1 beginbfchar <01> <00660069> endbfchar"),
+        "office hours",
+    ),
+    "right to left": (
+        pdf([put(72, 700, "dcb a 42 gfe")], characters=f"26 beginbfchar {HEBREW} endbfchar"),
+        "\u05d4\u05d5\u05d6 42 \u05d0 \u05d1\u05d2\u05d3",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_page_is_read_as_it_looks(name: str) -> None:
+    content, expected = LAYOUTS[name]
+    assert extract_text("a.pdf", content).text == expected
