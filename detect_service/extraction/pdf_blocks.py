@@ -25,7 +25,7 @@ _TYPED = re.compile(r"([-*+\u2013])\s+(?=\S)")
 _BROKEN = re.compile("(?:(\\w+)([-\u2010\u00ad])|\u2014)$")
 _WORD = re.compile(r"\w+")
 _COMPOUND = re.compile("\\w+(?:[-\u2010]\\w+)+")
-_FEWEST = 4
+_FEWEST, _WIDEST_LEADING = 4, 2.8
 _ROOM = 0.02  # of a column's width, by which a font may be mistaken
 _DROPPED = "\0"
 _PIECES = 4
@@ -373,7 +373,7 @@ def _setting(lines: Sequence[Line]) -> _Setting:
     pairs = [(a, b, (a.y - b.y) / a.size) for a, b in pairwise(lines) if _stacked(a, b) and a.size == b.size]
     within = [ratio for a, b, ratio in pairs if found.fills(a, b)]
     if within:
-        found.leading = median(within)
+        found.leading = min(median(within), _WIDEST_LEADING)
     elif pairs:
         found.leading = min(1.7, *(ratio for _, _, ratio in pairs), 1.7)
     return found

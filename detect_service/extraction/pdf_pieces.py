@@ -12,11 +12,13 @@ from pdfminer.casting import safe_float
 from pdfminer.pdfdevice import PDFTextDevice
 from pdfminer.pdfdocument import PDFDocument
 from pdfminer.pdffont import PDFFont, PDFSimpleFont, PDFType3Font, PDFUnicodeNotDefined
-from pdfminer.pdfinterp import PDFPageInterpreter, PDFResourceManager, PDFTextState
+from pdfminer.pdfinterp import PDFResourceManager, PDFTextState
 from pdfminer.pdfpage import PDFPage
 from pdfminer.pdftypes import PDFStream, dict_value, int_value, list_value, resolve1
 from pdfminer.psparser import LIT, literal_name
 from pdfminer.utils import Matrix, Point, Rect, apply_matrix_pt, apply_matrix_rect, mult_matrix
+
+from ttmark.detect_service.extraction.pdf_content import TextInterpreter
 
 
 class Look(NamedTuple):
@@ -104,7 +106,7 @@ def drawings(pages: Iterable[PDFPage]) -> Iterator[Drawing]:
     """What each page draws inside of what is shown of it, what was filled into forms included."""
     resources = PDFResourceManager()
     device = _Device(resources)
-    interpreter = PDFPageInterpreter(resources, device)
+    interpreter = TextInterpreter(resources, device)
     for page in pages:
         interpreter.process_page(page)
         for stream, matrix in _appearances(page):

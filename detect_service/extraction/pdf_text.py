@@ -1,13 +1,10 @@
 """The text of a PDF, as its pages show it."""
 
 import io
-import re
 from itertools import islice
 
 from pdfminer.pdfdocument import PDFDocument, PDFEncryptionError, PDFPasswordIncorrect
-from pdfminer.pdfpage import PDFPage
 from pdfminer.pdfparser import PDFParser
-from pdfminer.pdftypes import resolve1
 
 from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
 from ttmark.detect_service.extraction.layout import markdown
@@ -16,8 +13,6 @@ from ttmark.detect_service.extraction.pdf_lines import lines_of
 from ttmark.detect_service.extraction.pdf_pieces import UNKNOWN, drawings, pages_of
 
 MOST_PAGES = 5_000
-MOST_BYTES = 75_000_000
-_ESCAPE = re.compile(rb"(\\[nrtbf()\\0-7\r\n])|\\")
 
 
 def pdf_text(content: bytes) -> Extraction:
@@ -34,8 +29,6 @@ def pdf_text(content: bytes) -> Extraction:
             raise LimitExceeded(f"The PDF has more pages than the limit of {MOST_PAGES}.", "pages")
         if not pages:
             raise UnreadableFile("The file is not a PDF that can be read.", "damaged")
-        for page in pages:
-            _unpack(page)
         lines = [list(lines_of(drawing, number)) for number, drawing in enumerate(drawings(pages))]
         text = markdown(blocks_of(lines)).strip()
     except (UnreadableFile, MemoryError):
@@ -50,11 +43,3 @@ def pdf_text(content: bytes) -> Extraction:
             "no_text",
         )
     return Extraction(text)
-
-
-def _unpack(page: PDFPage) -> None:
-    for stream in map(resolve1, page.contents):
-        if len(stream.get_data()) > MOST_BYTES:
-            raise LimitExceeded("A page of the PDF exceeds the limit of 75 MB when unpacked.", "unpacked")
-        # The library drops a letter behind a backslash that needs none (ISO 32000-1, 7.3.4.2).
-        stream.data = _ESCAPE.sub(lambda match: match[1] or b"", stream.data)

