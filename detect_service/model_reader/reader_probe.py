@@ -39,14 +39,11 @@ class ReaderProbe:
         went_down: told when the reader answers no longer.
     """
 
-    def __init__(
-        self, client: ReaderClient, went_down: Callable[[], None], *, try_seconds: float = TRY_SECONDS
-    ) -> None:
+    def __init__(self, client: ReaderClient, went_down: Callable[[], None]) -> None:
         self.state: ProbeState = "up"
         self.seconds: float | None = None
         self._client = client
         self._went_down = went_down
-        self._try_seconds = try_seconds
         self._doubted = asyncio.Event()
         self._log = structlog.stdlib.get_logger("ttmark.reader")
 
@@ -75,7 +72,7 @@ class ReaderProbe:
     async def _tried(self) -> ProbeState:
         began = time.monotonic()
         try:
-            async with asyncio.timeout(self._try_seconds):
+            async with asyncio.timeout(TRY_SECONDS):
                 await self._client.read([PROBE])
         except (ReaderBusy, ReaderRefused):
             return "up"  # it answers
