@@ -7,6 +7,7 @@ it, the time until it is ready, and the time of each mask (`GrammarState`).
 import json
 import math
 import re
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Decimal
@@ -34,6 +35,8 @@ MAX_NUMBER = 2**53  # further on JSON's numbers are not exact (RFC 7493), and th
 MAX_GRAMMAR_BYTES = 2 * MAX_SCHEMA_BYTES
 _DIRECTIVE = re.compile(r"%\s*(json|regex|lark|llguidance)\b")
 _IN_A_RULE = re.compile(r"at (?P<line>\d+)\(\d+\): (?:failed to compile JSON schema: )?(?P<reason>.*)")
+# The library calls itself for each rule that a rule leads to. Only what is used of it is ever there.
+_STACK_BYTES = 2**29
 _KEPT = 16
 _REHEARSALS = 2
 _REHEARSED_TOKENS = 24
@@ -93,6 +96,11 @@ class JsonGrammars:
         self._ends = frozenset(ends)
         # One thread: whoever sends bad schemas takes the time of others with schemas, and of nobody else.
         self._thread = ThreadPoolExecutor(1, "ttmark-grammars")
+        before = threading.stack_size(_STACK_BYTES)
+        try:
+            self._thread.submit(int).result()  # begins it
+        finally:
+            threading.stack_size(before)
         # An agent sends the same tools with each turn.
         self._made = lru_cache(_KEPT)(self._make)
 

@@ -1,5 +1,7 @@
 """Schemas of strangers: what cannot be kept to, or would take too long, is refused in time."""
 
+import ctypes
+import threading
 import time
 from typing import Any
 
@@ -96,6 +98,18 @@ def test_what_cannot_be_kept_to_is_refused_by_name_and_in_time(
         grammars.compile(schema)
     assert time.thread_time() - started < 3.0
     assert "\n" not in str(refusal.value)
+
+
+def test_the_library_has_a_stack_that_the_longest_grammar_does_not_fill(grammars: JsonGrammars) -> None:
+    c, size = ctypes.CDLL(None), ctypes.c_size_t()
+
+    def measure() -> None:
+        attributes = ctypes.create_string_buffer(64)
+        assert c.pthread_getattr_np(ctypes.c_void_p(threading.get_ident()), attributes) == 0
+        c.pthread_attr_getstacksize(attributes, ctypes.byref(size))
+
+    grammars._thread.submit(measure).result()
+    assert size.value >= 4096 * MAX_GRAMMAR_BYTES
 
 
 @pytest.mark.parametrize("schema", TAKEN.values(), ids=TAKEN.keys())
