@@ -1,13 +1,16 @@
 """`POST /v1/extract`: the text of a file, and metrics of what is read."""
 
+import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import get_args
 
+import orjson
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.requests import ClientDisconnect
+from starlette.responses import StreamingResponse
 
 from ttmark.detect_service.api.body_route import body_route
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
@@ -19,6 +22,7 @@ from ttmark.detect_service.extraction import (
     UnreadableFile,
 )
 from ttmark.detect_service.extraction.extraction import FORMATS, Reason, format_of
+from ttmark.detect_service.extraction.worker_process import PARTS, SLICE_PARTS
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.request_body import RunLong, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, Unprocessable
@@ -27,6 +31,7 @@ from ttmark.shared.schemas.extraction import ExtractionRequest, ExtractionRespon
 OUTCOMES = ("read", "refused", "abandoned", "failed")
 REFUSALS = (*get_args(Reason), "busy")
 _UNKNOWN = "other"
+_SLICE_CHARACTERS = 262_144
 _BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
@@ -103,14 +108,21 @@ def extraction_router(workers: ExtractionWorkers, metrics: ExtractionMetrics, ru
     async def extract(body: ExtractionRequest, caller: Caller, request: Request) -> Response:
         """The text of a file, or of a file that holds several texts each of them."""
         found = await text_of(body, caller, request)
-        parts = list(found.parts) or None
-        answer = ExtractionResponse(
-            text=found.text,
-            encoding=found.encoding,
-            title=found.title,
-            unread=found.unread,
-            parts=parts,
-        )
-        return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
+        return StreamingResponse(written(found), media_type="application/json")
 
     return router
+
+
+async def written(found: Extraction) -> AsyncIterator[bytes]:
+    """An `ExtractionResponse` in JSON, in slices; others have the event loop between them."""
+    yield b'{"text":"'
+    for start in range(0, len(found.text), _SLICE_CHARACTERS):
+        yield orjson.dumps(found.text[start : start + _SLICE_CHARACTERS])[1:-1]
+        await asyncio.sleep(0)
+    rest = ExtractionResponse(text="", encoding=found.encoding, title=found.title, unread=found.unread)
+    yield rest.model_dump_json(exclude_none=True).removeprefix('{"text":"').removesuffix("}").encode()
+    for start in range(0, len(found.parts), SLICE_PARTS):
+        yield b"," if start else b',"parts":['
+        yield PARTS.dump_json(found.parts[start : start + SLICE_PARTS], exclude_none=True)[1:-1]
+        await asyncio.sleep(0)
+    yield b"]}" if found.parts else b"}"

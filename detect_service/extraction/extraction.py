@@ -5,8 +5,9 @@ UnreadableFile       the file is at fault
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 from typing import Literal, cast, get_args
 
@@ -65,6 +66,7 @@ Reason = Literal[
     "cells",
     "pages",
     "text",
+    "parts",
     "cpu",
     "memory",
     "time",
@@ -86,6 +88,26 @@ class UnreadableFile(Exception):
 
 class LimitExceeded(UnreadableFile):
     """Reading the file takes more than one file may take; the message names the limit."""
+
+
+MOST_PARTS = 10_000
+"""Texts of a file."""
+
+
+def limited(parts: Iterable[ExtractedPart]) -> tuple[ExtractedPart, ...]:
+    """The parts of a file, if there are not too many of them.
+
+    Raises:
+        LimitExceeded: there are.
+    """
+    found = tuple(islice(parts, MOST_PARTS + 1))
+    if len(found) > MOST_PARTS:
+        raise LimitExceeded(
+            f"The file holds more than {MOST_PARTS:,} texts. `ttmark jobs submit` takes larger ones, and "
+            "`ttmark detect --bulk` bulk files of any size.",
+            "parts",
+        )
+    return found
 
 
 Format = Literal["text", "html", "docx", "odt", "rtf", "pdf", "epub", "eml", "mbox", "csv"]

@@ -7,7 +7,7 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 
 from ttmark.detect_service.extraction.encodings import codec, decode
-from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
+from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile, limited
 from ttmark.detect_service.extraction.html_text import html_text
 from ttmark.shared.schemas.extraction import ExtractedPart
 
@@ -99,9 +99,8 @@ def mbox_text(content: bytes) -> Extraction:
     if before.strip() or not mails:
         raise UnreadableFile("The file is not a mailbox (mbox) that can be read.", "damaged")
     mails = [mail for mail in mails if mail.strip()]
-    return Extraction(
-        "", parts=tuple(_part(number, _QUOTED.sub(rb"\1", mail)) for number, mail in enumerate(mails, 1))
-    )
+    parts = (_part(number, _QUOTED.sub(rb"\1", mail)) for number, mail in enumerate(mails, 1))
+    return Extraction("", parts=limited(parts))
 
 
 def _part(number: int, mail: bytes) -> ExtractedPart:

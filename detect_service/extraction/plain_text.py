@@ -5,7 +5,7 @@ import io
 import re
 
 from ttmark.detect_service.extraction.encodings import decode
-from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
+from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile, limited
 from ttmark.shared.schemas.extraction import ExtractedPart
 
 
@@ -51,7 +51,7 @@ def csv_text(content: bytes) -> Extraction:
             )
         named = columns.index("id") if "id" in columns else None
         place = columns.index("text")
-        parts = [
+        parts = limited(
             ExtractedPart(
                 name=(row[named][:_LONGEST_NAME] if named is not None and named < len(row) else "")
                 or str(number),
@@ -59,9 +59,9 @@ def csv_text(content: bytes) -> Extraction:
             )
             for number, row in enumerate(rows, 1)
             if place < len(row)
-        ]
+        )
     except csv.Error:
         raise UnreadableFile("The file is not a table (csv) that can be read.", "damaged") from None
     if not parts:
         raise UnreadableFile("The table (csv) has no row with a text.", "no_text")
-    return Extraction("", decoded.encoding, tuple(parts), unread=decoded.unread)
+    return Extraction("", decoded.encoding, parts, unread=decoded.unread)

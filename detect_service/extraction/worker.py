@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 
 from ttmark.detect_service.extraction.extraction import ExtractionLimits, LimitExceeded, UnreadableFile
-from ttmark.detect_service.extraction.worker_process import LONGEST_LINE, AnswerHead
+from ttmark.detect_service.extraction.worker_process import LONGEST_LINE, AnswerHead, part_slices
 
 _LESS_URGENT_THAN_THE_SERVICE = 5
 
@@ -48,7 +48,7 @@ def _read(filename: str, content: bytes, limits: ExtractionLimits) -> tuple[Answ
         found = extract_text(filename, content)
         text = found.text.encode("utf-8")
         if found.parts:
-            text = json.dumps([part.model_dump() for part in found.parts]).encode("ascii")
+            text = b"".join(part_slices(found.parts))
     except UnreadableFile as error:
         limit = isinstance(error, LimitExceeded)
         return AnswerHead(reason=error.reason, limit=limit, message=str(error)), b""

@@ -1,6 +1,7 @@
 """A worker process as the service sees it, and what they say to each other.
 
-That is a line of JSON (`filename` and `size`; `AnswerHead`), then as many bytes as it says. Nothing is
+That is a line of JSON (`filename` and `size`; `AnswerHead`), then as many bytes as it says: of several texts
+slices, each after a line with its size, so that the event loop never reads many at a time. Nothing is
 unpickled: a worker that a file has taken over can answer with a wrong text at worst.
 """
 
@@ -11,6 +12,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Self, cast
@@ -18,6 +20,7 @@ from typing import Self, cast
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter
 
 from ttmark.detect_service.extraction.extraction import (
+    MOST_PARTS,
     Extraction,
     ExtractionLimits,
     LimitExceeded,
@@ -35,7 +38,7 @@ class AnswerHead(BaseModel):
     """Goes before the text of a file, or says why there is none.
 
     Attributes:
-        size: bytes of text in UTF-8, or of several texts as a list of objects in JSON.
+        size: bytes of text in UTF-8, or of several texts as `part_slices` gives them.
         several: whether it is several.
         title: of a mail.
         unread: what could not be read, in words.
@@ -60,7 +63,28 @@ def manifest_request(manifest: bytes, anchors: str | None) -> bytes:
     return json.dumps({"manifest": base64.b64encode(manifest).decode(), "anchors": anchors}).encode()
 
 
-_PARTS = TypeAdapter(tuple[ExtractedPart, ...])
+PARTS = TypeAdapter(tuple[ExtractedPart, ...])
+SLICE_PARTS, _SLICE_BYTES = 256, 262_144
+
+
+def part_slices(parts: Sequence[ExtractedPart]) -> Iterator[bytes]:
+    """Lists of a few parts each in JSON, after a line with its size; a long part is alone in its list."""
+    waiting: list[ExtractedPart] = []
+    size = 0
+    for part in parts:
+        if waiting and (len(waiting) == SLICE_PARTS or size + len(part.text) > _SLICE_BYTES):
+            yield _framed(waiting)
+            waiting, size = [], 0
+        waiting.append(part)
+        size += len(part.text)
+    yield _framed(waiting)
+
+
+def _framed(parts: list[ExtractedPart]) -> bytes:
+    data = PARTS.dump_json(tuple(parts))
+    return b"%d\n%b" % (len(data), data)
+
+
 _MODULE = "ttmark.detect_service.extraction.worker"
 
 
@@ -132,11 +156,25 @@ class WorkerProcess:
             raise (LimitExceeded if answer.limit else UnreadableFile)(answer.message, answer.reason)
         if answer.size > self._limits.text_bytes:
             raise ValueError
-        text = await self._source.readexactly(answer.size)
         if answer.several:
-            parts = _PARTS.validate_json(text, strict=True)
+            parts = await self._parts(answer.size)
             return Extraction("", answer.encoding, parts, unread=answer.unread)
+        text = await self._source.readexactly(answer.size)
         return Extraction(text.decode("utf-8"), answer.encoding, title=answer.title, unread=answer.unread)
+
+    async def _parts(self, left: int) -> tuple[ExtractedPart, ...]:
+        parts: list[ExtractedPart] = []
+        while left > 0 and len(parts) <= MOST_PARTS:
+            line = await self._source.readuntil(b"\n")
+            size = int(line)
+            left -= len(line) + size
+            if left < 0:
+                raise ValueError
+            parts += PARTS.validate_json(await self._source.readexactly(size), strict=True)
+            await asyncio.sleep(0)  # what has come in is read without a pause
+        if len(parts) > MOST_PARTS:
+            raise ValueError
+        return tuple(parts)
 
     def _death(self, status: int) -> UnreadableFile:
         if status == -signal.SIGXCPU:

@@ -75,7 +75,7 @@ class JobService:
         # What is far too long is refused in the results, and neither looked at nor stored.
         inputs = sized(body.inputs, self.backend.max_document_tokens, alone=False)
         kept = body.model_copy(update={"inputs": inputs})
-        charge = partial(self._charge, kept, caller)
+        charge = partial(self._charge, kept, caller, run)
 
         async def make(status: JobStatus) -> None:
             await self._make(status, kept, caller, run)
@@ -98,7 +98,7 @@ class JobService:
             self.metrics.jobs.labels("refused").inc()
             raise
 
-    async def _charge(self, body: JobRequest, caller: Principal) -> None:
+    async def _charge(self, body: JobRequest, caller: Principal, run: Run) -> None:
         limits = self.jobs.limits
         if len(body.inputs) > limits.documents:
             raise TooLarge(
@@ -113,7 +113,8 @@ class JobService:
                 "The webhook is no http or https address of a host that this service may call.",
                 param="webhook",
             )
-        check_askable(permitted(body.request(body.inputs), caller), caller, self.backend)
+        asked = permitted(body.request(body.inputs), caller)
+        await run(lambda: check_askable(asked, caller, self.backend))
         if self.allowance is not None:
             await self.allowance.take(caller, len(body.inputs))
 

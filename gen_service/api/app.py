@@ -10,6 +10,7 @@ from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.described import EVENT_PAYLOADS, describe_events
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
+from ttmark.gen_service.api.long_bodies import run_long
 from ttmark.gen_service.api.routes import BODY_SCOPES, generation_router
 from ttmark.gen_service.api.watermark_report import described_headers
 from ttmark.gen_service.playground import playground_router
@@ -84,7 +85,8 @@ def create_generation_app(
             reasons = {} if problem is None else {"default_key": problem}
         return Readiness(checks, alive, reasons)
 
-    options = replace(options, body_scopes=BODY_SCOPES, exposed_headers=tuple(described_headers()))
+    exposed = tuple(described_headers())
+    options = replace(options, body_scopes=BODY_SCOPES, exposed_headers=exposed, run_long=run_long)
     app = create_app(options, title="TTMark generation", error_style="openai", readiness=readiness)
     app.state.readiness = readiness
     tracer = (options.tracer_provider or NoOpTracerProvider()).get_tracer("ttmark.generation")

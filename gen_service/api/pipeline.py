@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from ttmark.gen_service.api.account import Accounting, Answer, Step
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.format import ChoicesFormat
+from ttmark.gen_service.api.long_bodies import written
 from ttmark.gen_service.api.request_plan import Plan
 from ttmark.gen_service.api.responses_format import ResponsesFormat
 from ttmark.gen_service.api.watermark_report import PENDING, answer_headers
@@ -67,11 +68,10 @@ async def answer_with_text(
         headers = answer_headers(PENDING if plan.marking.marking else "unwatermarked")
         return EventStream(_events(plan, form, first, steps), source=steps, headers=headers)
     answer = await unless_disconnected(request.receive, _last(steps))
-    return Response(
-        form.whole(answer).model_dump_json(),
-        headers=answer_headers(answer.watermark.status, answer.watermark.detectability),
-        media_type="application/json",
-    )
+    headers = answer_headers(answer.watermark.status, answer.watermark.detectability)
+    if plan.requests[0].sampling.logprobs is not None:
+        return await written(lambda: form.whole(answer), headers)
+    return Response(form.whole(answer).model_dump_json(), headers=headers, media_type="application/json")
 
 
 async def _next(steps: Steps) -> Step | None:

@@ -67,20 +67,20 @@ async def chat_prompt(
             result answers no call.
         ContextLengthExceeded: it is too long whatever its tokens are.
     """
-    _check_results(messages, field)
-    messages = [_seen(message, label) for message in messages]
-    if model.conversations is None:
+    if (conversations := model.conversations) is None:
         raise UnsupportedFeature(
             "The model's tokenizer has no chat template; use /v1/completions.", param=field
         )
-    shown = len(json.dumps([*tools, dict(variables)], ensure_ascii=False)) if tools or variables else 0
-    if sum(map(_characters, messages)) + shown > model.most_characters:
-        raise _too_many_characters("The messages have", model, field)
-    encode, most = model.conversations.encode, model.most_characters
-    text, token_ids = await run_in_threadpool(
-        encode, messages, field, most, tools, variables, opens_answer=opens_answer
-    )
-    return _prompt(text, token_ids)
+
+    def encoded() -> tuple[str, Sequence[int]]:
+        _check_results(messages, field)
+        seen, most = [_seen(message, label) for message in messages], model.most_characters
+        shown = len(json.dumps([*tools, dict(variables)], ensure_ascii=False)) if tools or variables else 0
+        if sum(map(_characters, seen)) + shown > most:
+            raise _too_many_characters("The messages have", model, field)
+        return conversations.encode(seen, field, most, tools, variables, opens_answer=opens_answer)
+
+    return _prompt(*await run_in_threadpool(encoded))
 
 
 def check_text(text: str | list[int], model: ServedModel, field: str) -> None:

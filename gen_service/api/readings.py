@@ -31,13 +31,14 @@ from ttmark.shared.languages.words import counted
 from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.origin import Origin
 from ttmark.shared.schemas.readings import Reading, ReadingsRequest, ReadingsResponse
-from ttmark.shared.tokenization import Window, byte_ends, reading_windows
+from ttmark.shared.tokenization import TooManyTokens, Window, byte_ends, reading_windows
 
 Result = TypeVar("Result")
 
 _AT_ONCE = 4
 """Windows of one request that the engine has in hand at the same time."""
 _LONGEST_WINDOW = 2_048
+_LONG_TEXT = 131_072
 _AS_IT_IS = FilterParams()
 
 
@@ -109,12 +110,15 @@ async def _answer(
     if not model.generator.ready:
         raise NotReady("The model is not ready.", retry_after=1)
     supposed = await _Supposed.of(body, model, books.backend)
-    encoded = await run_in_threadpool(_encoded, body.texts, model)
+    limit = books.backend.limits.max_read_tokens
+    try:
+        encoded = await run_in_threadpool(_encoded, body.texts, model, limit)
+    except TooManyTokens as error:
+        raise TooMuchWork(f"A text has {error}, the limit. Send fewer at a time.", param="texts") from None
     tokens = sum(len(text.ids) for text in encoded)
     if supposed.is_prompt:
         _check_context(encoded, len(supposed.before), model.generator.context_length)
         tokens += len(encoded) * len(supposed.before)
-    limit = books.backend.limits.max_read_tokens
     if tokens > limit:
         raise TooMuchWork(
             f"The texts have {tokens} tokens together; the limit is {limit}. Send fewer at a time.",
@@ -179,10 +183,12 @@ async def _all(works: Sequence[Coroutine[Any, Any, Result]]) -> list[Result]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _encoded(texts: Sequence[str | list[int]], model: ServedModel) -> list[_Text]:
+def _encoded(texts: Sequence[str | list[int]], model: ServedModel, limit: int) -> list[_Text]:
     encoded = []
     for index, text in enumerate(texts):
         if isinstance(text, str):
+            if len(text) > _LONG_TEXT:
+                model.generator.tokenizer.encode(text, limit)  # reads no more of it than that
             found = model.generator.tokenizer.encode_with_offsets(text)
             encoded.append(_Text(found.ids, byte_ends(text, found.offsets)))
         else:
@@ -207,5 +213,7 @@ def _readings(
             logprobs[:1] = [None]
         sha256 = hashlib.sha256(content_bytes(text if isinstance(text, str) else tuple(text))).hexdigest()
         starts, ends = found.starts.tolist(), found.ends.tolist()
-        readings.append(Reading(sha256=sha256, starts=starts, ends=ends, logprobs=logprobs))
+        # What we made ourselves is not validated: a long list keeps the interpreter from other threads.
+        reading = {"sha256": sha256, "starts": starts, "ends": ends, "logprobs": logprobs}
+        readings.append(Reading.model_construct(**reading))
     return readings

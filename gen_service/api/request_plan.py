@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
+
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.key_selection import choose_marking, markings
 from ttmark.gen_service.api.marking_policy import MarkingChoice
@@ -196,7 +198,8 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
     """
     planner = _Planner("resp_", body, caller, backend)
     tools = tool_use(body.chat_tools, body.chat_tool_choice, body.parallel_tool_calls, planner.model)
-    prompt, usual = await planner.read("input", body.messages, tools)
+    messages = await run_in_threadpool(lambda: body.messages)
+    prompt, usual = await planner.read("input", messages, tools)
     return await planner.plan(
         [prompt],
         body.max_output_tokens or usual,

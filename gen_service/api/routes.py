@@ -5,11 +5,15 @@ They take a body as `JsonBodyMiddleware` has parsed it, and name or leave out it
 
 import re
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
+import orjson
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic import TypeAdapter
+from starlette.concurrency import run_in_threadpool
 
 from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
@@ -22,6 +26,7 @@ from ttmark.gen_service.api.described import (
 )
 from ttmark.gen_service.api.format import ChatFormat, CompletionFormat
 from ttmark.gen_service.api.key_selection import usable_keys
+from ttmark.gen_service.api.long_bodies import run_long, valid
 from ttmark.gen_service.api.pipeline import answer_with_text
 from ttmark.gen_service.api.readings import answer_with_readings
 from ttmark.gen_service.api.request_plan import plan_chat, plan_completion, plan_response
@@ -30,7 +35,7 @@ from ttmark.gen_service.api.tokenizer_routes import tokenizer_router
 from ttmark.gen_service.api.watermark_report import WARNING
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
-from ttmark.shared.http.request_body import PARSED_JSON
+from ttmark.shared.http.request_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_JSON
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.chat import ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
@@ -44,13 +49,22 @@ from ttmark.shared.schemas.responses import ResponseObject
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.unknown_fields import UnknownField, unknown_fields
 
+T = TypeVar("T")
 Handle = Callable[[Request], Coroutine[Any, Any, Response]]
 _MOST_NAMED = 20
 
 
 class _ParsedRequest(Request):
+    valid: Any = None
+
     async def json(self) -> Any:
-        return self.scope["state"][PARSED_JSON]
+        return self.scope["state"][PARSED_JSON] if self.valid is None else self.valid
+
+
+async def _done(request: Request, work: Callable[[], T]) -> T:
+    """The result of work that goes through the whole body."""
+    size = request.scope["state"].get(BODY_BYTES, 0)
+    return work() if size <= LONG_BODY_BYTES else await run_long(request, size, work)
 
 
 class JsonRoute(APIRoute):
@@ -60,12 +74,17 @@ class JsonRoute(APIRoute):
         """Gives the framework's handler a request that knows its body already, and names an unknown field
         before anything else that is wrong with it."""
         handle = super().get_route_handler()
+        body: Any = self.body_field and self.body_field.field_info.annotation
+        adapter = body and TypeAdapter(body)
 
         async def handle_parsed(request: Request) -> Response:
+            parsed = _ParsedRequest(request.scope, request.receive)
             try:
-                return await handle(_ParsedRequest(request.scope, request.receive))
+                if adapter and request.scope["state"].get(BODY_BYTES, 0) > LONG_BODY_BYTES:
+                    parsed.valid = await _done(request, partial(valid, adapter, request))
+                return await handle(parsed)
             except RequestValidationError:
-                unknown = next(self.unknown(request), None)
+                unknown = await _done(request, lambda: next(self.unknown(request), None))
                 if unknown is None:
                     raise
                 raise BadRequest(unknown.message, param=unknown.path) from None
@@ -87,7 +106,8 @@ class IgnoringRoute(JsonRoute):
         handle = super().get_route_handler()
 
         async def ignore_by_name(request: Request) -> Response:
-            ignored = [unknown for unknown in self.unknown(request) if not unknown.closed]
+            found = await _done(request, lambda: list(self.unknown(request)))
+            ignored = [unknown for unknown in found if not unknown.closed]
             for unknown in ignored:
                 del unknown.holder[unknown.name]
             response = await handle(request)
@@ -167,10 +187,13 @@ def generation_router(books: Accounting) -> APIRouter:
         """Answers a conversation; nothing is stored."""
         return await answer_with_text(books, body, caller, request, plan_response, ResponsesFormat)
 
-    @router.post("/readings", responses=ERRORS)
-    async def readings(body: ReadingsRequest, caller: Reads, request: Request) -> ReadingsResponse:
+    @router.post("/readings", response_model=ReadingsResponse, responses=ERRORS)
+    async def readings(body: ReadingsRequest, caller: Reads, request: Request) -> Response:
         """Says how likely the model finds each part of texts."""
-        return await answer_with_readings(books, body, caller, request)
+        answer = await answer_with_readings(books, body, caller, request)
+        content = {**vars(answer), "readings": list(map(vars, answer.readings))}
+        written_out = await run_in_threadpool(orjson.dumps, content)
+        return Response(written_out, media_type="application/json")
 
     @router.get("/models", responses=errors(401, 403, 429, 503))
     async def models(caller: Caller) -> ModelList:

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.described import ERRORS
+from ttmark.gen_service.api.long_bodies import written
 from ttmark.gen_service.api.prompts import chat_prompt, check_text
 from ttmark.gen_service.api.tools import tool_use
 from ttmark.shared.access.scopes import Principal, Scope
@@ -29,27 +30,30 @@ def tokenizer_router(backend: GenerationBackend, route: type[APIRoute]) -> APIRo
     """Both of them; they take no part of the engine's time."""
     router = APIRouter(tags=["generation"], route_class=route)
 
-    @router.post("/tokenize", responses=ERRORS)
-    async def tokenize(body: TokenizeRequest, _: Caller) -> TokenizeResponse:
+    @router.post("/tokenize", response_model=TokenizeResponse, responses=ERRORS)
+    async def tokenize(body: TokenizeRequest, _: Caller) -> Response:
         """Says which tokens a text or a conversation is to the model."""
         model = _model(body.model, backend)
         tokens = await _tokens(body, model, backend)
         names = model.generator.tokenizer.backend.id_to_token
-        return TokenizeResponse(
-            count=len(tokens),
-            max_model_len=model.generator.context_length,
-            tokens=list(tokens),
-            token_strs=[names(token) or "" for token in tokens] if body.return_token_strs else None,
+        return await written(
+            lambda: TokenizeResponse(
+                count=len(tokens),
+                max_model_len=model.generator.context_length,
+                tokens=list(tokens),
+                token_strs=[names(token) or "" for token in tokens] if body.return_token_strs else None,
+            )
         )
 
-    @router.post("/detokenize", responses=ERRORS)
-    async def detokenize(body: DetokenizeRequest, _: Caller) -> DetokenizeResponse:
+    @router.post("/detokenize", response_model=DetokenizeResponse, responses=ERRORS)
+    async def detokenize(body: DetokenizeRequest, _: Caller) -> Response:
         """Says which text tokens are."""
         model = _model(body.model, backend)
         check_text(body.tokens, model, "tokens")
         decode = model.generator.tokenizer.backend.decode
-        text = await run_in_threadpool(decode, body.tokens, skip_special_tokens=False)
-        return DetokenizeResponse(prompt=text)
+        return await written(
+            lambda: DetokenizeResponse(prompt=decode(body.tokens, skip_special_tokens=False))
+        )
 
     return router
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Generic, TypeVar
 
-from ttmark.gen_service.engine.fair_line import FairLine, ReadingLine
+from ttmark.gen_service.engine.fair_line import FairLine
 from ttmark.gen_service.engine.fair_share import ReadingShare, beyond_their_share, next_victim
 from ttmark.gen_service.engine.kv_cache_manager import CacheRows, Cuts, ExtentAllocator, Move
+from ttmark.gen_service.engine.reading_line import ReadingLine
 from ttmark.gen_service.engine.schedulable import Schedulable, Work
 
 _GROWTH_TOKENS = 256
@@ -95,7 +96,8 @@ class Scheduler(FairLine[J]):
 
     def remove(self, sequence: J) -> None:
         """Takes a sequence out, wherever it is; its rows are free, or kept for others that begin so."""
-        if self.readings.remove(sequence) or self._age.pop(sequence, None) is None:
+        if self._age.pop(sequence, None) is None:
+            self.readings.remove(sequence)
             return
         if sequence in self.running:
             self.running.remove(sequence)
@@ -121,7 +123,9 @@ class Scheduler(FairLine[J]):
         """The next pass; without works only if nothing is running."""
         plan: Plan[J] = Plan(moves=self._rows.moves)
         self._admit()
-        self.readings.begin_pass(writing=bool(self.running or self.waiting))
+        writing = bool(self.running or self.waiting)
+        if self.readings:
+            self.readings.begin_pass(writing=writing)
         rows = 0
         passed_over: list[J] = []
         for sequence in self._everybody_in_turn():
@@ -141,7 +145,9 @@ class Scheduler(FairLine[J]):
                 rows += work.rows
                 self._count(sequence, work.rows)
         self._pay_for_the_pass(plan, rows)
-        self.readings.end_pass(passed_over)
+        if self.readings:
+            self.readings.end_pass(passed_over)
+        self._share.settle(writing=writing, reading=bool(self.readings))
         left_out = [sequence for sequence in passed_over if sequence in self.running]
         self.running = left_out + [sequence for sequence in self.running if sequence not in left_out]
         paused = {sequence.tenant for sequence in left_out}
@@ -166,7 +172,7 @@ class Scheduler(FairLine[J]):
     def _everybody_in_turn(self) -> Iterator[J]:
         """What is read comes last, for the rows that are left; first once it has earned a whole pass."""
         readings = self.readings.in_turn()
-        if self.readings.owed(self._step_rows):
+        if self.readings and self.readings.owed(self._step_rows):
             return chain(readings, self.in_turn())
         return chain(self.in_turn(), readings)
 

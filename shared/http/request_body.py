@@ -33,6 +33,7 @@ from ttmark.shared.http.service_errors import (
     RequestTimeout,
     ServiceError,
     TooLarge,
+    TooManyParts,
     UnsupportedMediaType,
 )
 
@@ -47,8 +48,7 @@ class HttpLimits:
         least_body_rate: bytes a second at which the rest of a long body has to arrive once it is its sender's
             turn; less is a 408.
         max_json_depth: nesting of arrays and objects; more is a 400.
-        max_json_containers: number of arrays and objects; more is a 400. A body full of empty ones takes the
-            parser a hundred times longer than its size suggests.
+        max_json_containers: number of arrays and objects; more is a 413: empty ones take a parser long.
         of_path: limits of single paths, in place of these.
     """
 
@@ -153,7 +153,7 @@ def parse_json(body: bytes, limits: HttpLimits) -> Any:
     """
     problem = _problem(body, limits)
     if problem:  # raised here: what was counted is not held by the traceback
-        raise MalformedJson(problem)
+        raise problem
     try:
         value = json.loads(
             _decoded(body),
@@ -173,8 +173,8 @@ def parse_json(body: bytes, limits: HttpLimits) -> Any:
     return value
 
 
-def _problem(body: bytes, limits: HttpLimits) -> str:
-    """What is wrong with brackets and strings; empty: nothing."""
+def _problem(body: bytes, limits: HttpLimits) -> ServiceError | None:
+    """What is wrong with brackets and strings."""
     if b"\\" in body:
         body = b"".join(_unescaped(body))
     most = _STRINGS_FOR_A_CONTAINER * limits.max_json_containers
@@ -184,13 +184,11 @@ def _problem(body: bytes, limits: HttpLimits) -> str:
     between = zip([0, *quotes[1::2]], [*quotes[::2], len(body)], strict=False)
     brackets = b"".join(window for start, end in between for window in _brackets(body, start, end))
     if brackets.count(b"[") + brackets.count(b"{") > limits.max_json_containers:
-        return f"The JSON holds more arrays and objects than the limit of {limits.max_json_containers}."
+        return TooManyParts("arrays and objects", limits.max_json_containers)
     paired = brackets[: 2 * limits.max_json_containers]  # more of them close nothing
     if max(accumulate(map(_STEP.__getitem__, paired)), default=0) > limits.max_json_depth:
-        return f"The JSON is nested deeper than the limit of {limits.max_json_depth} levels."
-    if len(quotes) > 2 * most:
-        return f"The JSON holds more strings than the limit of {most}."
-    return ""
+        return MalformedJson(f"The JSON is nested deeper than the limit of {limits.max_json_depth} levels.")
+    return TooManyParts("strings", most) if len(quotes) > 2 * most else None
 
 
 def _unescaped(body: bytes) -> Iterator[bytes]:

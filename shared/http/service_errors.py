@@ -76,6 +76,16 @@ class MalformedJson(BadRequest):
     code, title = "malformed_json", "The body is not valid JSON"
 
 
+class TooManyParts(MalformedJson):
+    status, code, title = 413, "request_too_large", "Content too large"
+
+    def __init__(self, what: str, most: int) -> None:
+        super().__init__(
+            f"The JSON holds more {what} than the limit of {most}. Send fewer; for detection there are jobs "
+            "(`ttmark jobs submit`) and bulk files (`ttmark detect --bulk`)."
+        )
+
+
 class UnsupportedFeature(BadRequest):
     code, title = "unsupported_feature", "Unsupported feature"
 

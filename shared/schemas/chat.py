@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 from ttmark.shared.schemas.completions import FinishReason
 from ttmark.shared.schemas.fields import (
     Ignored,
+    InSlices,
     NotTaken,
     OnlyFalse,
     OnlyTrue,
@@ -18,6 +19,7 @@ from ttmark.shared.schemas.fields import (
     says,
 )
 from ttmark.shared.schemas.sampling import Choice, ChoiceFields, LarkGrammar, Regex, Usage
+from ttmark.shared.schemas.slices import few
 from ttmark.shared.schemas.tools import CallDelta, MadeCall, ToolCall, ToolChoice, Tools
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
@@ -29,7 +31,8 @@ TemplateVariables = Annotated[
     dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")], JsonValue],
     # As for `logit_bias`.
     Field(max_length=32, json_schema_extra={"additionalProperties": False}),
-    says("must map at most 32 names to values"),
+    few(10_000),
+    says("must map at most 32 names to values, with 10,000 values in all"),
 ]
 
 
@@ -78,7 +81,7 @@ class ChatMessage(RequestPart):
         default=None, description="Of an assistant: its reasoning, which the chat template may look at."
     )
     content: Annotated[
-        str | Annotated[list[TextPart], Field(fail_fast=True)] | None,
+        str | Annotated[list[TextPart], Field(fail_fast=True), InSlices] | None,
         says("must be a string or a list of text parts; nothing else is supported"),
     ] = Field(
         default=None,
@@ -201,7 +204,7 @@ class ChatRequest(ChoiceFields):
 
     model_config = ConfigDict(json_schema_extra={"allOf": _TOGETHER})
 
-    messages: Annotated[list[ChatMessage], Field(fail_fast=True)] = Field(min_length=1)
+    messages: Annotated[list[ChatMessage], Field(fail_fast=True), InSlices] = Field(min_length=1)
     max_tokens: Annotated[int, Field(ge=1), WholeNumber] | None = Field(
         default=None, description="Older name of `max_completion_tokens`."
     )

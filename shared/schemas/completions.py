@@ -1,6 +1,6 @@
 """`POST /v1/completions`: OpenAI's text completion, with our extensions."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -58,10 +58,8 @@ class CompletionRequest(ChoiceFields):
     @property
     def prompts(self) -> list[str | list[int]]:
         """The prompts one by one, each as it was given."""
-        if isinstance(self.prompt, str):
-            return [self.prompt]
-        token_ids = [item for item in self.prompt if isinstance(item, int)]
-        return [token_ids] if token_ids else [item for item in self.prompt if not isinstance(item, int)]
+        is_one = isinstance(self.prompt, str) or isinstance(self.prompt[0], int)
+        return cast(list[str | list[int]], [self.prompt] if is_one else self.prompt)
 
 
 class CompletionLogprobs(BaseModel):

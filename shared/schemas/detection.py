@@ -95,7 +95,7 @@ class Document(StrictModel):
         default=None, description="Comes back; left out: the index in `inputs`."
     )
     text: str | None = None
-    token_ids: Annotated[list[TokenId], WholeNumbers] | None = None
+    token_ids: Annotated[list[TokenId], Field(fail_fast=True), WholeNumbers] | None = None
 
     @model_validator(mode="after")
     def _exactly_one_content(self) -> Self:

@@ -1,5 +1,6 @@
 """Field types, and base classes of bodies, that several requests and answers share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -9,8 +10,12 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
 )
 from pydantic_core import CoreSchema, core_schema
+
+from ttmark.shared.schemas.slices import sliced
 
 MAX_TOKEN_ID = 2**31 - 1
 
@@ -26,6 +31,17 @@ def _integral_items(value: object) -> object:
     return value
 
 
+def _in_slices(size: int, before: Callable[[object], object] = lambda value: value) -> WrapValidator:
+    """For a list that may be long; `before` is done with each slice first."""
+
+    def validate(value: object, handler: ValidatorFunctionWrapHandler) -> Any:
+        if isinstance(value, list) and len(value) > size:
+            return sliced(value, size, before, handler)
+        return handler(before(value))
+
+    return WrapValidator(validate)
+
+
 def _no_truth_value(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("must not be true or false")
@@ -39,12 +55,12 @@ def _no_number(value: object) -> object:
 
 
 WholeNumber = BeforeValidator(_integral)
-WholeNumbers = BeforeValidator(_integral_items)
+WholeNumbers = _in_slices(8_192, _integral_items)
+InSlices = _in_slices(256)
 NoTruthValue = BeforeValidator(_no_truth_value)  # a literal 0 would take false for itself
 NoNumber = BeforeValidator(_no_number)  # and a literal false would take 0
 TokenId = Annotated[int, Field(ge=0, le=MAX_TOKEN_ID)]
-# fail_fast: a long list of wrong items must not become a long list of errors. The list as a whole is looked
-# through for whole floats, because a validator for each of a million tokens takes seconds.
+# fail_fast: a long list of wrong items must not become a long list of errors.
 TokenIds = Annotated[list[TokenId], Field(min_length=1, fail_fast=True), WholeNumbers]
 NonEmptyText = Annotated[str, Field(min_length=1)]
 

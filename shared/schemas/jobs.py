@@ -19,7 +19,7 @@ from ttmark.shared.schemas.detection import (
     LocalizedRequest,
     Phase,
 )
-from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, Rate, StrictModel
+from ttmark.shared.schemas.fields import AnswerModel, InSlices, NoTruthValue, Rate, StrictModel
 
 MOST_DOCUMENTS = 100_000
 MOST_RESULTS = 1_000
@@ -82,7 +82,7 @@ class JobOptions(StrictModel):
 class JobRequest(JobOptions):
     """A job: its documents and what is asked of each."""
 
-    inputs: Annotated[list[Document], Field(min_length=1, max_length=MOST_DOCUMENTS)]
+    inputs: Annotated[list[Document], Field(min_length=1, max_length=MOST_DOCUMENTS), InSlices]
 
     def options(self) -> JobOptions:
         """All but the documents."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from ttmark.shared.schemas.chat import OF_THE_TEMPLATE, ChatMessage, TemplateVariables
-from ttmark.shared.schemas.fields import OnlyFalse, RequestPart, TokenIds
+from ttmark.shared.schemas.fields import InSlices, OnlyFalse, RequestPart, TokenIds
 from ttmark.shared.schemas.sampling import SamplingDefaults
 from ttmark.shared.schemas.tools import Tools
 
@@ -62,7 +62,7 @@ class TokenizeRequest(RequestPart):
 
     model: ModelId | None = None
     prompt: str | None = None
-    messages: Annotated[list[ChatMessage], Field(min_length=1, fail_fast=True)] | None = None
+    messages: Annotated[list[ChatMessage], Field(min_length=1, fail_fast=True), InSlices] | None = None
     add_special_tokens: bool | None = Field(
         default=None,
         description="Whether the tokenizer adds its special tokens to a `prompt`; not beside `messages`.",

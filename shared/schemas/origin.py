@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue
 
 from ttmark.shared.schemas.chat import OF_THE_TEMPLATE, ChatMessage, TemplateVariables
-from ttmark.shared.schemas.fields import NonEmptyText, StrictModel, TokenIds, WholeNumber, says
+from ttmark.shared.schemas.fields import InSlices, NonEmptyText, StrictModel, TokenIds, WholeNumber, says
 
 TextOrIds = Annotated[NonEmptyText | TokenIds, says("must be a text or a list of token ids, not empty")]
 NOT_BOTH = "give `prompt` or `messages`, not both"
@@ -18,7 +18,7 @@ class Origin(StrictModel):
     """What a text continues or answers, and the sampling at which it is supposed to have been made."""
 
     prompt: TextOrIds | None = Field(default=None, description="What the text continues, where it is known.")
-    messages: Annotated[list[ChatMessage], Field(min_length=1, fail_fast=True)] | None = Field(
+    messages: Annotated[list[ChatMessage], Field(min_length=1, fail_fast=True), InSlices] | None = Field(
         default=None, description="The conversation that the text answers."
     )
     chat_template_kwargs: TemplateVariables | None = Field(default=None, description=OF_THE_TEMPLATE)

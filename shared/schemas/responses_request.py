@@ -15,6 +15,7 @@ from ttmark.shared.schemas.chat import (
 )
 from ttmark.shared.schemas.fields import (
     Ignored,
+    InSlices,
     NonEmptyText,
     NoTruthValue,
     NotTaken,
@@ -63,7 +64,7 @@ class InputMessage(RequestPart):
 
     type: Literal["message"] = "message"
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | Annotated[list[InputPart], Field(fail_fast=True)]
+    content: str | Annotated[list[InputPart], Field(fail_fast=True), InSlices]
     id: Ignored = None
     status: Ignored = None
     phase: Ignored = None
@@ -94,7 +95,7 @@ class InputResult(RequestPart):
 
     type: Literal["function_call_output"]
     call_id: str
-    output: str | Annotated[list[InputPart], Field(fail_fast=True)]
+    output: str | Annotated[list[InputPart], Field(fail_fast=True), InSlices]
     id: Ignored = None
     status: Ignored = None
 
@@ -151,7 +152,7 @@ class ReasoningOptions(RequestPart):
 
 
 Input = Annotated[
-    NonEmptyText | Annotated[list[InputItem], Field(min_length=1, fail_fast=True)],
+    NonEmptyText | Annotated[list[InputItem], Field(min_length=1, fail_fast=True), InSlices],
     says(
         "must be a non-empty string or a list of items: messages with a role (system, developer, user, "
         "assistant) and content (a string, or parts of type input_text or output_text), reasoning, "

@@ -16,6 +16,7 @@ from ttmark.shared.schemas.fields import (
     WholeNumbers,
     says,
 )
+from ttmark.shared.schemas.slices import few
 from ttmark.shared.schemas.watermark_block import WatermarkOptions
 
 
@@ -92,6 +93,7 @@ LogitBias = Annotated[
     ],
     # The pattern alone would let any other key through, with any value.
     Field(max_length=MAX_LOGIT_BIASES, json_schema_extra={"additionalProperties": False}),
+    few(MAX_LOGIT_BIASES),
     says(f"must map at most {MAX_LOGIT_BIASES} token ids to numbers between -100 and 100"),
 ]
 

@@ -101,9 +101,7 @@ class Bed:
             f"TTMARK_{service.upper()}_PORT": str(self.ports[name]),
             **self._settings,
         }
-        program = ["-m", "ttmark.services"]
-        if self._often and service == "canary":
-            program = ["-c", _OFTEN]
+        program = self.program(service)
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 [*self._launcher, sys.executable, *program, "serve", service],
@@ -114,6 +112,10 @@ class Bed:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    def program(self, service: str) -> list[str]:
+        """What the interpreter is told to run."""
+        return ["-c", _OFTEN] if self._often and service == "canary" else ["-m", "ttmark.services"]
 
     def stop(self, name: str) -> int:
         """Sends SIGTERM, waits for the end and gives the exit code."""

@@ -48,7 +48,7 @@ def beside_an_ordinary_one(body: bytes) -> bytes:
 @pytest.mark.parametrize("name", ALL)
 def test_a_request_is_refused_at_little_cost(service: Measured, name: str) -> None:
     found = cost(service, name, SIZE, service.post, times=3)
-    assert found.status == (400 if name in NO_JSON else 413)
+    assert found.status == 413
     assert found.cpu_seconds <= CPU_SECONDS, found
     assert found.grown_mib <= GROWN_MIB, found
     assert found.health_p99 <= SILENCE_MS * found.crowding, found

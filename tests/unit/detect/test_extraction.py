@@ -2,19 +2,24 @@
 
 import base64
 import io
+import json
 from contextlib import suppress
 from typing import Any
 from unittest.mock import AsyncMock
 
 import docx
 import httpx
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.harness.hostile_files import HOSTILE_FILES
 from tests.harness.hostile_files.documents import epub, odt
-from ttmark.detect_service.extraction import ExtractionBusy, UnreadableFile
+from ttmark.detect_service.api.extract import written
+from ttmark.detect_service.extraction import Extraction, ExtractionBusy, UnreadableFile
 from ttmark.detect_service.extraction.readers_by_format import extract_text
+from ttmark.detect_service.extraction.worker_process import part_slices
+from ttmark.shared.schemas.extraction import ExtractedPart, ExtractionResponse
 
 
 def word_document() -> bytes:
@@ -158,9 +163,42 @@ def test_no_content_breaks_a_reader(name: str, content: bytes) -> None:
 
 
 async def test_a_file_beyond_a_limit_is_too_large(service) -> None:
-    response = await extracted(service, "a.docx", HOSTILE_FILES["bomb.docx"](2**20))
-    assert (response.status_code, response.json()["param"]) == (413, "content")
-    assert "too large when unpacked: the limit is 64 MiB" in response.json()["detail"]
+    for name, content, said in (
+        ("a.docx", HOSTILE_FILES["bomb.docx"](2**20), "too large when unpacked: the limit is 64 MiB"),
+        ("a.csv", b"text\n" + b"a\n" * 10_001, "`ttmark jobs submit` takes larger ones, and `ttmark detect"),
+        ("a.mbox", b"From a@b.c Mon\n\na\n\n" * 10_001, "more than 10,000 texts"),
+    ):
+        response = await extracted(service, name, content)
+        assert (response.status_code, response.json()["param"]) == (413, "content")
+        assert said in response.json()["detail"]
+
+
+SLICE_BYTES = 2**20
+TEXTS = {
+    "many short": [ExtractedPart(name=str(number), text="a\U0001f600") for number in range(10_000)],
+    "a few long": [ExtractedPart(name="1", text='"' * 300_000)] * 3,
+    "one": [ExtractedPart(name="1", text="a", problem="none")],
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+async def test_several_texts_are_read_and_written_in_slices(name: str) -> None:
+    parts = tuple(TEXTS[name])
+    for data in part_slices(parts):
+        size, _, content = data.partition(b"\n")
+        assert int(size) == len(content) <= SLICE_BYTES
+        assert content.count(b'"name"') <= 256
+    pieces = [piece async for piece in written(Extraction("", "utf-8", parts))]
+    assert max(map(len, pieces)) <= SLICE_BYTES or name == "a few long"
+    whole = ExtractionResponse(text="", encoding="utf-8", parts=list(parts))
+    assert b"".join(pieces) == whole.model_dump_json(exclude_none=True).encode()
+
+
+async def test_a_long_text_is_written_in_slices() -> None:
+    text = '\x00"\\\n\U0001f600' * 100_000
+    pieces = [piece async for piece in written(Extraction(text, title="a"))]
+    assert max(map(len, pieces)) <= 2 * SLICE_BYTES
+    assert json.loads(b"".join(pieces)) == {"text": text, "title": "a"}
 
 
 async def test_the_encoding_of_a_text_is_told(service) -> None:
