@@ -27,50 +27,12 @@ _WORD = re.compile(r"\w+")
 _COMPOUND = re.compile("\\w+(?:[-\u2010]\\w+)+")
 _FEWEST, _WIDEST_LEADING = 4, 2.8
 _ROOM = 0.02  # of a column's width, by which a font may be mistaken
-_DROPPED = "\0"
 _PIECES = 4
 _SUSPENDED = frozenset(("and", "or", "to"))
 _NARROWEST, _CLOSE, _LOOSE, _EDGE = 8.0, 0.6, 1.22, 0.6  # of the size of type, and of the leading
-_KEPT = frozenset(
-    [
-        "well",
-        "self",
-        "long",
-        "short",
-        "high",
-        "low",
-        "non",
-        "all",
-        "half",
-        "semi",
-        "multi",
-        "full",
-        "new",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "twenty",
-        "thirty",
-        "forty",
-        "fifty",
-        "sixty",
-        "seventy",
-        "eighty",
-        "ninety",
-        "state",
-        "real",
-        "hard",
-        "first",
-        "second",
-        "third",
-    ]
+_KEPT = re.compile(
+    "well|self|long|short|high|low|non|all|half|semi|multi|full|new|state|real|hard|first|second|third|one|two|"
+    "three|four|five|six|seven|eight|nine|ten|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
 )
 
 
@@ -157,23 +119,19 @@ class _Blocks:
 
     def _narrow_parts(self) -> Iterator[tuple[int, _Setting]]:
         """Lines of prose that all end well before the others of their column, each with its own setting."""
-        at = 0
-        while at < len(self._body):
-            part = [self._body[at]]
-            for line in self._body[at + 1 :]:
-                if self._apart(part[-1], line) or not _stacked(part[-1], line) or line.size != part[-1].size:
-                    break
-                part.append(line)
-            at += len(part)
+        parts: list[list[Line]] = [self._body[:1]]
+        for before, line in pairwise(self._body):
+            if _stacked(before, line) and line.size == before.size and not self._apart(before, line):
+                parts[-1].append(line)
+            else:
+                parts.append([line])
+        for part in parts:
             setting = self._settings[part[0].column]
             right = max(line.x1 for line in part)
             full = sum(line.x1 > right - 4 * line.size for line in part)
             prose = sum(line.text[:1].islower() for line in part)
-            if (
-                len(part) >= _FEWEST
-                and right < setting.right - 2 * part[0].size
-                and min(2 * full, 3 * prose) > len(part)
-            ):
+            narrow = right < setting.right - 2 * part[0].size
+            if narrow and len(part) >= _FEWEST and min(2 * full, 3 * prose) > len(part):
                 own = _Setting(min(line.x0 for line in part), right, leading=setting.leading)
                 own.justified = 2 * sum(line.x1 > right - 1.0 for line in part) > len(part)
                 yield from ((id(line), own) for line in part)
@@ -207,9 +165,8 @@ class _Blocks:
 
     def _apart(self, last: Line, line: Line) -> bool:
         """Whether there is more space between two lines of a column than between lines of a paragraph."""
-        return _stacked(last, line) and last.y - line.y > _LOOSE * max(
-            self._settings[last.column].leading * max(last.size, line.size), 0.0
-        )
+        leading = self._settings[last.column].leading * max(last.size, line.size)
+        return _stacked(last, line) and last.y - line.y > _LOOSE * leading
 
     def _begun(self, before: _Paragraph | None, line: Line) -> _Paragraph:
         last = before.lines[-1] if before else None
@@ -293,11 +250,10 @@ class _Blocks:
         runs = [replace(run, text=text) for run, text in _without_start(made.lines[0].runs, made.cut)]
         for line in made.lines[1:]:
             end = "".join(run.text for run in runs[-_PIECES:])
-            runs[-1] = replace(runs[-1], text=runs[-1].text + self._words.between(end, line.text))
-            if runs[-1].text.endswith(_DROPPED):
-                runs[-1] = replace(runs[-1], text=runs[-1].text[: -len(_DROPPED) - 1])
+            between = self._words.between(end, line.text)
+            kept = runs[-1].text[:-1] if between is None else runs[-1].text + between
+            runs[-1] = replace(runs[-1], text=kept)
             runs += line.runs
-        _bold, _italic, _code = self._look
         looks = [
             self._seen(run, before, after)
             for before, run, after in zip([None, *runs], runs, [*runs[1:], None], strict=False)
@@ -388,8 +344,8 @@ class _Words:
         self._compounds = set(_COMPOUND.findall(text.replace("\u2010", "-")))
         self._soft = all("\u2010" not in line.text[:-1] for line in lines)
 
-    def between(self, text: str, following: str) -> str:
-        """What stands between two lines: a blank, nothing, or the sign that the first one's hyphen goes."""
+    def between(self, text: str, following: str) -> str | None:
+        """What stands between two lines, a blank or nothing; None: the first one's hyphen goes."""
         start = _WORD.match(following)
         match = _BROKEN.search(text)
         if match is None or start is None:
@@ -397,7 +353,7 @@ class _Words:
             return "" if all(east_asian_width(letter) in "WF" for letter in ends) else " "
         if match[1] is not None and start[0] in _SUSPENDED:
             return " "
-        return _DROPPED if match[1] is not None and self._is_broken(match[1], match[2], start[0]) else ""
+        return None if match[1] is not None and self._is_broken(match[1], match[2], start[0]) else ""
 
     def _is_broken(self, before: str, hyphen: str, after: str) -> bool:
         if hyphen == "\u00ad":
@@ -407,4 +363,4 @@ class _Words:
             return False
         if first + second in self._words or (hyphen == "\u2010" and self._soft):
             return True
-        return first not in _KEPT
+        return not _KEPT.fullmatch(first)

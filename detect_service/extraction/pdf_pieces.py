@@ -56,10 +56,12 @@ class Drawing:
         pieces: by the direction in which they are read, in degrees; most pages have 0 alone. Places are as
             one sees them with the head turned.
         dots: centres of small filled shapes.
+        pictures: whether it shows any.
     """
 
     pieces: dict[int, list[Piece]] = field(default_factory=lambda: defaultdict(list))
     dots: list[Point] = field(default_factory=list)
+    pictures: bool = False
 
 
 UNKNOWN = "\ufffd"
@@ -147,6 +149,9 @@ class _Device(PDFTextDevice):
         self.drawing = Drawing()
         self.page_ctm = ctm
         self._shown = apply_matrix_rect(ctm, page.cropbox)
+
+    def render_image(self, name: str, stream: PDFStream) -> None:  # noqa: ARG002
+        self.drawing.pictures = True
 
     def paint_path(
         self,

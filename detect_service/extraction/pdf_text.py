@@ -29,7 +29,10 @@ def pdf_text(content: bytes) -> Extraction:
             raise LimitExceeded(f"The PDF has more pages than the limit of {MOST_PAGES}.", "pages")
         if not pages:
             raise UnreadableFile("The file is not a PDF that can be read.", "damaged")
-        lines = [list(lines_of(drawing, number)) for number, drawing in enumerate(drawings(pages))]
+        lines, pictures = [], 0
+        for number, drawing in enumerate(drawings(pages)):
+            lines.append(list(lines_of(drawing, number)))
+            pictures += drawing.pictures and not lines[-1]
         text = markdown(blocks_of(lines)).strip()
     except (UnreadableFile, MemoryError):
         raise
@@ -42,4 +45,10 @@ def pdf_text(content: bytes) -> Extraction:
             "The PDF holds no text: its pages may be pictures (a scan). Recognise its text (OCR) first.",
             "no_text",
         )
-    return Extraction(text)
+    unknown = text.count(UNKNOWN)
+    unread = []
+    if pictures:
+        unread.append(f"{pictures} of {len(pages)} pages are pictures: their text, if any, is not read.")
+    if unknown:
+        unread.append(f"Letters without a character in the file: {unknown}.")
+    return Extraction(text, unread=" ".join(unread) or None)

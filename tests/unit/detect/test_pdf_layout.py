@@ -252,3 +252,13 @@ LAYOUTS: dict[str, tuple[bytes, str]] = {
 def test_a_page_is_read_as_it_looks(name: str) -> None:
     content, expected = LAYOUTS[name]
     assert extract_text("a.pdf", content).text == expected
+
+
+def test_what_could_not_be_read_is_told() -> None:
+    picture = stream(b"\x00", b"/Subtype /Image /Width 1 /Height 1 /BitsPerComponent 8 /ColorSpace /G ")
+    shown = pdf([put(72, 700, "A\x02B")], ["/X Do"], ["q Q"], forms="/X 14 0 R", more=[picture])
+    found = extract_text("a.pdf", shown)
+    assert found.text == "A\ufffdB"
+    assert found.unread == (
+        "1 of 3 pages are pictures: their text, if any, is not read. Letters without a character in the file: 1."
+    )
