@@ -112,7 +112,8 @@ def main() -> None:
     """Prints the table."""
     file, folder, *more = sys.argv[1:]
     answers = list(chosen(Path(file), folder, int(more[0]) if more else 3))
-    print("| route | " + " | ".join(KINDS) + " | all | least | found at 1e-5 |\n|---" * 1)
+    titles = ["route", *KINDS, "all", "least", "found at 1e-5"]
+    print("| " + " | ".join(titles) + " |\n|" + "---|" * len(titles))
     for name, route in ROUTES.items():
         shares: dict[str, list[float]] = {kind: [] for kind in KINDS}
         found = 0
