@@ -267,9 +267,7 @@ class _Steps(Generic[T]):
         Raises:
             ServiceError: a document is too long, or there is more work than a request may ask for.
         """
-        if self.question.observer is not None:
-            self.question.observer.keys(self.examination.selection)
-        self.examination.look()
+        self._look()
         return self.examination.unread
 
     def answer(self, readings: Readings) -> T:
@@ -287,5 +285,10 @@ class _Steps(Generic[T]):
 
     def whole(self) -> T:
         """Both at once, where no model is asked."""
-        self.look()
+        self._look()
         return self.answer({})
+
+    def _look(self) -> None:
+        if self.question.observer is not None:
+            self.question.observer.keys(self.examination.selection)
+        self.examination.look()
