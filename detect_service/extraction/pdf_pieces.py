@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from pdfminer.casting import safe_float
+from pdfminer.cmapdb import IdentityCMap, IdentityCMapByte
 from pdfminer.pdfdevice import PDFTextDevice
 from pdfminer.pdfdocument import PDFDocument
-from pdfminer.pdffont import PDFFont, PDFSimpleFont, PDFType3Font, PDFUnicodeNotDefined
+from pdfminer.pdffont import PDFCIDFont, PDFFont, PDFSimpleFont, PDFType3Font, PDFUnicodeNotDefined
 from pdfminer.pdfinterp import PDFResourceManager, PDFTextState
 from pdfminer.pdfpage import PDFPage
 from pdfminer.pdftypes import PDFStream, dict_value, int_value, list_value, resolve1
@@ -106,7 +107,7 @@ def pages_of(document: PDFDocument) -> Iterator[PDFPage]:
 
 def drawings(pages: Iterable[PDFPage]) -> Iterator[Drawing]:
     """What each page draws inside of what is shown of it, what was filled into forms included."""
-    resources = PDFResourceManager()
+    resources = _Fonts()
     device = _Device(resources)
     interpreter = TextInterpreter(resources, device)
     for page in pages:
@@ -135,6 +136,22 @@ def _appearances(page: PDFPage) -> Iterator[tuple[PDFStream, Matrix]]:
         wide, high = abs(x1 - x) / (right - left or 1), abs(y1 - y) / (top - low or 1)
         fitted = (wide, 0, 0, high, min(x, x1) - left * wide, min(y, y1) - low * high)
         yield stream, mult_matrix(own, fitted)
+
+
+class _Fonts(PDFResourceManager):
+    """Fonts whose table of codes is in the file, which the library leaves empty: ToUnicode names codes."""
+
+    def get_font(self, objid: object, spec: Any) -> PDFFont:
+        font = super().get_font(objid, spec)
+        own = resolve1(spec.get("Encoding"))
+        if (
+            isinstance(font, PDFCIDFont)
+            and isinstance(own, PDFStream)
+            and not getattr(font.cmap, "code2cid", True)
+        ):
+            short = re.search(rb"begincodespacerange\s*<[0-9A-Fa-f]{2}>", own.get_data())
+            font.cmap = IdentityCMapByte() if short else IdentityCMap()
+        return font
 
 
 class _Device(PDFTextDevice):

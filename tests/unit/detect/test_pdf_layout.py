@@ -173,6 +173,23 @@ def field(flags: int) -> list[bytes]:
     return [shown.encode(), stream(b"BT /F 5.5 Tf 0 5 Td (Ann Lee) Tj ET", form)]
 
 
+def own_codes() -> list[bytes]:
+    """Objects 10 to 14: a form in a font with a table of codes of its own, as WeasyPrint makes them."""
+    space = b"1 begincodespacerange <0000> <FFFF> endcodespacerange 1 "
+    text = "A coded word".encode("utf-16-be").hex().encode()
+    return [
+        stream(b"BT /T 11 Tf 72 700 Td <%b> Tj ET" % text,
+               b"/Subtype /Form /BBox [0 0 900 900] /Resources << /Font << /T 11 0 R >> >> "),
+        b"<< /Type /Font /Subtype /Type0 /BaseFont /T /Encoding 12 0 R /ToUnicode 13 0 R "
+        b"/DescendantFonts [14 0 R] >>",
+        stream(b"begincmap " + space + b"begincidrange <0020> <007E> 32 endcidrange endcmap",
+               b"/Type /CMap /CMapName /Own "),
+        stream(b"begincmap " + space + b"beginbfrange <0020> <007E> <0020> endbfrange endcmap"),
+        b"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /T /DW 500 /FontDescriptor "
+        b"<< /FontName /T /Flags 4 >> /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) >> >>",
+    ]  # fmt: skip
+
+
 ROWS = [("Port", "Time", "Boats"), ("Upper village", "12:30", "2"), ("The lights", "14:05", "11")]
 HEBREW = "".join(f"<{code:02x}> <{0x5D0 + code - 0x61:04x}> " for code in range(0x61, 0x7B))
 LAYOUTS: dict[str, tuple[bytes, str]] = {
@@ -236,6 +253,7 @@ LAYOUTS: dict[str, tuple[bytes, str]] = {
             b"/Subtype /Form /BBox [0 0 900 900] /Matrix [1 0 0 1 150 0] ")]),
         "Drawn after it:\tA form",
     ),
+    "codes by a table in the file": (pdf(["/X Do"], forms="/X 10 0 R", more=own_codes()), "A coded word"),
     "ligatures": (
         pdf(["BT /F 11 Tf 1 0 0 1 72 700 Tm (of\\001) Tj ET", put(72 + width("of\ufb01"), 700, "ce hours")],
             characters="1 beginbfchar <01> <00660069> endbfchar"),
