@@ -83,10 +83,8 @@ class RateLimiter:
 
     async def _add(self, grant: Grant, units: int) -> dict[int, int]:
         """What was used of each part that counts."""
-        parts = await self._counters.add(
-            grant.counter, units, part=grant.part, lifetime_seconds=2 * self._window
-        )
-        return {part: count for part, count in parts.items() if part > grant.part - PARTS}
+        lifetime = 2 * self._window
+        return await self._counters.add(grant.counter, units, part=grant.part, lifetime_seconds=lifetime)
 
 
 _WINDOW_SECONDS = 60.0

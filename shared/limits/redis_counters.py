@@ -128,8 +128,9 @@ class RedisCounters:
         now, before = (f"{HASH_TAG}:count:{name}:{part // PARTS - back}" for back in (0, 1))
         added = ("HINCRBY", now, part, amount), ("PEXPIRE", now, int(1000 * lifetime_seconds))
         *_, latest, others = await self._client.ask_all(*added, ("HGETALL", now), ("HGETALL", before))
-        flat = [*others, *latest]
-        return {int(one): int(count) for one, count in zip(flat[::2], flat[1::2], strict=True)}
+        flat = list(map(int, [*others, *latest]))
+        parts = zip(flat[::2], flat[1::2], strict=True)
+        return {one: count for one, count in parts if one > part - PARTS}
 
     async def ask(self, inquiry: Inquiry) -> list[Reply]:
         """One round trip. A repetition after a broken connection is known again: it counts once."""
