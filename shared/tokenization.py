@@ -155,12 +155,12 @@ class ChunkedEncoder:
         self._known[word] = ids
 
 
-def encode_whole(backend: Tokenizer, text: str) -> Encoding:
-    """`backend.encode` without special tokens; other threads run while a long text is read."""
+def encode_whole(backend: Tokenizer, text: str, *, special: bool = False) -> Encoding:
+    """`backend.encode`, by default without special tokens; other threads run while a long text is read."""
     if len(text) <= _SHORT_TEXT:
-        return backend.encode(text, add_special_tokens=False)
+        return backend.encode(text, add_special_tokens=special)
     with aside():  # of the two calls only this one lets other threads run
-        return backend.encode_batch([text], add_special_tokens=False)[0]
+        return backend.encode_batch([text], add_special_tokens=special)[0]
 
 
 def _is_closed(text: str) -> bool:

@@ -13,7 +13,7 @@ from ttmark.gen_service.api.chat_template import ChatTemplate, arguments_of
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import ToolCall
-from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.tokenization import TextTokenizer, encode_whole
 
 ControlTokenRule = Literal["text", "refuse", "control"]
 
@@ -73,14 +73,14 @@ class ConversationEncoder:
         """
         if self._rule == "control" or not self._control_ids:
             text = self._template.render(messages, field, most, tools, variables, opens_answer=opens_answer)
-            return text, tuple(self._backend.encode(text, add_special_tokens=False).ids)
+            return text, tuple(encode_whole(self._backend, text).ids)
         shown = [self._quoted_value(tool, "tools") for tool in tools]
         given = self._quoted_value(variables, "chat_template_kwargs")
         quoted = [self._quote(each, field) for each in messages]
         rendered = self._template.render(quoted, field, most, shown, given, opens_answer=opens_answer)
         named = self._control.sub(lambda match: self._names[match[0]], rendered)
         plain = self._quoted.sub(lambda match: self._texts[match[0]], named)
-        read = self._twin.encode(plain, add_special_tokens=False).ids
+        read = encode_whole(self._twin, plain).ids
         if not set(self._control_ids.values()).isdisjoint(set(read) - self._ids.keys()):
             raise BadRequest(f"{field}: a control token stands in a message; leave it out.", param=field)
         text = self._quoted.sub(lambda match: self._texts[match[0]], rendered)

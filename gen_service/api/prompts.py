@@ -15,6 +15,7 @@ from ttmark.shared.labels import Label
 from ttmark.shared.languages.words import counted
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.tokenization import encode_whole
 
 _QUICK_CHARACTERS = 1_000  # tokenised in a millisecond; beside a busy engine a thread's turns take longer
 
@@ -161,7 +162,7 @@ def _seen(message: ChatMessage, label: Label | None) -> ChatMessage:
 
 
 async def _from_text(text: str, generator: Generator) -> Prompt:
-    encode = partial(generator.tokenizer.backend.encode, text)
+    encode = partial(encode_whole, generator.tokenizer.backend, text, special=True)
     # A long text takes tens of milliseconds, in which the other streams must go on.
     encoding = await run_in_threadpool(encode) if len(text) > _QUICK_CHARACTERS else encode()
     return _prompt(text, encoding.ids)

@@ -8,7 +8,12 @@ from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.tools import ToolUse, answer_source
 from ttmark.gen_service.decoding.grammar import Grammar, GrammarSource
-from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, SchemaRefused, TokenizerUnsuitable
+from ttmark.gen_service.decoding.json_grammar import (
+    ANY_OBJECT,
+    MAX_SCHEMA_BYTES,
+    SchemaRefused,
+    TokenizerUnsuitable,
+)
 from ttmark.shared.http.request_body import HttpLimits, parse_json
 from ttmark.shared.http.service_errors import BadRequest, MalformedJson, UnsupportedFeature
 from ttmark.shared.schemas.chat import (
@@ -25,6 +30,7 @@ from ttmark.shared.schemas.chat import (
 from ttmark.shared.schemas.sampling import ChoiceFields
 
 Asked = tuple[str, ResponseFormat | None]
+_BLANKS = 4  # a text may be longer by as much: it may be indented
 
 
 def asked_form(body: ChoiceFields, tools: ToolUse | None = None) -> Asked:
@@ -81,6 +87,10 @@ def _of_kinds(schema: Any, holder: Any, prefix: str) -> Iterator[Asked]:
 
 def _given_schema(given: str | dict[str, Any], field: str) -> dict[str, Any]:
     """A schema, which may be written as a text."""
+    if isinstance(given, str) and len(given) > _BLANKS * MAX_SCHEMA_BYTES:
+        raise BadRequest(
+            f"{field}: the schema is larger than the limit of {MAX_SCHEMA_BYTES} bytes.", param=field
+        )
     try:
         schema = parse_json(given.encode(), HttpLimits()) if isinstance(given, str) else given
     except MalformedJson:

@@ -22,6 +22,7 @@ from ttmark.shared.schemas.models import (
     TokenizeRequest,
     TokenizeResponse,
 )
+from ttmark.shared.tokenization import encode_whole
 
 Caller = Annotated[Principal, Depends(require(Scope.GENERATE))]
 
@@ -68,9 +69,8 @@ async def _tokens(body: TokenizeRequest, model: ServedModel, backend: Generation
     if body.messages is None:
         prompt = without_wrappers(body.prompt or "")
         check_text(prompt, model, "prompt")
-        encode = model.generator.tokenizer.backend.encode
-        special = body.add_special_tokens is not False
-        encoding = await run_in_threadpool(encode, prompt, add_special_tokens=special)
+        special, tokenizer = body.add_special_tokens is not False, model.generator.tokenizer
+        encoding = await run_in_threadpool(encode_whole, tokenizer.backend, prompt, special=special)
         return list(encoding.ids)
     if body.add_special_tokens:
         raise BadRequest(

@@ -11,7 +11,7 @@ from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.tool_formats import MOST_CALLS, ToolFormat
 from ttmark.gen_service.decoding.grammar import GrammarSource
-from ttmark.gen_service.decoding.json_grammar import SchemaRefused, check_schemas, guided
+from ttmark.gen_service.decoding.json_grammar import SchemaRefused, check_schemas, check_size, guided
 from ttmark.shared.http.service_errors import BadRequest, UnsupportedFeature
 from ttmark.shared.schemas.tools import Function, NamedTool, Tool, ToolChoice
 
@@ -25,6 +25,7 @@ def answer_source(answer: Mapping[str, Any], reasoning: Reasoning | None) -> Gra
         SchemaRefused: the schema is too large.
     """
     if reasoning is None:
+        check_size([answer])
         return GrammarSource.of_schema(answer)
     check_schemas([answer])
     return _source([f"said: %json {guided(answer)}"], reasoning, free=False)

@@ -181,14 +181,33 @@ def _lark(text: str) -> str:
         raise ValueError(str(error)) from error
 
 
+def check_size(schemas: Sequence[Mapping[str, Any]]) -> None:
+    """Refuses schemas that are too large; what is far too large is counted in part, and not written.
+
+    Raises:
+        SchemaRefused: all together have more than `MAX_SCHEMA_BYTES` as JSON.
+    """
+    waiting: list[Any] = [*schemas]
+    least = 0
+    while waiting and least <= MAX_SCHEMA_BYTES:
+        one = waiting.pop()
+        least += len(one) if isinstance(one, str | list | Mapping) else 0
+        if isinstance(one, list):
+            waiting += one
+        elif isinstance(one, Mapping):
+            waiting += [*one, *one.values()]
+    written = (len(json.dumps(schema, ensure_ascii=False).encode()) for schema in schemas)
+    if least > MAX_SCHEMA_BYTES or sum(written) > MAX_SCHEMA_BYTES:
+        raise SchemaRefused(f"the schema is larger than the limit of {MAX_SCHEMA_BYTES} bytes")
+
+
 def check_schemas(schemas: Sequence[Mapping[str, Any]]) -> None:
     """Refuses what takes the library seconds although it is short: all schemas of a grammar, together.
 
     Raises:
         SchemaRefused: naming the limit.
     """
-    if sum(len(json.dumps(schema, ensure_ascii=False).encode()) for schema in schemas) > MAX_SCHEMA_BYTES:
-        raise SchemaRefused(f"the schema is larger than the limit of {MAX_SCHEMA_BYTES} bytes")
+    check_size(schemas)
     if any("x-guidance" in schema for schema in schemas):  # the library's own options, ours among them
         raise SchemaRefused('Unimplemented keys: ["x-guidance"]')
     alternatives = chain(_values(schemas, "anyOf", list), _values(schemas, "oneOf", list))

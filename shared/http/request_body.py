@@ -179,7 +179,10 @@ def _problem(body: bytes, limits: HttpLimits) -> ServiceError | None:
         body = b"".join(_unescaped(body))
     most = _STRINGS_FOR_A_CONTAINER * limits.max_json_containers
     # By numpy, which lets other threads run: to split a long body takes ten milliseconds.
-    quotes = np.flatnonzero(np.frombuffer(body, dtype=np.uint8) == ord('"'))[: 2 * most + 1].tolist()
+    found = np.flatnonzero(np.frombuffer(body, dtype=np.uint8) == ord('"'))
+    if len(found) > 2 * most:
+        return TooManyParts("strings", most)
+    quotes = found.tolist()
     # From where a string ended to where the next one begins.
     between = zip([0, *quotes[1::2]], [*quotes[::2], len(body)], strict=False)
     brackets = b"".join(window for start, end in between for window in _brackets(body, start, end))
@@ -188,7 +191,7 @@ def _problem(body: bytes, limits: HttpLimits) -> ServiceError | None:
     paired = brackets[: 2 * limits.max_json_containers]  # more of them close nothing
     if max(accumulate(map(_STEP.__getitem__, paired)), default=0) > limits.max_json_depth:
         return MalformedJson(f"The JSON is nested deeper than the limit of {limits.max_json_depth} levels.")
-    return TooManyParts("strings", most) if len(quotes) > 2 * most else None
+    return None
 
 
 def _unescaped(body: bytes) -> Iterator[bytes]:

@@ -4,7 +4,25 @@ from typing import Any
 
 import pytest
 
+from tests.unit.api_gen.test_control_tokens import byte_level, encoder, messages
+from ttmark.gen_service.api.control_tokens import ControlTokenRule
+from ttmark.shared import tokenization
+
 MESSAGES = [{"role": "user", "content": "Hi"}]
+
+
+class Watched:
+    """A tokenizer that reads short texts alone by the call that keeps all other threads waiting."""
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.backend, name)
+
+    def encode(self, text: str, **how: Any) -> Any:
+        assert len(text) <= tokenization._SHORT_TEXT
+        return self.backend.encode(text, **how)
 
 
 def post(service: Any, path: str, token: str = "author", **body: Any) -> Any:
@@ -37,6 +55,26 @@ def test_more_than_the_context_holds_is_counted(fake: Any) -> None:
     answer = post(fake, "/tokenize", prompt="x" * 300).json()
     assert (answer["count"], answer["max_model_len"]) == (300, 256)
     assert post(fake, "/tokenize", prompt="").json()["tokens"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [("/tokenize", {"prompt": "x" * 200}), ("/v1/completions", {"prompt": "x" * 200, "max_tokens": 1})],
+)
+def test_others_go_on_while_a_long_text_is_read(fake: Any, monkeypatch, path: str, asked: Any) -> None:
+    monkeypatch.setattr(tokenization, "_SHORT_TEXT", 100)
+    tokenizer = fake.generator.tokenizer
+    monkeypatch.setattr(tokenizer, "backend", Watched(tokenizer.backend))
+    assert post(fake, path, **asked).status_code == 200
+
+
+@pytest.mark.parametrize("rule", ["text", "control"])
+def test_others_go_on_while_a_long_conversation_is_read(rule: ControlTokenRule) -> None:
+    conversations = encoder(byte_level(), rule)
+    for name in ("_backend", "_twin"):
+        setattr(conversations, name, Watched(getattr(conversations, name)))
+    turns = messages([("user", "x" * 9_000)])
+    assert len(conversations.encode(turns, "messages", 10_000)[1]) > 9_000
 
 
 @pytest.mark.parametrize("path", ["/tokenize", "/detokenize"])

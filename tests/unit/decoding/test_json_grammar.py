@@ -1,6 +1,7 @@
 """Schemas of strangers: what cannot be kept to, or would take too long, is refused in time."""
 
 import ctypes
+import json
 import threading
 import time
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from tests.harness.random_model import byte_tokenizer
+from ttmark.gen_service.api import structured_outputs
+from ttmark.gen_service.api.tools import answer_source
 from ttmark.gen_service.decoding.grammar import GrammarSource
 from ttmark.gen_service.decoding.json_grammar import (
     MAX_GRAMMAR_BYTES,
@@ -18,6 +21,8 @@ from ttmark.gen_service.decoding.json_grammar import (
     SchemaRefused,
     TokenizerUnsuitable,
 )
+from ttmark.shared.http.service_errors import BadRequest
+from ttmark.shared.schemas.chat import ChatRequest
 from ttmark.shared.tokenization import TextTokenizer
 
 
@@ -98,6 +103,20 @@ def test_what_cannot_be_kept_to_is_refused_by_name_and_in_time(
         grammars.compile(schema)
     assert time.thread_time() - started < 3.0
     assert "\n" not in str(refusal.value)
+
+
+def test_what_is_far_too_long_is_neither_written_nor_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError
+
+    for module, name in ((json, "dumps"), (structured_outputs, "parse_json")):
+        monkeypatch.setattr(module, name, never)
+    for schema in ({"enum": ["a" * 50] * 2_000}, {"const": "a" * 70_000}, {"enum": [1] * 70_000}):
+        with pytest.raises(SchemaRefused, match="65536 bytes"):
+            answer_source(schema, None)
+    asked = {"model": "m", "messages": [{"role": "user", "content": "a"}], "guided_json": " " * 300_000}
+    with pytest.raises(BadRequest, match="65536 bytes"):
+        structured_outputs.asked_form(ChatRequest.model_validate(asked))
 
 
 def test_the_library_has_a_stack_that_the_longest_grammar_does_not_fill(grammars: JsonGrammars) -> None:
