@@ -15,7 +15,7 @@ from ttmark.gen_service.decoding.json_grammar import (
     TokenizerUnsuitable,
 )
 from ttmark.shared.http.request_body import HttpLimits, parse_json
-from ttmark.shared.http.service_errors import BadRequest, MalformedJson, UnsupportedFeature
+from ttmark.shared.http.service_errors import BadRequest, MalformedJson, Unavailable, UnsupportedFeature
 from ttmark.shared.schemas.chat import (
     ChatRequest,
     ChoiceFormat,
@@ -122,6 +122,7 @@ async def response_grammar(
     Raises:
         BadRequest: what is asked for cannot be kept to, or `ignore_eos` contradicts it.
         UnsupportedFeature: the model cannot be held to a grammar.
+        Unavailable: forms of other requests took the time.
     """
     if tools is not None:
         field = "tools"
@@ -131,8 +132,15 @@ async def response_grammar(
         raise BadRequest(f"ignore_eos: not available together with {field}.", param="ignore_eos")
     try:
         source = tools.source(_schema(asked), reasoning) if tools else _source(asked, reasoning, field)
-        compiled = asyncio.wrap_future(model.grammars.submit(source))
-        return await asyncio.wait_for(compiled, COMPILE_SECONDS)
+        compiling = model.grammars.submit(source)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(compiling), COMPILE_SECONDS)
+        except TimeoutError:
+            if compiling.cancel():  # it did not begin: those of others are being prepared
+                message = f"{field}: the forms of other requests are being prepared."
+                raise Unavailable(message, retry_after=COMPILE_SECONDS) from None
+        # It may have begun late.
+        return await asyncio.wait_for(asyncio.wrap_future(compiling), COMPILE_SECONDS)
     except SchemaRefused as error:
         where = tools.at_fault(error) if tools else ""
         raise BadRequest(f"{field}:{where} {error}.", param=field) from error

@@ -31,8 +31,17 @@ MAX_MULTIPLES = 10_000  # an automaton has as many states as the least common mu
 MAX_PROPERTIES = 1_000  # optional ones take time by the square of their number
 MAX_PATTERN_PROPERTIES = 16  # each is compared with each
 MAX_ALTERNATIVES = 300  # recursive ones take time by the square of their number, at each token
+MAX_OPTIONAL_PARTS = 300  # of a pattern: each byte takes time by the square of their number
 MAX_NUMBER = 2**53  # further on JSON's numbers are not exact (RFC 7493)
 MAX_GRAMMAR_BYTES = 2 * MAX_SCHEMA_BYTES
+# Rather too many than too few: in classes and comments too. `#` may begin a comment that hides one.
+_OPTIONAL = re.compile(
+    r"""\\.|\+\??|\{\s*[1-9][\s\d,]*\}\??
+    |(?P<optional>[*?]\??|\{\s*[0,]|\#|\|\s*(?=[|)]|$)|\((?:\?(?:[a-zA-Z-]*[:)]|P?<[\w.\[\]]*>))?\s*[|)])
+    |\(\?""",
+    re.VERBOSE,
+)
+_DEFINITION = re.compile(r"^[ \t]*[?!]?(?P<name>\w+)(?!\w)[^\n:]*:", re.MULTILINE)
 _DIRECTIVE = re.compile(r"%\s*(json|regex|lark|llguidance)\b")
 _IN_A_RULE = re.compile(r"at (?P<line>\d+)\(\d+\): (?:failed to compile JSON schema: )?(?P<reason>.*)")
 # The library calls itself for each rule that a rule leads to. Only what is used of it is ever there.
@@ -125,6 +134,8 @@ class JsonGrammars:
             check_schemas([json.loads(source.text)])
         elif len(source.text.encode()) > MAX_GRAMMAR_BYTES:
             raise SchemaRefused(f"the grammar is larger than the limit of {MAX_GRAMMAR_BYTES} bytes")
+        elif source.kind == "regex":
+            _check_optional(_optional_parts(source.text))
         vocabulary = self._vocabulary
         try:
             grammar = _LIBRARY[source.kind](source.text)
@@ -174,7 +185,11 @@ def _lark(text: str) -> str:
     if _DIRECTIVE.search(text):
         raise ValueError("%json, %regex and %llguidance are not available")
     try:
-        return any_to_lark(text)
+        lark = any_to_lark(text)
+        _check_optional(_most_optional_parts(lark))
+        return lark
+    except SchemaRefused:
+        raise
     except RecursionError:
         raise ValueError("the grammar is nested too deeply") from None
     except Exception as error:  # what it raises is not documented
@@ -201,6 +216,33 @@ def check_size(schemas: Sequence[Mapping[str, Any]]) -> None:
         raise SchemaRefused(f"the schema is larger than the limit of {MAX_SCHEMA_BYTES} bytes")
 
 
+def _optional_parts(pattern: str) -> int:
+    """How many parts of a pattern may be empty, at the most."""
+    return sum(found["optional"] is not None for found in _OPTIONAL.finditer(pattern))
+
+
+def _most_optional_parts(lark: str) -> int:
+    """The most `_optional_parts` of a definition; a terminal's are those of the terminals in it too."""
+    _, *definitions = _DEFINITION.split("start:\n" + lark)
+    bodies: dict[str, str] = {}
+    for name, body in zip(definitions[::2], definitions[1::2], strict=True):
+        bodies[name] = bodies.get(name, "") + body
+
+    @lru_cache(None)
+    def count(name: str) -> int:
+        body = bodies[name]
+        terminals = [each for each in re.findall(r"\w+", body) if each.isupper() and each in bodies]
+        inner = sum(map(count, terminals)) if name.isupper() else 0
+        return _optional_parts(body) + body.count("~") + body.count("[") + inner
+
+    return max(map(count, bodies))
+
+
+def _check_optional(parts: int) -> None:
+    if parts > MAX_OPTIONAL_PARTS:
+        raise SchemaRefused(f"a pattern has more optional parts than the limit of {MAX_OPTIONAL_PARTS}")
+
+
 def check_schemas(schemas: Sequence[Mapping[str, Any]]) -> None:
     """Refuses what takes the library seconds although it is short: all schemas of a grammar, together.
 
@@ -218,6 +260,8 @@ def check_schemas(schemas: Sequence[Mapping[str, Any]]) -> None:
     ):
         if sum(map(len, found)) > limit:
             raise SchemaRefused(f"the schema has more {name} than the limit of {limit}")
+    for pattern in chain(_values(schemas, "pattern", str), *_values(schemas, "patternProperties", dict)):
+        _check_optional(_optional_parts(pattern))
     constants = chain(_values(schemas, "const", object), _values(schemas, "enum", list))
     if any(abs(number) > MAX_NUMBER for number in _numbers(constants)):
         raise SchemaRefused(f"a number in const or enum is beyond the limit of {MAX_NUMBER}")

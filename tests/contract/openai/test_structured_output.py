@@ -151,10 +151,19 @@ def test_ignore_eos_and_a_format_contradict_each_other(real: Any) -> None:
 def test_other_requests_go_on_while_a_schema_is_prepared_and_it_is_given_up_in_time(real, monkeypatch):
     monkeypatch.setattr(structured_outputs, "COMPILE_SECONDS", 0.3)
     slow = threading.Event()
-    monkeypatch.setattr("ttmark.gen_service.decoding.json_grammar.check_schemas", lambda *_: slow.wait(10))
+    held = threading.Event()
+
+    def hold(*_: Any) -> None:
+        held.set()
+        slow.wait(10)
+
+    monkeypatch.setattr("ttmark.gen_service.decoding.json_grammar.check_schemas", hold)
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.append(post(real, schema_of({}))))
     asking.start()
+    assert held.wait(5)
+    neighbour = post(real, schema_of({"type": "integer"}))
+    assert (neighbour.status_code, neighbour.headers.get("retry-after")) == (503, "1")
     started = time.monotonic()
     real.client().chat.completions.create(model="tiny", messages=MESSAGES, max_tokens=4)
     assert time.monotonic() - started < 5

@@ -39,7 +39,7 @@ def multiple(*values: float) -> dict[str, Any]:
 
 
 NODE = {"$ref": "#/$defs/n"}
-REFUSED = {
+REFUSED: dict[str, tuple[Any, str]] = {
     "an unknown keyword": ({"type": "array", "uniqueItems": True}, "uniqueItems"),
     "a negation": ({"not": text()}, "not"),
     "options of the library": ({"x-guidance": {"lenient": True}, "type": "object"}, "x-guidance"),
@@ -71,9 +71,16 @@ REFUSED = {
         {"allOf": [{"anyOf": [only(text(const=f"{i}{j}")) for j in range(4)]} for i in range(12)]},
         "too large|nsatisfiable",
     ),
+    "many optional parts": (only(text(pattern=f"^{'a?' * 301}$")), "optional parts than the limit of 300"),
+    "a name of many": ({"type": "object", "patternProperties": {"(b|)" * 301: {}}}, "optional parts"),
+    "many of a regex": (GrammarSource("regex", "[a-z]{0,2}x*" * 151), "optional parts"),
+    "many of a terminal's terminals": (
+        GrammarSource("grammar", 'start: B\nB: A A A "x"\nA: /' + "a?" * 101 + "/\n"),
+        "optional parts",
+    ),
     "nested repetitions": (only(text(pattern="(((.{0,1000}){0,1000}){0,1000}c){0,1000}")), "lexer|nsatisf"),
 }
-TAKEN = {
+TAKEN: dict[str, Any] = {
     "any value": {},
     "nested objects": only(only(only({"type": ["integer", "null"]}))),
     "recursion": {**NODE, "$defs": {"n": only({"type": "array", "items": NODE})}},
@@ -85,6 +92,20 @@ TAKEN = {
     "the largest multiple": multiple(MAX_MULTIPLES),
     "the furthest constants": only({"enum": [MAX_NUMBER, -MAX_NUMBER, True, 1e-300]}),
     "pydantic's optional": only({"anyOf": [text(), {"type": "null"}], "default": None, "title": "A"}),
+    **{
+        pattern: only(text(pattern=pattern))
+        for pattern in (
+            r"^[\w.%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}$",
+            r"^https?://(www\.)?[-\w@:%.+~#=]{1,256}\.[a-z]{1,6}(:\d+)?(/[-\w()@:%+.~#?&/=]*)?$",
+            r"^\d{4}-(0[1-9]|1[0-2])-([0-2]\d|3[01])(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$",
+            r"^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$",
+            r"^[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?$",
+            r"^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$",
+            r"^(\+\d{1,3}[ -]?)?\(?\d{2,4}\)?[ -]?\d{3,4}[ -]?\d{3,4}$",
+            "^(" + "|".join(f"(?:item{i})" for i in range(400)) + ")$",
+        )
+    },
+    "a regex of choices": GrammarSource("regex", "|".join(f"word{i}" for i in range(1000))),
     "a hundred optional properties": {"type": "object", "properties": {f"p{i}": text() for i in range(100)}},
 }
 
@@ -96,7 +117,7 @@ def grammars() -> JsonGrammars:
 
 @pytest.mark.parametrize(("schema", "reason"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_cannot_be_kept_to_is_refused_by_name_and_in_time(
-    grammars: JsonGrammars, schema: dict[str, Any], reason: str
+    grammars: JsonGrammars, schema: dict[str, Any] | GrammarSource, reason: str
 ) -> None:
     started = time.thread_time()
     with pytest.raises(SchemaRefused, match=reason) as refusal:
@@ -132,7 +153,7 @@ def test_the_library_has_a_stack_that_the_longest_grammar_does_not_fill(grammars
 
 
 @pytest.mark.parametrize("schema", TAKEN.values(), ids=TAKEN.keys())
-def test_ordinary_schemas_are_taken(grammars: JsonGrammars, schema: dict[str, Any]) -> None:
+def test_ordinary_schemas_are_taken(grammars: JsonGrammars, schema: dict[str, Any] | GrammarSource) -> None:
     grammars.compile(schema)
 
 
