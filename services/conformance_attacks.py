@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ttmark.detect_service.extraction.readers_by_format import extract_text
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.evaluation.adversaries.catalogue import attacks
 from ttmark.evaluation.adversaries.removal_and_forgery import Verdict
@@ -101,7 +100,6 @@ def run(
             people=TextSet("people", "English articles by people", passages),
             attacks=tuple(
                 attacks(
-                    lambda name, content: extract_text(name, content).text,
                     synonyms,
                     None if options.translator is None else translated_by(options.translator),
                     rewriter,

@@ -9,14 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ttmark.evaluation.adversaries.characters import INVISIBLE, VISIBLE, in_words
-from ttmark.evaluation.adversaries.copying import (
-    Read,
-    retyped,
-    through_html,
-    through_mail,
-    through_pdf,
-    without_markup,
-)
+from ttmark.evaluation.adversaries.copying import mailed, printed, retyped, shown, without_markup
 from ttmark.evaluation.adversaries.removal_and_forgery import Verdict, removed_by_questions, stitched
 from ttmark.evaluation.endpoint import EndpointClient
 from ttmark.evaluation.synonyms import Synonyms
@@ -124,7 +117,6 @@ ATTACKS: tuple[Attack, ...] = (
 
 
 def attacks(
-    read: Read,
     synonyms: Synonyms | None = None,
     translated: Callable[[str], str] | None = None,
     rewriter: EndpointClient | None = None,
@@ -134,7 +126,6 @@ def attacks(
     """The whole catalogue, as far as there is what it needs.
 
     Args:
-        read: the text of a file.
         synonyms: those that words are exchanged for.
         translated: a text, translated into another language and back.
         rewriter: a model that says sentences in other words, and translates them where nobody else does.
@@ -146,15 +137,10 @@ def attacks(
         yield Attack(
             WORDS, "words exchanged for synonyms", DICTIONARY, _exchanged(synonyms), OF_WORDS, _SINGLE
         )
-    yield Attack(COPIES, "shown as a web page and copied", BY_HAND, through_html(read))
-    yield Attack(COPIES, "sent by mail", BY_HAND, through_mail(read), "quoted {:.0f} times", (0.0, 1.0, 2.0))
+    yield Attack(COPIES, "shown as a web page and copied", BY_HAND, shown)
+    yield Attack(COPIES, "sent by mail", BY_HAND, mailed, "quoted {:.0f} times", (0.0, 1.0, 2.0))
     yield Attack(
-        COPIES,
-        "printed to PDF and copied",
-        BY_HAND,
-        through_pdf(read),
-        "lines of {:.0f} letters",
-        (90.0, 40.0),
+        COPIES, "printed to PDF and copied", BY_HAND, printed, "lines of {:.0f} letters", (90.0, 40.0)
     )
     if translated is not None:
         yield Attack(MODELS, TRANSLATED, TRANSLATION, lambda text, _, __, ___: translated(text))

@@ -136,6 +136,9 @@ class StepRecorder:
         rows = dict.fromkeys(ROW_KINDS, 0)
         candidates = self._metrics.candidates.labels(self._model)
         for sequence, work in works.items():
+            arrival = self._arrivals.pop(sequence, None)  # here: one step may be all that it takes
+            if arrival is not None:
+                self._metrics.queue.labels(self._model).observe(time.monotonic() - arrival)
             if isinstance(sequence.block, TandemBlock):
                 rows["probe"] += work.rows
                 if sequence.block.builder.frontier.shape[1] == 1:
@@ -155,11 +158,7 @@ class StepRecorder:
         """The step has ended; the arguments count from the engine's start, `seconds` by part."""
         if self._metrics is None or not self._works:
             return
-        now, total = time.monotonic(), time.perf_counter() - self._started
-        for sequence in self._works:
-            arrival = self._arrivals.pop(sequence, None)
-            if arrival is not None:
-                self._metrics.queue.labels(self._model).observe(max(0.0, now - total - arrival))
+        total = time.perf_counter() - self._started
         self._metrics.preemptions.labels(self._model).inc(preemptions - self._preemptions)
         self._metrics.reused.labels(self._model).inc(reused - self._reused_tokens)
         parts = {part: spent - self._seconds.get(part, 0.0) for part, spent in seconds.items()}

@@ -122,4 +122,6 @@ def test_an_option_out_of_range_is_one_clear_line(source: Path, environment: dic
     command = ["detect", "--bulk", str(source), "--out", "x.jsonl", "--fpr", "7"]
     done = CliRunner().invoke(app, command, env=environment)
     assert done.exit_code == 1
-    assert done.stderr.strip() == "ttmark: fpr: Input should be less than or equal to 0.1"
+    assert done.stderr.strip() == (
+        "ttmark: fpr: a false positive rate is a number from 1e-100 to 0.1: at 0 nothing would ever be found"
+    )

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from rich.progress import Progress
 
-from ttmark.detect_service.extraction.readers_by_format import extract_text
 from ttmark.evaluation.adversaries.catalogue import COPIES, DEAR, MODELS, Attack, attacks
 from ttmark.evaluation.adversaries.removal_and_forgery import Verdict, removed_by_questions, stitched
 from ttmark.evaluation.conformance.attacks import AttackRun, Row, collected
@@ -63,13 +62,9 @@ def endpoint(folder: Path, asked: list[dict[str, Any]] | None = None) -> Endpoin
     return EndpointClient(service, folder, Usage(), transport=httpx.MockTransport(answer))
 
 
-def read(name: str, content: bytes) -> str:
-    return extract_text(name, content).text
-
-
 def catalogue(folder: Path) -> dict[str, Attack]:
     stolen = [TEXT.upper(), "Another answer. It was stolen. " * 5]
-    of = attacks(read, SYNONYMS, str.upper, endpoint(folder), lambda _: True, stolen)
+    of = attacks(SYNONYMS, str.upper, endpoint(folder), lambda _: True, stolen)
     return {one.name: one for one in of}
 
 
@@ -114,7 +109,7 @@ def test_what_is_copied_keeps_its_words_and_loses_its_form(tmp_path: Path) -> No
 
 def test_a_model_rewrites_a_share_of_the_sentences_and_is_asked_once(tmp_path: Path) -> None:
     asked: list[dict[str, Any]] = []
-    of = {one.name: one for one in attacks(read, rewriter=endpoint(tmp_path, asked)) if one.kind == MODELS}
+    of = {one.name: one for one in attacks(rewriter=endpoint(tmp_path, asked)) if one.kind == MODELS}
     assert "translated there and back" in of
     every = attacked(of["said in other words"], 1.0)
     assert every.isupper()
@@ -132,7 +127,7 @@ def test_a_command_translates_in_place_of_the_model(tmp_path: Path) -> None:
         return f'{sys.executable} -c "import sys; {code}"'
 
     translated = translated_by(command("print(sys.stdin.read().upper(), end='')"))
-    every = list(attacks(read, translated=translated, rewriter=endpoint(tmp_path, [])))
+    every = list(attacks(translated=translated, rewriter=endpoint(tmp_path, [])))
     (there_and_back,) = (one for one in every if one.name == "translated there and back")
     assert attacked(there_and_back, 1.0) == TEXT.upper()
     assert there_and_back.cost not in DEAR, "a command is run for every text"

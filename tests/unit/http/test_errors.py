@@ -13,9 +13,9 @@ Code = Callable[[httpx.Response], str]
 
 
 def _tree(root: type[ServiceError]) -> Iterator[type[ServiceError]]:
-    """Those of every route; `InvalidFields` is `Unprocessable` with its fields."""
+    """Those of every route; `InvalidFields` and `TooManyParts` are others with words of their own."""
     for child in root.__subclasses__():
-        if child.__module__ == errors.__name__ and child is not errors.InvalidFields:
+        if child.__module__ == errors.__name__ and child not in (errors.InvalidFields, errors.TooManyParts):
             yield child
             yield from _tree(child)
 

@@ -48,7 +48,7 @@ def malformed(body: dict[str, Any]) -> dict[str, tuple[bytes, dict[str, str], in
         "infinite": (good[:-1] + b', "x": 1e999}', {}, 400),
         "duplicate keys": (good[:-1] + b", " + first.encode() + b": null}", {}, 400),
         "deep": (good[:-1] + b', "x": ' + b"[" * 9_000 + b"]" * 9_000 + b"}", {}, 400),
-        "many containers": (good[:-1] + b', "x": [' + b"[]," * 20_000 + b"[]]}", {}, 400),
+        "many containers": (good[:-1] + b', "x": [' + b"[]," * 20_000 + b"[]]}", {}, 413),
         "a number of 5,000 digits": (good[:-1] + b', "x": ' + b"9" * 5_000 + b"}", {}, 400),
         "not UTF-8": (good[:-1] + b', "x": "\xff"}', {}, 400),
         "cut off": (good[:-1], {}, 400),
