@@ -43,7 +43,7 @@ def printed(text: str, width: float, _: Material, __: np.random.Generator) -> st
 
 
 def _block(text: str) -> str:
-    plain = re.sub(r"\*\*(.+?)\*\*|\*(\S.*?)\*|`(.+?)`", lambda found: found[found.lastindex], text)
+    plain = re.sub(r"\*\*(.+?)\*\*|\*(\S.*?)\*|`(.+?)`", lambda found: found[found.lastindex or 0], text)
     lines = re.split(r"(?m)^\s*(?:[-*]|#+) +(.*)$", plain)  # these have lines of their own
     return "\n".join(" ".join(line.split()) for line in lines if line.strip())
 

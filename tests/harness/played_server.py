@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Answer = Callable[[str, bytes], tuple[int, bytes]]
@@ -15,10 +15,11 @@ def played(answer: Answer) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             status, said = answer(self.path, self.rfile.read(int(self.headers.get("Content-Length", 0))))
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(said)))
-            self.end_headers()
-            self.wfile.write(said)
+            with suppress(ConnectionError):  # whoever asked has gone
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
 
         do_GET = do_POST  # noqa: N815 - named by the library
 
