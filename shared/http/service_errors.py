@@ -80,10 +80,12 @@ class TooManyParts(MalformedJson):
     status, code, title = 413, "request_too_large", "Content too large"
 
     def __init__(self, what: str, most: int) -> None:
-        super().__init__(
-            f"The JSON holds more {what} than the limit of {most}. Send fewer; for detection there are jobs "
-            "(`ttmark jobs submit`) and bulk files (`ttmark detect --bulk`)."
+        elsewhere = (
+            " Send fewer; for detection there are jobs (`ttmark jobs submit`) and bulk files "
+            "(`ttmark detect --bulk`)."
         )
+        is_a_list = most >= 10  # a question of the public has a handful at most
+        super().__init__(f"The JSON holds more {what} than the limit of {most}.{elsewhere * is_a_list}")
 
 
 class UnsupportedFeature(BadRequest):

@@ -80,6 +80,8 @@ def test_bad_input_gets_its_documented_answer_from_both_services(cluster: Any) -
             response = replica.request("POST", path, None, content=content, headers=headers | more)
             # OpenAI's clients know no 422: there a body without its fields is a 400 as well.
             expected = 400 if status == 422 and path in OF_OPENAI else status
+            if what == "deep" and "public" in path:
+                expected = 413  # a handful of arrays and objects is all that it takes
             assert response.status_code == expected, (path, what, response.text)
             error = response.json()["error"] if path in OF_OPENAI else response.json()
             assert error["code"], (path, what)
