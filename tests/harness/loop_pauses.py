@@ -2,7 +2,8 @@
 
 Both services run as processes of their own. A task on each one's loop wakes every millisecond and writes down
 the longest that it had to wait: whatever the loop does, and whatever keeps the interpreter's lock from it.
-What others on the machine take is not counted: a wait is at most the processor's time of the process.
+What others on the machine take is not counted: a wait is at most the processor's time of the process. So a
+loop that waits for a disk or a socket without using the processor is not seen.
 """
 
 import base64
