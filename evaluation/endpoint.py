@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint that rewrites text: answers are cached, tokens are counted and priced."""
+"""An OpenAI-compatible endpoint that rewrites text; its answers are kept."""
 
 import asyncio
 import hashlib
@@ -29,33 +29,13 @@ class Endpoint:
 
     Attributes:
         url: up to and with `/v1`.
-        chat: `/chat/completions`; without, `/completions`.
-        prompt_price, completion_price: per million tokens.
         body: further fields of every request.
     """
 
     url: str
     model: str
     api_key: str = ""
-    chat: bool = True
-    prompt_price: float = 0.0
-    completion_price: float = 0.0
     body: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Usage:
-    """What was asked of the endpoint; cached answers cost nothing."""
-
-    requests: int = 0
-    cached: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-    def cost(self, endpoint: Endpoint) -> float:
-        """In the currency of the endpoint's prices."""
-        prompt = self.prompt_tokens * endpoint.prompt_price
-        return (prompt + self.completion_tokens * endpoint.completion_price) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +44,12 @@ class EndpointClient:
 
     Attributes:
         cache: folder of the answers.
-        usage: what is asked is counted there.
         plain_http: send the API key over plain http to a host outside one's own network, too.
         transport: replaces the network, for tests.
     """
 
     endpoint: Endpoint
     cache: Path
-    usage: Usage
     plain_http: bool = False
     transport: httpx.AsyncBaseTransport | None = None
 
@@ -104,29 +82,25 @@ class EndpointClient:
         digest = hashlib.sha256(orjson.dumps([self.endpoint.url, body])).hexdigest()
         path = self.cache / f"{digest}.json"
         if path.is_file():
-            self.usage.cached += 1
             answer = orjson.loads(path.read_bytes())
         else:
             answer = await self._post(client, body)
-            self._count(answer)
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, orjson.dumps(answer), mode=AS_UMASK_SAYS)
         return self._text(answer)
 
     def _body(self, prompt: str) -> dict[str, Any]:
+        message = {"role": "user", "content": prompt}
         body = {"model": self.endpoint.model, "max_tokens": MAX_TOKENS, **self.endpoint.body}
-        if self.endpoint.chat:
-            return body | {"messages": [{"role": "user", "content": prompt}]}
-        return body | {"prompt": prompt}
+        return body | {"messages": [message]}
 
     async def _post(self, client: httpx.AsyncClient, body: dict[str, Any]) -> Any:
-        path = "chat/completions" if self.endpoint.chat else "completions"
         headers = {"Authorization": f"Bearer {self.endpoint.api_key}"} if self.endpoint.api_key else {}
         within = {DEADLINE: Deadline(TIMEOUT_SECONDS)}
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 response = await client.post(
-                    f"{self.endpoint.url}/{path}", json=body, headers=headers, extensions=within
+                    f"{self.endpoint.url}/chat/completions", json=body, headers=headers, extensions=within
                 )
             except httpx.HTTPError as error:
                 raise EndpointError(f"{self.endpoint.url}: {str(error) or type(error).__name__}") from error
@@ -141,21 +115,8 @@ class EndpointClient:
         except orjson.JSONDecodeError as error:
             raise EndpointError(f"{self.endpoint.url}: an answer that is no JSON") from error
 
-    def _count(self, answer: Any) -> None:
-        """What the endpoint says that it was: nothing, where it says no number."""
-        usage = answer.get("usage") if isinstance(answer, dict) else None
-        used = usage if isinstance(usage, dict) else {}
-        prompt, completion = (
-            value if isinstance(value := used.get(name), int) and value >= 0 else 0
-            for name in ("prompt_tokens", "completion_tokens")
-        )
-        self.usage.requests += 1
-        self.usage.prompt_tokens += prompt
-        self.usage.completion_tokens += completion
-
     def _text(self, answer: Any) -> str:
         try:
-            choice = answer["choices"][0]
-            return str((choice["message"]["content"] or "") if self.endpoint.chat else choice["text"])
+            return str(answer["choices"][0]["message"]["content"] or "")
         except (KeyError, IndexError, TypeError) as error:
             raise EndpointError(f"{self.endpoint.url}: an answer without text") from error

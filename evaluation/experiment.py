@@ -6,13 +6,14 @@ from typing import Any, ClassVar, Protocol, cast
 
 from rich.console import Console
 
-from ttmark.evaluation.command_line import command_words
+from ttmark.evaluation.command_line import command_line
 from ttmark.evaluation.engine_source import EngineSource
 from ttmark.evaluation.entropy import EntropyReport, entropy_note, measure_entropy
 from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
 from ttmark.evaluation.json_files import read_kept, write_kept
 from ttmark.evaluation.report.result import Result, Table
 from ttmark.evaluation.run_folder import Run
+from ttmark.evaluation.run_manifest import machine, versions
 from ttmark.evaluation.simulated import SimulatedSource
 
 ModelSource = EngineSource | SimulatedSource
@@ -25,24 +26,15 @@ class Lab:
     """An open run.
 
     Attributes:
-        options: of every command of the run, a dataclass.
         label: keeps the results of some options apart from those of others.
-        command: what makes the result again that is being measured.
         sampling: in place of what settings have, by the fields of `SamplingSetting`.
     """
 
     run: Run
     source: ModelSource
     console: Console
-    options: Any
     label: str | None = None
-    command: str = ""
     sampling: Mapping[str, float] = field(default_factory=dict)
-
-    def measure(self, experiment: "Experiment") -> None:
-        """Measures an experiment; its result says by which command."""
-        command = command_words(experiment.name, experiment, self.options)
-        experiment.measure(replace(self, command=command))
 
     def setting(self, name: Setting) -> SamplingSetting:
         """The named setting with what was given in its place."""
@@ -73,9 +65,8 @@ class Lab:
         """Shows the tables and writes everything, the rows as data, to the run's folder."""
         for table in tables:
             self.console.print(table.rich())
-        data = tuple(asdict(row) for row in rows)
-        result = Result(experiment, self.command, tuple(tables), data).made_here()
-        result = result.labelled(self.label)
+        name, data = "-".join(filter(None, (experiment, self.label))), tuple(map(asdict, rows))
+        result = Result(name, command_line(without="--out"), tuple(tables), data, machine(), versions())
         result.save(self.run.folder)
         self.console.print(f"written to {self.run.folder / result.experiment}.json and .md")
 

@@ -8,7 +8,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.progress import Progress
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ttmark.evaluation.experiment_cells import Cell
 from ttmark.evaluation.json_files import append_lines, read_lines
@@ -29,6 +30,12 @@ class Completion:
     def tokens(self, length: int | None = None) -> NDArray[np.int64]:
         """The first `length` tokens."""
         return np.array(self.token_ids[:length], dtype=np.int64)
+
+
+def progress_bars(console: Console | None = None) -> Progress:
+    """Bars of what a run makes, which are gone at its end."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=console, transient=True)
 
 
 OnText = Callable[[Completion], None]

@@ -1,84 +1,42 @@
-"""What a run was made with: model, prompts, seed, versions and machine."""
+"""What a run is about, and what it was made with: versions and machine."""
 
 import hashlib
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import TypeAdapter
 
-from ttmark.evaluation.json_files import write_kept
 from ttmark.shared.processor import processor_name
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
-FILE = "manifest.json"
 PACKAGES = ("ttmark", "torch", "transformers", "tokenizers", "numpy", "scipy")
-IDENTITY = ("model_sha256", "prompts_sha256", "prompt_tokens", "seed")
 
 
-class ManifestMismatch(Exception):
-    """A folder holds results of another model, prompt file or seed."""
+class OtherRun(ValueError):
+    """A folder holds what another model, key, seed, size or set of texts gave."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """Everything that the figures of a run depend on.
+def check_identity(folder: Path, identity: Mapping[str, Any], **made_with: Any) -> None:
+    """Notes in a new folder what the run is about, and holds an old one against it.
 
-    Attributes:
-        model: what the user called it: `demo`, name of the folder, or hub id.
-        model_sha256: of the weights, configuration and tokenizer; empty for a hub id.
+    Args:
+        made_with: noted beside it, and may change.
+
+    Raises:
+        OtherRun: the folder is about something else.
     """
-
-    model: str
-    model_sha256: str
-    prompts_sha256: str
-    prompt_tokens: int
-    seed: int
-    engine: dict[str, Any]
-    versions: dict[str, str]
-    machine: dict[str, Any]
-
-    @classmethod
-    def load(cls, folder: Path) -> "Manifest":
-        """The manifest of a folder."""
-        return TypeAdapter(cls).validate_json((folder / FILE).read_bytes())
-
-    def save(self, folder: Path) -> None:
-        """Writes the manifest, or checks the one that is there.
-
-        Raises:
-            ManifestMismatch: the folder belongs to another run.
-        """
-        path = folder / FILE
-        if path.is_file():
-            stored = orjson.loads(path.read_bytes())
-            for name in IDENTITY if self.model_sha256 else ("model", *IDENTITY):
-                if stored[name] != getattr(self, name):
-                    raise ManifestMismatch(
-                        f"{folder} holds results with {name} {stored[name]!r}, not {getattr(self, name)!r};"
-                        " choose another folder"
-                    )
-        write_kept(path, self)
-
-
-def describe(
-    name: str, model: str, prompts: Path, prompt_tokens: int, seed: int, engine: dict[str, Any]
-) -> Manifest:
-    """The manifest of a run on this machine; `name` is what the user called the folder or hub id `model`."""
-    return Manifest(
-        model=Path(name).name if Path(name).is_dir() else name,
-        model_sha256=folder_hash(Path(model)),
-        prompts_sha256=hashlib.sha256(prompts.read_bytes()).hexdigest(),
-        prompt_tokens=prompt_tokens,
-        seed=seed,
-        engine=engine,
-        versions=versions(),
-        machine=machine(),
-    )
+    path = folder / "manifest.json"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if path.exists():
+        before, now = orjson.loads(path.read_bytes()), orjson.loads(orjson.dumps(identity))
+        if other := [name for name in now if before.get(name) != now[name]]:
+            raise OtherRun(f"{folder} holds a run with another {', '.join(other)}; choose another --out")
+    written = orjson.dumps({**identity, **made_with}, option=orjson.OPT_INDENT_2)
+    write_whole(path, written, mode=AS_UMASK_SAYS)
 
 
 def machine() -> dict[str, Any]:

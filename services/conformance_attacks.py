@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.evaluation.adversaries.catalogue import attacks
@@ -26,14 +26,15 @@ from ttmark.evaluation.conformance.detectors import (
     told_once,
     translated_by,
 )
-from ttmark.evaluation.conformance.kept_answers import Ask, Questions, check_identity
+from ttmark.evaluation.conformance.kept_answers import Ask, Questions
 from ttmark.evaluation.conformance.plan import FOUND_RATES
 from ttmark.evaluation.conformance.quality_after_attacks import quality
 from ttmark.evaluation.conformance.report import write_report
 from ttmark.evaluation.conformance.unmarked_texts import TextSet, human_documents, own_set, passages_of
-from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError, Usage
+from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError
 from ttmark.evaluation.experiment_cells import sampling_seed
-from ttmark.evaluation.run_manifest import folder_hash
+from ttmark.evaluation.run_folder import progress_bars
+from ttmark.evaluation.run_manifest import check_identity, folder_hash
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import Material
 from ttmark.evaluation.text_files import read_field
@@ -68,13 +69,12 @@ def run(
     Raises:
         StartupError: texts, detector, endpoint or folders are not usable.
     """
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     out, work, seed = options.out, options.out / "work", options.seed
     with (
         no_start_after(ValueError, OSError, EndpointError, ClientError, TokenizerMissing),
         _detector(options, token) as (ask, detector),
         _told(options) as told,
-        Progress(*columns, transient=True) as progress,
+        progress_bars() as progress,
     ):
         source = _client(options, options.endpoint, options.model, options.endpoint_key)
         rewriter = _client(
@@ -176,7 +176,7 @@ def _client(
         return None
     api_key = secret.read_text().strip() if secret else ""
     endpoint = Endpoint(address.rstrip("/"), model, api_key, body=json.loads(body))
-    return EndpointClient(endpoint, options.out / "work/endpoint", Usage(), options.plain_http)
+    return EndpointClient(endpoint, options.out / "work/endpoint", options.plain_http)
 
 
 def _tools(options: AttackOptions) -> dict[str, str]:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
@@ -14,12 +13,13 @@ from ttmark.detect_service.options import DetectionOptions
 from ttmark.evaluation.command_line import command_line
 from ttmark.evaluation.conformance.deployed_model import DeployedSource
 from ttmark.evaluation.conformance.detectors import log10_p_of
-from ttmark.evaluation.conformance.kept_answers import Detect, Questions, check_identity
+from ttmark.evaluation.conformance.kept_answers import Detect, Questions
 from ttmark.evaluation.conformance.measure import Conformance
 from ttmark.evaluation.conformance.plan import FALSE_RATES, FOUND_RATES, PLANS, Size
 from ttmark.evaluation.conformance.report import Deployment, make_report, prompts_sha256, write_report
 from ttmark.evaluation.conformance.unmarked_texts import own_set, shipped_sets
-from ttmark.evaluation.run_folder import Run
+from ttmark.evaluation.run_folder import Run, progress_bars
+from ttmark.evaluation.run_manifest import check_identity
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.engine import EngineError, SequenceFailed
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
@@ -141,10 +141,9 @@ def run(options: ConformanceOptions, own: Sequence[str] | None, signer: CaseKey,
             "texts without a mark": [one.sha256 for one in sets],
         }
         check_identity(out / "work", identity)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with (
             served_model(options.model, settings, key) as served,
-            Progress(*columns, transient=True) as progress,
+            progress_bars() as progress,
         ):
             measured = Conformance(
                 run=Run(out / "work", DeployedSource(served, key), seed, progress),

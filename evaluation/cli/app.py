@@ -1,14 +1,15 @@
 """`ttmark eval`: experiments on any causal language model, and the tools beside them."""
 
+import hashlib
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ttmark.evaluation.cli.app_and_errors import new_app, one_clear_line
 from ttmark.evaluation.cli.null_tables_command import NullTables
@@ -33,16 +34,15 @@ from ttmark.evaluation.options import (
     model_path,
     run_folder,
 )
-from ttmark.evaluation.run_folder import Run
-from ttmark.evaluation.run_manifest import ManifestMismatch, describe
+from ttmark.evaluation.run_folder import Run, progress_bars
+from ttmark.evaluation.run_manifest import check_identity, folder_hash, machine, versions
 from ttmark.evaluation.simulated import SIMULATED, SimulatedSource
-from ttmark.evaluation.text_files import MAX_TOKENS
 from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFailed
 from ttmark.shared.commands_of_dataclasses import command_of
 from ttmark.shared.tokenization import TokenizerMissing
 
 PLAIN_WIDTH = 160
-EXPECTED = (ValueError, OSError, ManifestMismatch, EngineError, SequenceFailed, TokenizerMissing)
+EXPECTED = (ValueError, OSError, EngineError, SequenceFailed, TokenizerMissing)
 EXPERIMENTS: tuple[type[Experiment], ...] = (Direct,)
 
 
@@ -76,7 +76,6 @@ class LabOptions:
             dtype=self.dtype,
             reproducible=self.dtype == EXACT,
         )
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with one_clear_line(EXPECTED):
             if self.label is not None and not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.label):
                 raise ValueError(f"--label {self.label!r}: use lower-case letters, digits and single hyphens")
@@ -84,11 +83,23 @@ class LabOptions:
             source: ModelSource = (
                 SimulatedSource() if name == SIMULATED else EngineSource(path, prompts, settings)
             )
-            describe(name, path, prompts, MAX_TOKENS, self.seed, asdict(settings)).save(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            check_identity(
+                folder,
+                {
+                    "model": Path(name).name if Path(name).is_dir() else name,
+                    "model_sha256": folder_hash(Path(path)),
+                    "prompts_sha256": hashlib.sha256(prompts.read_bytes()).hexdigest(),
+                    "seed": self.seed,
+                },
+                engine=asdict(settings),
+                versions=versions(),
+                machine=machine(),
+            )
             try:
-                with Progress(*columns, console=console, transient=True) as progress:
+                with progress_bars(console) as progress:
                     run = Run(folder, source, self.seed, progress)
-                    yield Lab(run, source, console, self, self.label, sampling=self._sampling())
+                    yield Lab(run, source, console, self.label, self._sampling())
             finally:
                 source.close()
 
@@ -102,7 +113,7 @@ def eval_app() -> typer.Typer:
 
     def measure(experiment: Experiment, options: LabOptions) -> None:
         with options.open() as lab:
-            lab.measure(experiment)
+            experiment.measure(lab)
 
     app = new_app("What the mark does to texts of any causal language model, and what is found of them.")
     for kind in EXPERIMENTS:

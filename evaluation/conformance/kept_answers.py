@@ -1,19 +1,17 @@
 """The folder in which a run keeps answers and p-values, so that it goes on where it was interrupted."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 from rich.progress import Progress
 
 from ttmark.evaluation.json_files import append_lines, read_lines
 from ttmark.evaluation.report.result import groups
 from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.whole_file import write_whole
 
 About = TypeVar("About")
 Ask = Callable[[About, Sequence[str]], list[float]]
@@ -24,27 +22,6 @@ Detect = Ask[UnlockedKey]
 
 DEPLOYED = "deployed"
 _BATCH = 16
-
-
-class OtherRun(ValueError):
-    """A folder holds what another key, model, seed, size or set of texts gave."""
-
-
-def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
-    """Notes in a new folder what the run is about, and holds an old one against it.
-
-    Raises:
-        OtherRun: the folder is about something else.
-    """
-    path, written = folder / "identity.json", orjson.dumps(identity, option=orjson.OPT_INDENT_2)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not path.exists():
-        write_whole(path, written)
-        return
-    before = orjson.loads(path.read_bytes())
-    other = [name for name in identity if before.get(name) != orjson.loads(written)[name]]
-    if other:
-        raise OtherRun(f"{folder} holds a run with another {', '.join(other)}; choose another --out")
 
 
 class Questions(Generic[About]):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from ttmark.evaluation.run_manifest import in_words, machine, versions
+from ttmark.evaluation.run_manifest import in_words
 from ttmark.shared.languages.words import counted
 from ttmark.shared.watermark.schemes.registry import scheme_title
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
@@ -119,14 +119,6 @@ class Result:
     data: tuple[dict[str, Any], ...]
     machine: dict[str, Any] | None = None
     versions: dict[str, str] | None = None
-
-    def made_here(self) -> "Result":
-        """The same with this machine and the installed versions."""
-        return replace(self, machine=machine(), versions=versions())
-
-    def labelled(self, label: str | None) -> "Result":
-        """The same under `<experiment>-<label>`; as it is without a label."""
-        return replace(self, experiment=f"{self.experiment}-{label}") if label else self
 
     def save(self, folder: Path) -> None:
         """Writes `<experiment>.json` and `.md`."""

@@ -19,6 +19,7 @@ from ttmark.detect_service.passages import marked_passages
 from ttmark.detect_service.verdict import FoundSegment, best_finding
 from ttmark.evaluation.intervals import clopper_pearson
 from ttmark.evaluation.report.result import Result, Table
+from ttmark.evaluation.run_manifest import machine, versions
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import MarkedShare
 from ttmark.shared.watermark import Watermark
@@ -152,7 +153,7 @@ def measured(count: int) -> Result:
             tuple(passages),
         ),
     )
-    return Result("shares", "python -m tests.harness.joined_answers", tables, ()).made_here()
+    return Result("shares", "python -m tests.harness.joined_answers", tables, (), machine(), versions())
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.conformance.kept_answers import Questions
 from ttmark.evaluation.conformance.quality_after_attacks import Kept, Quality
 from ttmark.evaluation.conformance.unmarked_texts import TextSet
-from ttmark.evaluation.endpoint import Endpoint, EndpointClient, Usage
+from ttmark.evaluation.endpoint import Endpoint, EndpointClient
 from ttmark.evaluation.intervals import Interval
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import Material, sentences_of
@@ -59,7 +59,7 @@ def endpoint(folder: Path, asked: list[dict[str, Any]] | None = None) -> Endpoin
         return httpx.Response(200, json={"choices": [{"message": {"content": content}}]})
 
     service = Endpoint("http://endpoint/v1", "m", body={"watermark": {"enabled": False}})
-    return EndpointClient(service, folder, Usage(), transport=httpx.MockTransport(answer))
+    return EndpointClient(service, folder, transport=httpx.MockTransport(answer))
 
 
 def catalogue(folder: Path) -> dict[str, Attack]:

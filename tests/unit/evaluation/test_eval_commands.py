@@ -29,7 +29,7 @@ def test_an_experiment_runs_on_the_simulated_model_and_resumes(tmp_path: Path) -
     assert orjson.loads((tmp_path / "manifest.json").read_bytes())["model"] == "simulated"
     refused = simulated(tmp_path, *arguments, "--seed", "1")
     (line,) = refused.output.strip().splitlines()
-    assert (refused.exit_code, "seed 0, not 1" in line, "choose another folder" in line) == (1, True, True)
+    assert (refused.exit_code, "another seed" in line, "choose another --out" in line) == (1, True, True)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ttmark.evaluation.report.result import Result, Table, power_of_ten
-from ttmark.evaluation.run_manifest import machine
+from ttmark.evaluation.run_manifest import machine, versions
 
 TABLE = Table("Title", ("a", "b"), (("1", "x|y"),), ("a note",))
 
@@ -38,7 +38,7 @@ def test_a_table_that_is_set_aside_is_counted_on_the_page_and_kept_in_the_file(t
 
 
 def test_a_result_says_on_what_it_was_made(tmp_path: Path) -> None:
-    result = Result("name", "ttmark eval name", (TABLE,), ()).made_here()
+    result = Result("name", "ttmark eval name", (TABLE,), (), machine(), versions())
     result.save(tmp_path)
     assert Result.load(tmp_path / "name.json") == result
     last = result.markdown().splitlines()[-1]
