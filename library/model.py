@@ -5,23 +5,33 @@ import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.chat_template import MOST_CHARACTERS, ChatTemplate
+from ttmark.gen_service.api.control_tokens import ConversationEncoder
+from ttmark.gen_service.api.prompts import as_seen, text_ids
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
 from ttmark.gen_service.engine import Engine, EngineSettings
+from ttmark.gen_service.engine.loading import boundary_tokens
 from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.library.generation_requests import generation_request, sampling_params
 from ttmark.library.in_transformers import InTransformers
 from ttmark.library.key import Key
 from ttmark.library.tokenizer import text_tokenizer
 from ttmark.services.local.smollm2 import get_smollm2
-from ttmark.services.model_folder import model_id, read_chat_template, read_sampling_defaults, resolve_model
+from ttmark.services.model_folder import (
+    default_template,
+    model_id,
+    read_chat_template,
+    read_sampling_defaults,
+    resolve_model,
+)
 from ttmark.services.state_folder import STATE_FOLDER
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.tokenization import TextTokenizer
@@ -106,14 +116,15 @@ class Model:
             key: None writes without a mark.
             stream: an iterator of pieces of text instead; of many prompts, of (number, piece).
             chat: whether a text is a question in the model's chat template, or is continued as it is; left
-                out: a question where the model has a template.
+                out: a question where the model has a template. What is continued has the tokens before it
+                that the tokenizer puts before every text.
             options: max_new_tokens, temperature, top_k, top_p, min_p, repetition_penalty, do_sample,
                 seed, stop_strings, as in transformers; what is left out is as the model's own
                 generation_config says, and 256 new tokens where that says nothing. Text of do_sample=False
                 has no mark.
 
         Raises:
-            ValueError: no such option, or a value out of range.
+            ValueError: no such option, a value out of range, or a chat for a model without a template.
             KeyDetectsOnly: the key was exported from a key store.
         """
         prompts = [prompt] if _is_one(prompt) else list(prompt)
@@ -163,15 +174,22 @@ class Model:
     def __repr__(self) -> str:
         return f"<ttmark model {self.name}>"
 
-    def _prompt_ids(self, prompt: Any, chat: bool | None) -> tuple[int, ...]:
-        if isinstance(prompt, str):
-            if chat is False or self._template is None:
-                return tuple(self.tokenizer.encode(prompt))
-            prompt = [{"role": "user", "content": prompt}]
+    @cached_property
+    def _conversations(self) -> ConversationEncoder:
         if self._template is None:
-            raise ValueError(f"{self.name} has no chat template: give it a text to continue")
-        messages = [ChatMessage.model_validate(dict(message)) for message in prompt]
-        return tuple(self.tokenizer.encode(self._template.render(messages)))
+            raise ValueError(
+                f"{self.name} has no chat template: give it a text to continue, and no chat=True"
+            )
+        return ConversationEncoder(self.tokenizer, self._template)
+
+    def _prompt_ids(self, prompt: Any, chat: bool | None) -> tuple[int, ...]:
+        """As the generation service asks the model."""
+        if isinstance(prompt, str):
+            if chat is False or (chat is None and self._template is None):
+                return tuple(text_ids(prompt, self.tokenizer))
+            prompt = [{"role": "user", "content": prompt}]
+        messages = [as_seen(ChatMessage.model_validate(dict(message)), None) for message in prompt]
+        return self._conversations.encode(messages, "messages", MOST_CHARACTERS)[1]
 
 
 def load(model: str | Path | tuple[Any, Any], *, dtype: str | None = None, device: str = "auto") -> Model:
@@ -188,11 +206,11 @@ def load(model: str | Path | tuple[Any, Any], *, dtype: str | None = None, devic
     if isinstance(model, tuple):
         own, tokens = model
         tokenizer = text_tokenizer(tokens)
-        ends = own.generation_config.eos_token_id
-        ids = [] if ends is None else ends if isinstance(ends, list) else [ends]
-        source = getattr(tokens, "chat_template", None)
+        text = own.config.get_text_config()
+        ends, _ = boundary_tokens(own.generation_config, text, text.vocab_size)
+        source = default_template(getattr(tokens, "chat_template", None))
         special = {k: v for k, v in tokens.special_tokens_map.items() if isinstance(v, str)}
-        template = ChatTemplate(source, special) if isinstance(source, str) else None
+        template = ChatTemplate(source, special) if source else None
         named = own.generation_config.to_dict()
         defaults = {
             name: value
@@ -200,7 +218,7 @@ def load(model: str | Path | tuple[Any, Any], *, dtype: str | None = None, devic
             if (value := named.get(name)) is not None
         }
         name = str(getattr(own.config, "_name_or_path", "") or type(own).__name__)
-        return Model(InTransformers(own, tokenizer, ids), tokenizer, name, template, defaults)
+        return Model(InTransformers(own, tokenizer, ends), tokenizer, name, template, defaults)
     name = str(model)
     folder = get_smollm2(STATE_FOLDER) if name == SMOLLM2 else resolve_model(name)
     settings = EngineSettings(model_id=model_id(name), device=device, dtype=dtype or _usual_dtype(device))

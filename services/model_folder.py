@@ -114,7 +114,7 @@ def _read(folder: Path) -> tuple[str | None, dict[str, Any]]:
     """The template and what `tokenizer_config.json` holds."""
     file, config_file = folder / "chat_template.jinja", folder / "tokenizer_config.json"
     config = orjson.loads(config_file.read_bytes()) if config_file.is_file() else {}
-    return file.read_text() if file.is_file() else _default_template(config.get("chat_template")), config
+    return file.read_text() if file.is_file() else default_template(config.get("chat_template")), config
 
 
 @contextmanager
@@ -125,11 +125,12 @@ def _usable(folder: Path) -> Iterator[None]:
         raise StartupError(f"{folder}: the chat template cannot be used: {error}") from error
 
 
-def _default_template(value: Any) -> str | None:
-    """Older files hold a list of named templates."""
+def default_template(value: Any) -> str | None:
+    """Of several, which transformers holds by name and files list, that which is for all conversations."""
     if isinstance(value, list):
-        named = {entry["name"]: entry["template"] for entry in value}
-        value = named.get("default")
+        value = {entry["name"]: entry["template"] for entry in value}
+    if isinstance(value, dict):
+        value = value.get("default")
     return value if isinstance(value, str) else None
 
 

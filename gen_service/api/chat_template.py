@@ -77,7 +77,7 @@ def _role(message: ChatMessage) -> str:
 _STEPS = 1_000_000
 # Of the prompt's limit: a template joins and copies what it writes several times.
 _COPIES = 16
-_MOST_CHARACTERS = 1_000_000
+MOST_CHARACTERS = 1_000_000
 _OURS = frozenset({"messages", "tools", "add_generation_prompt"})
 
 
@@ -106,7 +106,7 @@ class ChatTemplate:
         self,
         messages: Sequence[ChatMessage],
         field: str = "messages",
-        most: int = _MOST_CHARACTERS,
+        most: int = MOST_CHARACTERS,
         tools: Sequence[Mapping[str, Any]] = (),
         variables: Mapping[str, Any] = MappingProxyType({}),
         *,

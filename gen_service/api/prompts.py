@@ -15,7 +15,7 @@ from ttmark.shared.labels import Label
 from ttmark.shared.languages.words import counted
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.chat import ChatMessage
-from ttmark.shared.tokenization import encode_whole
+from ttmark.shared.tokenization import TextTokenizer, encode_whole
 
 _QUICK_CHARACTERS = 1_000  # tokenised in a millisecond; beside a busy engine a thread's turns take longer
 
@@ -26,6 +26,11 @@ class Prompt:
 
     text: str
     token_ids: tuple[int, ...]
+
+
+def text_ids(text: str, tokenizer: TextTokenizer) -> list[int]:
+    """Token ids of a text but for its manifests, with those that its tokenizer puts around every text."""
+    return encode_whole(tokenizer.backend, without_wrappers(text), special=True).ids
 
 
 async def plain_prompts(given: Sequence[str | list[int]], model: ServedModel) -> list[Prompt]:
@@ -75,7 +80,7 @@ async def chat_prompt(
 
     def encoded() -> tuple[str, Sequence[int]]:
         _check_results(messages, field)
-        seen, most = [_seen(message, label) for message in messages], model.most_characters
+        seen, most = [as_seen(message, label) for message in messages], model.most_characters
         shown = len(json.dumps([*tools, dict(variables)], ensure_ascii=False)) if tools or variables else 0
         if sum(map(_characters, seen)) + shown > most:
             raise _too_many_characters("The messages have", model, field)
@@ -153,7 +158,7 @@ def _characters(message: ChatMessage) -> int:
     return len(message.text) + len(message.reasoning_content or "") + calls
 
 
-def _seen(message: ChatMessage, label: Label | None) -> ChatMessage:
+def as_seen(message: ChatMessage, label: Label | None) -> ChatMessage:
     """The message without manifests, thousands of tokens that say nothing, and an answer's label."""
     text = message.text if message.text.isascii() else without_wrappers(message.text)
     if label is not None and message.role == "assistant":
@@ -162,10 +167,9 @@ def _seen(message: ChatMessage, label: Label | None) -> ChatMessage:
 
 
 async def _from_text(text: str, generator: Generator) -> Prompt:
-    encode = partial(encode_whole, generator.tokenizer.backend, text, special=True)
+    encode = partial(text_ids, text, generator.tokenizer)
     # A long text takes tens of milliseconds, in which the other streams must go on.
-    encoding = await run_in_threadpool(encode) if len(text) > _QUICK_CHARACTERS else encode()
-    return _prompt(text, encoding.ids)
+    return _prompt(text, await run_in_threadpool(encode) if len(text) > _QUICK_CHARACTERS else encode())
 
 
 def _prompt(text: str, token_ids: Sequence[int]) -> Prompt:
