@@ -67,10 +67,8 @@ _NARROWEST = 20
 
 
 def quote_signs(text: str) -> list[Span]:
-    """Spans of `>` at the beginnings of lines, where half of the lines that are not blank have them."""
-    spans = [match.span() for match in _QUOTE.finditer(text)] if ">" in text else []
-    written = sum(line.strip() != "" for line in text.split("\n")) if spans else 0
-    return spans if 2 * len(spans) >= written else []
+    """Spans of `>` at the beginnings of lines."""
+    return [match.span() for match in _QUOTE.finditer(text)] if ">" in text else []
 
 
 def broken_lines(text: str) -> list[int]:

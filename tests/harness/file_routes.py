@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterator
 from email.message import EmailMessage
 from functools import partial
@@ -98,6 +99,18 @@ def mail(text: str) -> bytes:
     return message.as_bytes()
 
 
+def reply(text: str) -> bytes:
+    """A mail in plain text that quotes the answer, and has more lines of its own."""
+    quoted = [line for part in text.split("\n") for line in textwrap.wrap(part, 70) or [""]]
+    own = (Path(ttmark.__file__).parent / "services/cli/human_text.txt").read_text("utf-8").splitlines()
+    own *= 2 + len(quoted) // len(own)
+    message = EmailMessage()
+    message["Subject"] = "Re: Notes"
+    said = "\n".join(["> " + line if line else ">" for line in quoted])
+    message.set_content("\n".join(own) + f"\n\nOn Tue, 3 Nov 2026 at 09:12, Ann wrote:\n\n{said}\n")
+    return message.as_bytes()
+
+
 ENDINGS = ("docx", "odt", "rtf", "epub", "html")
 ROUTES: dict[str, Callable[[str], bytes]] = {
     **{f"pandoc.{ending}": partial(pandoc, ending, "markdown-smart") for ending in ENDINGS},
@@ -105,6 +118,7 @@ ROUTES: dict[str, Callable[[str], bytes]] = {
     **{f"LibreOffice.{ending}": partial(libreoffice, ending) for ending in ("docx", "odt", "rtf")},
     "a list that Word numbers.docx": word_numbers,
     "mail.eml": mail,
+    "a reply, more own than quoted lines.eml": reply,
 }
 
 

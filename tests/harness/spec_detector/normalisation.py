@@ -22,10 +22,7 @@ def normalised(text: str, look_alikes: Mapping[str, str]) -> str:
 
 
 def _unquoted(text: str) -> str:
-    lines = text.split("\n")
-    if 2 * sum(line.startswith(">") for line in lines) < sum(bool(line.strip()) for line in lines):
-        return text
-    return "\n".join(re.sub("^(?:> ?)*", "", line) for line in lines)
+    return "\n".join(re.sub("^(?:> ?)*", "", line) for line in text.split("\n"))
 
 
 def _joined(text: str) -> str:

@@ -61,14 +61,20 @@ PARAGRAPHS = "\n".join(
 
 @pytest.mark.parametrize("width", [30, 40, 72, 90])
 @pytest.mark.parametrize("sign", ["", "> ", "> > "])
-def test_lines_that_a_page_or_a_mail_broke_are_joined(width: int, sign: str) -> None:
+@pytest.mark.parametrize(
+    "own", ["", "\n\n".join(f"I read your page {page} twice, and then again." for page in range(40))]
+)
+def test_lines_that_a_page_or_a_mail_broke_are_joined(width: int, sign: str, own: str) -> None:
     wrapped = [line for part in PARAGRAPHS.split("\n") for line in textwrap.wrap(part, width) or [""]]
-    broken = "\n".join(sign + line for line in wrapped)
+    broken, plain = (
+        f"{own}\n\n{text}\n\n{own}".strip()
+        for text in ("\n".join(sign + line for line in wrapped), PARAGRAPHS)
+    )
     normalized = NORMALIZER.normalize(broken)
-    assert normalized.text == PARAGRAPHS
+    assert normalized.text == plain
     start = normalized.text.index("somebody")
     assert broken[slice(*normalized.original_span(start, start + 8))] == "somebody"
-    assert NORMALIZER.normalize(PARAGRAPHS).text == PARAGRAPHS
+    assert NORMALIZER.normalize(plain).text == plain
 
 
 LINE = st.lists(st.sampled_from(["a", "lamp", "lighthouse", "-", "1.", ">", " ", "*"]), max_size=9).map(
