@@ -5,7 +5,6 @@ import math
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
-from functools import partial
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
@@ -21,10 +20,8 @@ from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
 from ttmark.services.detection_stores import open_jobs
-from ttmark.services.kept_before import tell_where
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
-from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError
 from ttmark.shared.access.oidc import Authenticate, OidcTokens, provider_client
 from ttmark.shared.access.scopes import TokenLimits
@@ -146,7 +143,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             admit=allowance.admit,
             limits=HttpLimits(settings.max_body_bytes),
             cors_origins=settings.cors_origins,
-            lifespan=beside(lifespan, [reader.watch, partial(tell_where, KeyStoreSettings().url())]),
+            lifespan=beside(lifespan, [reader.watch]),
             registry=registry,
             tracer_provider=settings.open_tracing("ttmark-detect"),
             audit=access.audit,

@@ -1,4 +1,4 @@
-"""`ttmark case`: cases that a detection service signed, the keys for that, and what earlier releases kept."""
+"""`ttmark case`: cases that a detection service signed, and the keys for that."""
 
 import hashlib
 from pathlib import Path
@@ -14,12 +14,9 @@ from ttmark.services.cli.files import (
     read_bytes,
     signed_values,
 )
-from ttmark.services.cli.key_store import KeyStore, print_json, run
+from ttmark.services.cli.key_store import print_json
 from ttmark.services.cli.options import DetectUrl, JsonOutput
-from ttmark.services.cli.terminal import Yes, confirm
-from ttmark.services.kept_before import kept_beside, open_all
-from ttmark.services.settings.store import KeyStoreSettings
-from ttmark.services.startup import StartupError, no_start_after, one_clear_line
+from ttmark.services.startup import StartupError, one_clear_line
 from ttmark.shared.cases.signed_file import (
     CaseKey,
     CaseRefused,
@@ -28,7 +25,6 @@ from ttmark.shared.cases.signed_file import (
     chosen_by_sender,
     verified_case,
 )
-from ttmark.shared.vault.audit_events import AuditEvent
 
 app = typer.Typer(help="Cases: answers in files that a service signed.", no_args_is_help=True)
 
@@ -87,44 +83,6 @@ def show_public_key(file: Annotated[Path, typer.Argument(help="The secret key.")
             typer.echo(CaseKey.from_pem(pem_text(file)).public.pem(), nl=False)
         except NotACaseKey as error:
             raise StartupError(f"{file}: {error}") from error
-
-
-@app.command("export-kept")
-def export_kept(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new one, for the files.")],
-    lose_unreadable: Annotated[
-        bool, typer.Option("--lose-unreadable", help="Delete what no key at hand opens, too.")
-    ] = False,
-    yes: Yes = False,
-) -> None:
-    """Write cases that an earlier release kept into files, and delete all that it kept beside the key store.
-
-    FOLDER/TENANT/ID.json is a case, for `ttmark case verify`; FOLDER/queue.jsonl has what the queue held.
-    """
-
-    async def command(keys: KeyStore) -> None:
-        kept = kept_beside(KeyStoreSettings().url())
-        try:
-            records = await kept.read()
-            found = await open_all(records, keys.kek)
-            if found.unreadable and not lose_unreadable:
-                raise StartupError(
-                    f"nothing was deleted: {len(found.unreadable)} records do not open, the first is "
-                    f"{found.unreadable[0]}. Add the older key-encryption key, or say --lose-unreadable"
-                )
-            what = f"{len(found.cases)} cases and {len(found.items)} items of a queue"
-            if records:
-                confirm(f"{what} go to {folder}. Nothing of them stays beside the key store.", yes=yes)
-                found.write(folder)
-            await kept.delete()
-        finally:
-            await kept.close()
-        for tenant in sorted({tenant for tenant, _ in found.cases}):
-            keys.audit(AuditEvent("case.export", tenant=tenant))
-        typer.echo(f"wrote {what} to {folder}" if records else "there was nothing")
-
-    with one_clear_line(), no_start_after(OSError):
-        run(command)
 
 
 def _check_text(document: Document, name: str) -> None:

@@ -76,8 +76,8 @@ _ANSWERS = "ten answers are enough to remove a mark"
 _AS_TENANTS = "as many as tokens of a tenant get"
 _CANARY = "rules for alerts go by it"
 _FILES = "save larger files as text, or in parts"
-_QUEUE = "there is no team queue; `ttmark case export-kept` writes what it held, tickets have signed cases"
-_CASES = "no cases are kept; `ttmark case export-kept` writes those that were, and more are files of yours"
+_QUEUE = "there is no team queue: tickets have signed cases"
+_CASES = "no cases are kept: they are files of yours"
 
 DROPPED: Mapping[str, Constant | Gone] = {
     "TTMARK_EXTRACT_QUEUE": Constant("16", "the last of them waits 40 s for two processes"),

@@ -23,7 +23,6 @@ Action = Literal[
     "text.read",
     "job.create",
     "job.delete",
-    "case.export",
     "token.create",
     "token.revoke",
     "token.refuse",

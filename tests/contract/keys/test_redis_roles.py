@@ -9,7 +9,6 @@ import redis
 
 from tests.contract.keys.faulty_store import KEK, PROFILE
 from tests.contract.keys.secured_redis import DEPLOY, SecuredRedis
-from ttmark.services.kept_before import kept_beside
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.record import Head
@@ -27,7 +26,7 @@ COMMON = {"ping", "hget", "hgetall", "hset", "watch", "unwatch", "multi", "exec"
 COMMON |= {"cluster|slots", "cluster|keyslot"}
 NEWER = {"waitaof", "client|setinfo"}  # since Redis 7.2
 ALLOWED = {
-    "operator": COMMON | {"hmget", "scan", "del"},
+    "operator": COMMON,
     "gen": COMMON | {"subscribe", "incrby", "pexpire", "hincrby"},
     "detect": COMMON
     | {"subscribe", "incrby", "pexpire", "eval", "bitfield", "getrange", "setrange", "hincrby"}
@@ -79,21 +78,19 @@ def test_a_role_runs_its_own_commands_and_no_other_of_command_list(secured, shar
     assert permitted == ALLOWED[role] | (NEWER if secured.confirms_writes else set())
 
 
-NAMES = ["key", "token", "replica", "audit", "volume", "count:x", "job:x", "jobs:x", "case:x"]
-NAMES += ["cases:x", "cases:bytes", "queue:x", "queue:expiry", "other"]
+NAMES = ["key", "token", "replica", "audit", "volume", "count:x", "job:x", "jobs:x", "other"]
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_role_reaches_only_its_own_records(secured: SecuredRedis, role: str) -> None:
-    records, signs = {"key", "token", "replica", "audit"}, {"cases:bytes", "queue:expiry"}
-    kept = {"case:x", "cases:x", "queue:x"} | signs  # by releases before, until the operator exports it
+    records = {"key", "token", "replica", "audit"}
     reads = {
-        "operator": records | {"volume"} | kept,
+        "operator": records | {"volume"},
         "gen": records | {"volume", "count:x"},
-        "detect": records | {"count:x", "job:x", "jobs:x"} | signs,
+        "detect": records | {"count:x", "job:x", "jobs:x"},
     }
     writes = {
-        "operator": {"key", "token", "audit"} | kept,
+        "operator": {"key", "token", "audit"},
         "gen": {"replica", "audit", "volume", "count:x"},
         "detect": {"replica", "audit", "count:x", "job:x", "jobs:x"},
     }
@@ -181,29 +178,9 @@ async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tok
         heads = Heads(stores["operator"], KEK)  # as `ttmark audit prune` and `verify`
         await heads.put_removed(Head(key_id, 5, "ab" * 32))
         assert (await heads.read_all())[0][key_id].head.sequence == 9
-        await operator_alone_takes_what_was_kept(secured)
     finally:
         for store in stores.values():
             await store.close()
-
-
-async def operator_alone_takes_what_was_kept(secured: SecuredRedis) -> None:
-    """Cases and a queue of the release before, which the detection service tells of and nobody else reads."""
-    kept = {role: kept_beside(secured.url(role)) for role in ROLES}
-    with secured.client("operator") as client:
-        for number in range(300):
-            case = {"tenant": "t", "sealed": "s", "expires_at": "9.5"}
-            client.hset(f"{{ttmark}}:case:{number:032x}", mapping=case)
-        client.hset("{ttmark}:queue:expiry", "any", "sort")
-    assert await kept["detect"].places() != []
-    for role in SERVICES:
-        with pytest.raises(StoreUnavailable, match="refused"):
-            await kept[role].read()
-    assert {one.record_id for one in await kept["operator"].read()} == {f"{n:032x}" for n in range(300)}
-    await kept["operator"].delete()
-    assert await kept["detect"].places() == await kept["operator"].read() == []
-    for store in kept.values():
-        await store.close()
 
 
 async def serve_as(store: RecordStore, plain: str, key_id: str) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.harness.waiting import eventually
 from ttmark.services.cli import jobs as job_commands
 from ttmark.services.cli.main import app
 from ttmark.shared.access.scopes import TokenLimits
@@ -148,13 +147,3 @@ def test_a_case_of_the_service_is_verified_with_the_key_that_it_shows(run: Run, 
         case = client.detect(request).results[0].case
     assert run("case", "verify", "-", input=case).stdout.startswith("genuine")
     assert "was changed since" in run("case", "verify", "-", input=case.replace('"fpr": ', '"fpr": 1')).output
-
-
-def test_a_start_says_where_an_earlier_release_kept_cases(cluster: Any, own_redis: Any) -> None:
-    assert "kept_by_earlier_release" not in cluster.log.getvalue()
-    with own_redis.client() as client:
-        client.set("{ttmark}:cases:bytes", 0)
-        cluster.start("detect-after")
-        eventually(lambda: "kept_by_earlier_release" in cluster.log.getvalue())
-        client.delete("{ttmark}:cases:bytes")
-    assert "ttmark case export-kept FOLDER" in cluster.log.getvalue()
