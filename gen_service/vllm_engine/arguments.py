@@ -9,9 +9,11 @@ from vllm.platforms import current_platform
 
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.vllm_engine.additional_config import Additional, Lifeline
-from ttmark.gen_service.vllm_engine.internals import VERSION
 from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings, scratch_blocks
 from ttmark.shared.watermark.watermark import MAX_BLOCK_SIZE
+
+VERSION = "0.32.0"
+"""Of vLLM; what is touched of it is checked against the installed package."""
 
 SPARE_TOKENS = MAX_BLOCK_SIZE + 1
 """Tokens at the end of vLLM's context that no request reaches: there it would replace drafts."""

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.vllm.conftest import load_vllm
+from tests.vllm.touched import RUNNER_ATTRIBUTES, TOUCHED
 from ttmark.gen_service.engine import ModelLoadError
-from ttmark.gen_service.vllm_engine.internals import RUNNER_ATTRIBUTES, TOUCHED, VERSION
 
 vllm = pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
@@ -49,6 +49,8 @@ def test_the_runner_has_the_attributes_that_are_read() -> None:
 
 
 def test_the_version_is_the_pinned_one() -> None:
+    from ttmark.gen_service.vllm_engine.arguments import VERSION  # needs vLLM
+
     assert vllm.__version__.split("+")[0] == VERSION
 
 

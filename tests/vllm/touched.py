@@ -1,13 +1,10 @@
-"""Every part of vLLM that this package touches; an upgrade begins here.
+"""Every part of vLLM that `gen_service/vllm_engine` touches; an upgrade begins here.
 
-`TOUCHED` names what is called or overridden, with the parameters that are relied on; a test of `make
-test-vllm` compares it with the installed package. Attributes of vLLM's model runner that are read:
-`RUNNER_ATTRIBUTES`.
+`TOUCHED` names what is called or overridden, with the parameters that are relied on; `RUNNER_ATTRIBUTES`
+the attributes of vLLM's model runner that are read.
 """
 
 from collections.abc import Mapping
-
-VERSION = "0.32.0"
 
 _RUNNER = "vllm.v1.worker.gpu_model_runner.GPUModelRunner"
 _WORKER = "vllm.v1.worker.gpu_worker.Worker"
