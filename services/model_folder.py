@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.gen_service.smollm2 import SMOLLM2
-from ttmark.services.local.smollm2 import get_smollm2, is_whole, smollm2_folder
+from ttmark.services.local.smollm2 import is_whole, smollm2_folder
 from ttmark.services.startup import StartupError, no_start_after
 from ttmark.services.state_folder import STATE_FOLDER
 from ttmark.shared.schemas.sampling import SamplingDefaults
@@ -26,7 +26,7 @@ _HUB_ID = re.compile(r"[\w-][\w.-]{0,95}/[\w.-]{1,96}")
 
 def default_model(state: Path) -> str:
     """`smollm2` where it lies in the state folder, else `demo`."""
-    return SMOLLM2 if is_whole(smollm2_folder(state), whatever_sampling=True) else DEMO
+    return SMOLLM2 if is_whole(smollm2_folder(state)) else DEMO
 
 
 def is_folder(name: str) -> bool:
@@ -63,18 +63,17 @@ def resolve_model(model: str, state: Path = STATE_FOLDER) -> Path:
     unless it is in the local cache.
 
     Raises:
-        StartupError: no such folder, one of an earlier release that cannot be written, or the hub has no such
-            model or cannot be reached.
+        StartupError: no such folder, or the hub has no such model or cannot be reached.
     """
     if model == DEMO:
         return DEMO_MODEL_PATH
     if model == SMOLLM2:
         folder = smollm2_folder(state)
-        if not is_whole(folder, whatever_sampling=True):
+        if not is_whole(folder):
             raise StartupError(
                 f"model {SMOLLM2} is not in {folder}; `ttmark models get {SMOLLM2}` puts it there"
             )
-        return get_smollm2(state)  # an earlier release's folder has other sampling
+        return folder
     if is_folder(model):
         return Path(model)
     if not _HUB_ID.fullmatch(model):

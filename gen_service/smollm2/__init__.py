@@ -36,7 +36,7 @@ SAMPLING: dict[str, Any] = {
 }
 """Answers that make sense, do not go round in circles, end, and have choice enough to carry a mark.
 
-Where it changes, folders that were made before are brought up to date.
+Where it changes, folders that were made before are made again.
 """
 
 _SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id")

@@ -91,9 +91,7 @@ def _describe(name: str, state: Path) -> dict[str, str]:
     if name == DEMO:
         return _described(name, "ready", resolve_model(name))
     folder = smollm2_folder(state)
-    status = (
-        "ready" if is_whole(folder, whatever_sampling=True) else "damaged" if folder.exists() else "absent"
-    )
+    status = "ready" if is_whole(folder) else "damaged" if folder.exists() else "absent"
     return _described(name, status, folder)
 
 

