@@ -14,16 +14,21 @@ from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import ToolCall
 
 
-def turns(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    """The messages, for a template that knows tools: arguments are values, results name their function."""
-    names = {call.id: call.function.name for message in messages for call in message.tool_calls or ()}
+def turns(messages: Sequence[ChatMessage], *, parts: bool = False) -> list[dict[str, Any]]:
+    """The messages, for a template that knows tools: arguments are values, results name their function.
+
+    Args:
+        parts: leaves contents in parts where the caller wrote parts.
+    """
+    names: dict[str, str] = {}
     told = []
     for message in messages:
-        turn: dict[str, Any] = {"role": _role(message), "content": message.text}
-        if message.reasoning_content is not None:
-            turn["reasoning_content"] = message.reasoning_content
+        turn: dict[str, Any] = {"role": _role(message), "content": message.text, **_thoughts(message)}
+        if parts and isinstance(message.content, list):
+            turn["content"] = [part.model_dump(include={"type", "text"}) for part in message.content]
         if message.tool_calls:
             turn["tool_calls"] = [_call(call) for call in message.tool_calls]
+            names |= {call.id: call.function.name for call in message.tool_calls}
         if message.tool_call_id is not None:
             turn["tool_call_id"] = message.tool_call_id
             if message.tool_call_id in names:
@@ -47,9 +52,7 @@ def turns_in_words(
                 told[-1]["content"] += "\n" + content
                 continue
         turn = {"role": role, "content": content, "results": message.role == "tool"}
-        if message.reasoning_content is not None:
-            turn["reasoning_content"] = message.reasoning_content
-        told.append(turn)
+        told.append(turn | _thoughts(message))
     if tools and told and told[0]["role"] == "system":
         told[0]["content"] += "\n\n" + system_text(tools)
     elif tools:
@@ -70,6 +73,16 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": function}
 
 
+def _of_tools(message: ChatMessage) -> bool:
+    return bool(message.tool_calls) or message.role == "tool"
+
+
+def _thoughts(message: ChatMessage) -> dict[str, str]:
+    """By both names that templates know."""
+    told = message.thoughts
+    return {} if told is None else {"reasoning_content": told, "thinking": told}
+
+
 def _role(message: ChatMessage) -> str:
     return "system" if message.role == "developer" else message.role
 
@@ -78,6 +91,7 @@ _STEPS = 1_000_000
 # Of the prompt's limit: a template joins and copies what it writes several times.
 _COPIES = 16
 MOST_CHARACTERS = 1_000_000
+_PROBE = "zqtext"
 _OURS = frozenset({"messages", "tools", "add_generation_prompt"})
 
 
@@ -100,6 +114,7 @@ class ChatTemplate:
             raise ValueError(f"the chat template is not valid: {error}") from error
         self._special_tokens = dict(special_tokens or {})
         self.source = source
+        self._takes: tuple[bool, bool] | None = None
         self.tool_format = format_of(source)
 
     def render(
@@ -129,13 +144,18 @@ class ChatTemplate:
             raise BadRequest(
                 f"chat_template_kwargs: {taken[0]} is set by the service.", param="chat_template_kwargs"
             )
-        taught = self.tool_format.taught
+        taught = self.tool_format.taught or not (tools or any(map(_of_tools, messages)))
         pieces: list[str] = []
         written = 0
         try:
             with self._environment.spending(_STEPS + _COPIES * most):
-                told = turns(messages) if taught else turns_in_words(messages, tools)
-                given = {"messages": told, "add_generation_prompt": opens_answer, **self._special_tokens}
+                takes_text, takes_parts = self._takes or self._look_at_content()
+                told = turns(messages, parts=takes_parts) if taught else turns_in_words(messages, tools)
+                for turn in told:
+                    if not takes_text and isinstance(turn["content"], str):
+                        turn["content"] = [{"type": "text", "text": turn["content"]}]
+                given: dict[str, Any] = {"messages": told, "tools": None, "documents": None}
+                given |= {"add_generation_prompt": opens_answer, **self._special_tokens}
                 if tools and taught:
                     given["tools"] = list(tools)
                 for piece in self._template.generate(given, **variables):
@@ -160,3 +180,21 @@ class ChatTemplate:
         except Exception as error:  # a template is foreign code
             raise BadRequest("The model's chat template fails on these messages.", param=field) from error
         return "".join(pieces)
+
+    def _look_at_content(self) -> tuple[bool, bool]:
+        """Whether the template shows a text, and parts, that a user wrote; what shows neither takes texts."""
+        text = {"type": "text", "text": _PROBE}
+        parts = self._shows([text, text])
+        self._takes = self._shows(_PROBE) or not parts, parts
+        return self._takes
+
+    def _shows(self, content: str | list[dict[str, str]]) -> bool:
+        turn = {"role": "user", "content": content}
+        try:
+            shown = self._template.render(messages=[turn], tools=None, **self._special_tokens)
+        except Exception:  # a template is foreign code
+            return False
+        if isinstance(content, str):
+            return _PROBE in shown
+        # What writes the list itself, as Python or JSON does, has not read it.
+        return shown.count(_PROBE) == 2 and not any(f"{mark}text{mark}: " in shown for mark in "'\"")

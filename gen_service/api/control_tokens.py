@@ -89,8 +89,13 @@ class ConversationEncoder:
     def _quote(self, message: ChatMessage, field: str) -> ChatMessage:
         """The message, with control tokens in it marked as text."""
         changed: dict[str, Any] = {"content": self._quoted_text(message.text, field)}
-        if message.reasoning_content is not None:
-            changed["reasoning_content"] = self._quoted_text(message.reasoning_content, field)
+        if isinstance(message.content, list):
+            parts = message.content
+            changed["content"] = [
+                part.model_copy(update={"text": self._quoted_text(part.text, field)}) for part in parts
+            ]
+        if message.thoughts is not None:
+            changed["reasoning_content"] = self._quoted_text(message.thoughts, field)
         if message.tool_call_id is not None:
             changed["tool_call_id"] = self._quoted_text(message.tool_call_id, field)
         if message.tool_calls:

@@ -155,7 +155,7 @@ def _check_results(messages: Sequence[ChatMessage], field: str) -> None:
 
 def _characters(message: ChatMessage) -> int:
     calls = sum(len(call.function.arguments) for call in message.tool_calls or ())
-    return len(message.text) + len(message.reasoning_content or "") + calls
+    return len(message.text) + len(message.thoughts or "") + calls
 
 
 def as_seen(message: ChatMessage, label: Label | None) -> ChatMessage:

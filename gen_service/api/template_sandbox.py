@@ -16,12 +16,14 @@ from typing import Any, NoReturn
 
 from jinja2 import Environment, TemplateError, nodes
 from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 RENDER_SECONDS = 5.0
 _LARGEST_NUMBER = 10**6  # widths, counts and factors
+_LARGEST_INDENT = 64
 _WIDE = re.compile(r"\d{5}")
 _CLOCK_EVERY = 1_000
 _NO_METHODS = frozenset({"translate", "maketrans", "expandtabs", "format_map"})
@@ -38,11 +40,16 @@ class TemplateTooLarge(TemplateError):
 
 
 class Budget:
-    """What one rendering may still do: steps, and seconds."""
+    """What one rendering, or several together, may still do: steps, and seconds.
+
+    Attributes:
+        moment: what the templates take for now.
+    """
 
     def __init__(self, steps: int) -> None:
         self._left = steps
         self._deadline = time.monotonic() + RENDER_SECONDS
+        self.moment = datetime.now().astimezone()
         self._unseen = 0
 
     def charge(self, steps: int) -> None:
@@ -71,7 +78,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
-            extensions=[loopcontrols, _Counted],
+            extensions=[loopcontrols, _Counted, _Generation],
             finalize=self._count_output,
         )
         self._budget: ContextVar[Budget] = ContextVar("budget")
@@ -81,7 +88,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         }
         self.filters |= {"_turns": self._turns, "_joined": self._joined}
         self.globals = {name: self.globals[name] for name in ("dict", "namespace", "range")}
-        self.globals |= {"raise_exception": _refuse, "strftime_now": _strftime_now}
+        self.globals |= {"raise_exception": _refuse, "strftime_now": self._strftime_now}
 
     @contextmanager
     def spending(self, steps: int) -> Iterator[None]:
@@ -191,6 +198,9 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         self._charge(sum(map(_size, parts)))
         return "".join(map(str, parts))
 
+    def _strftime_now(self, pattern: str) -> str:
+        return self._budget.get().moment.strftime(pattern)
+
 
 class _Counted(Extension):
     """Has templates changed by `_Counting` when they are read."""
@@ -206,6 +216,17 @@ class _Counted(Extension):
             return template
 
         environment._parse = counted  # type: ignore[method-assign]
+
+
+class _Generation(Extension):
+    """Takes `{% generation %}`, which tells trainers what the model wrote, for its body."""
+
+    tags = {"generation"}  # noqa: RUF012 - as the library declares it
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.Scope(body, lineno=line)
 
 
 class _Counting(NodeTransformer):
@@ -231,13 +252,21 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, str | bytes | list | tuple | dict) else 0
 
 
-def _to_json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """With the keywords, in the order, of the filter that chat templates are written for."""
+    repeated = [indent if isinstance(indent, int) else len(indent or ""), *map(len, separators or ())]
+    if max(repeated) > _LARGEST_INDENT:
+        raise TemplateTooLarge("it pads too far")
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
 
 
 def _refuse(message: str) -> NoReturn:
     raise TemplateError(message)
-
-
-def _strftime_now(pattern: str) -> str:
-    return datetime.now().astimezone().strftime(pattern)

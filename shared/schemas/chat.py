@@ -51,6 +51,7 @@ _TOLD: list[JsonValue] = [
             {"required": ["content"], "properties": {"content": {"not": {"type": "null"}}}},
             {"required": ["tool_calls"], "properties": {"tool_calls": {"type": "array", "minItems": 1}}},
             {"required": ["reasoning_content"], "properties": {"reasoning_content": {"type": "string"}}},
+            {"required": ["reasoning"], "properties": {"reasoning": {"type": "string"}}},
         ]
     },
     {
@@ -80,6 +81,7 @@ class ChatMessage(RequestPart):
     reasoning_content: str | None = Field(
         default=None, description="Of an assistant: its reasoning, which the chat template may look at."
     )
+    reasoning: str | None = Field(default=None, description="Newer name of `reasoning_content`.")
     content: Annotated[
         str | Annotated[list[TextPart], Field(fail_fast=True), InSlices] | None,
         says("must be a string or a list of text parts; nothing else is supported"),
@@ -93,7 +95,6 @@ class ChatMessage(RequestPart):
     name: Ignored = None
     refusal: Ignored = None
     annotations: Ignored = None
-    reasoning: Ignored = None
 
     @field_validator("tool_call_id")
     @classmethod
@@ -105,11 +106,17 @@ class ChatMessage(RequestPart):
     @field_validator("content")
     @classmethod
     def _is_there(cls, content: Any, info: ValidationInfo) -> Any:
-        told = info.data.get("tool_calls") or info.data.get("reasoning_content") is not None
+        thoughts = (info.data.get("reasoning_content"), info.data.get("reasoning"))
+        told = info.data.get("tool_calls") or thoughts != (None, None)
         if content is None and not told:
             message = "is missing; it may be null beside tool_calls or reasoning_content alone"
             raise PydanticCustomError("missing", message)
         return content
+
+    @property
+    def thoughts(self) -> str | None:
+        """The reasoning, whatever the caller calls it."""
+        return self.reasoning if self.reasoning_content is None else self.reasoning_content
 
     @property
     def text(self) -> str:

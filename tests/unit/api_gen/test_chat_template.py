@@ -60,3 +60,43 @@ def test_a_template_can_refuse_a_conversation_and_cannot_leave_its_sandbox() -> 
 def test_a_template_that_fails_is_a_bad_request(source: str) -> None:
     with pytest.raises(BadRequest):
         ChatTemplate(source).render(_messages("user"))
+
+
+WALKS = (
+    "{% for m in messages %}{% for part in m.content %}"
+    "{% if part.type == 'text' %}{{ part.text }}|{% endif %}{% endfor %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "content", "prompt"),
+    [
+        ("a{% generation %}{{ messages[0].content }}{% endgeneration %}b", "x", "axb"),
+        ("{{ ['é', 1] | tojson(ensure_ascii=True, separators=(',', ':')) }}", "x", '["\\u00e9",1]'),
+        ("{{ {'b': 1, 'a': 'é'} | tojson(sort_keys=True) }}", "x", '{"a": "é", "b": 1}'),
+        ("{{ tools is none }}", "x", "True"),
+        (WALKS, "one", "one|"),
+        (WALKS, ["one", "two"], "one|two|"),
+        ("{{ messages[0].content }}", ["one"], "one"),
+        ("{{ messages[0].content | tojson }}", ["one"], '"one"'),
+    ],
+)
+def test_what_templates_elsewhere_may_say_is_said_alike(
+    source: str, content: str | list[str], prompt: str
+) -> None:
+    told = content if isinstance(content, str) else [{"type": "text", "text": text} for text in content]
+    message = ChatMessage.model_validate({"role": "user", "content": told})
+    assert ChatTemplate(source).render([message]) == prompt
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_thoughts_are_told_by_both_names_that_templates_know(name: str) -> None:
+    message = ChatMessage.model_validate({"role": "assistant", "content": None, name: "Hm"})
+    source = "{{ messages[0].reasoning_content }}{{ messages[0].thinking }}"
+    assert ChatTemplate(source).render([message]) == "HmHm"
+
+
+@pytest.mark.parametrize("keyword", ["indent=1000", "separators=(' ' * 1000, ':')"])
+def test_json_of_a_template_is_not_padded_far(keyword: str) -> None:
+    with pytest.raises(BadRequest, match="pads too far"):
+        ChatTemplate("{{ [1, 2] | tojson(" + keyword + ") }}").render(_messages("user"))
