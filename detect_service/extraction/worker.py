@@ -12,8 +12,15 @@ import sys
 import time
 from contextlib import suppress
 
+from ttmark.detect_service.extraction.confinement import confine
 from ttmark.detect_service.extraction.extraction import ExtractionLimits, LimitExceeded, UnreadableFile
-from ttmark.detect_service.extraction.worker_process import LONGEST_LINE, AnswerHead, part_slices
+from ttmark.detect_service.extraction.worker_process import (
+    LONGEST_LINE,
+    MANIFEST,
+    AnswerHead,
+    manifest_request,
+    part_slices,
+)
 
 _LESS_URGENT_THAN_THE_SERVICE = 5
 
@@ -23,11 +30,16 @@ def main() -> None:
     limits = ExtractionLimits(**json.loads(sys.argv[1]))
     os.nice(_LESS_URGENT_THAN_THE_SERVICE)
     logging.disable()  # libraries would tell what is in the files
-    from ttmark.detect_service.extraction import readers_by_format  # noqa: F401  so that the first file need not wait
+    # Before they could no longer be opened, and so that the first file need not wait.
+    from ttmark.detect_service.extraction.readers_by_format import extract_text
+
+    with suppress(ImportError):
+        extract_text(MANIFEST, manifest_request(b"", None))
 
     _limit(resource.RLIMIT_AS, limits.memory_bytes)
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_CORE, 0)
+    confine()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while data := source.readline(LONGEST_LINE):
         head = json.loads(data)

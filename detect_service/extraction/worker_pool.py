@@ -5,9 +5,13 @@ from collections import Counter
 from collections.abc import Hashable
 from typing import Self
 
+import structlog
+
+from ttmark.detect_service.extraction.confinement import lacking
 from ttmark.detect_service.extraction.extraction import Extraction, ExtractionLimits, LimitExceeded, format_of
 from ttmark.detect_service.extraction.worker_process import MANIFEST, WorkerProcess, manifest_request
 
+_log = structlog.get_logger("ttmark.extraction")
 # Memory that a library does not give back is given back by the end of its process.
 _FILES_OF_A_PROCESS = 200
 
@@ -44,7 +48,9 @@ class ExtractionWorkers:
         await self.close()
 
     async def warm(self) -> None:
-        """Starts a process, so that the first file need not wait for it."""
+        """Starts a process, so that the first file need not wait, and logs what confinement lacks."""
+        if missing := lacking():
+            _log.warning("files_read_without", missing=missing, limits="on time and memory hold")
         if not self._idle:
             self._idle.append(await WorkerProcess.start(self.limits))
 

@@ -29,13 +29,13 @@ def stream(data: bytes, entries: bytes = b"") -> bytes:
     return b"<< /Length %d %b>>\nstream\n%b\nendstream" % (len(data), entries, data)
 
 
-def page(contents: bytes, *more: bytes, resources: bytes = b"", pages: int = 1) -> bytes:
+def page(contents: bytes, *more: bytes, resources: bytes = b"", pages: int = 1, font: bytes = _FONT) -> bytes:
     """A document whose pages all show object 4, the font being object 3."""
     kids = b"5 0 R " * pages
     return document(
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Count %d /Kids [%b] >>" % (pages, kids),
-        _FONT,
+        font,
         contents,
         b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R "
         b"/Resources << /Font << /F 3 0 R >> %b >> >>" % resources,
@@ -43,9 +43,9 @@ def page(contents: bytes, *more: bytes, resources: bytes = b"", pages: int = 1) 
     )
 
 
-def text_page(text: bytes) -> bytes:
+def text_page(text: bytes, font: bytes = _FONT) -> bytes:
     """One page with one line."""
-    return page(stream(b"BT /F 12 Tf 50 700 Td (%b) Tj ET" % text))
+    return page(stream(b"BT /F 12 Tf 50 700 Td (%b) Tj ET" % text), font=font)
 
 
 def _repeated(operators: bytes, unpacked: int) -> Callable[[int], bytes]:

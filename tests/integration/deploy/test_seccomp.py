@@ -101,6 +101,6 @@ def test_both_services_serve_every_kind_of_request_under_the_profile(tmp_path: P
         readers = children(bed.processes["detect"].pid)
         assert readers
         for reader in readers:  # a process that reads files limits itself, which the profile must let it
-            assert "Seccomp:\t2" in Path(f"/proc/{reader}/status").read_text()
+            assert "Seccomp_filters:\t2" in Path(f"/proc/{reader}/status").read_text()  # its own, too
             assert re.search(r"Max file size +0 ", Path(f"/proc/{reader}/limits").read_text())
         assert [bed.stop(name) for name in ("gen", "detect")] == [0, 0]

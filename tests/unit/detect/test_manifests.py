@@ -172,11 +172,14 @@ HOSTILE = [
 ]
 
 
-async def test_hostile_manifests_are_refused(ours: Credential) -> None:
+async def test_processes_verify_manifests_and_refuse_hostile_ones(ours: Credential, signer) -> None:
     async with ExtractionWorkers(ExtractionLimits(workers=1)) as workers:
+        examiner = ManifestExaminer(workers, ours.root.decode())
         for manifest in HOSTILE:
-            [one] = await found(ManifestExaminer(workers, ours.root.decode()), TEXT + wrapped(manifest))
+            [one] = await found(examiner, TEXT + wrapped(manifest))
             assert one.status == "does_not_verify"
+        [one] = await found(examiner, TEXT + signer.wrapper(TEXT, model="m"))
+        assert one.status == "valid"
 
 
 async def test_damaged_wrappers_are_said(examiner: ManifestExaminer, signer: ManifestSigner) -> None:
