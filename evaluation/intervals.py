@@ -13,6 +13,7 @@ Statistic = Callable[..., Sample]
 
 RESAMPLES = 4_000
 CHUNK = 500
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,8 @@ class Interval:
         return f"{100 * self.estimate:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
 
-def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
-    """Exact interval of a binomial rate.
+def clopper_pearson(successes: int, trials: int) -> Interval:
+    """Exact 95 % interval of a binomial rate.
 
     Raises:
         ValueError: no trials, or more successes than trials.
@@ -41,34 +42,26 @@ def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> In
         raise ValueError(f"{successes} successes of {trials} trials")
     from scipy.stats import beta  # optional: `--help` works without it
 
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low = 0.0 if successes == 0 else float(beta.ppf(tail, successes, trials - successes + 1))
     high = 1.0 if successes == trials else float(beta.ppf(1 - tail, successes + 1, trials - successes))
     return Interval(successes / trials, low, high)
 
 
-def bootstrap(
-    statistic: Statistic,
-    *samples: NDArray[Any],
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Interval:
-    """Percentile bootstrap; each sample [n] is resampled apart from the others.
+def bootstrap(statistic: Statistic, *samples: NDArray[Any]) -> Interval:
+    """Percentile bootstrap of 95 %; each sample [n] is resampled apart from the others.
 
     Raises:
         ValueError: a sample is empty.
     """
     if any(len(sample) == 0 for sample in samples):
         raise ValueError("a sample is empty")
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     values = []
-    for start in range(0, resamples, CHUNK):
-        shape = min(CHUNK, resamples - start)
-        picked = [sample[generator.integers(len(sample), size=(shape, len(sample)))] for sample in samples]
-        values.append(statistic(*picked))  # [shape]
-    tail = 100 * (1 - confidence) / 2
-    low, high = np.percentile(np.concatenate(values), [tail, 100 - tail])
+    for _ in range(RESAMPLES // CHUNK):
+        picked = [sample[generator.integers(len(sample), size=(CHUNK, len(sample)))] for sample in samples]
+        values.append(statistic(*picked))  # [CHUNK]
+    low, high = np.percentile(np.concatenate(values), [2.5, 97.5])
     return Interval(float(statistic(*samples)), float(low), float(high))
 
 

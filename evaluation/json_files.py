@@ -3,19 +3,11 @@
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
-from pydantic import TypeAdapter
 
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
-
-Kept = TypeVar("Kept")
-
-
-def read_kept(path: Path, kind: type[Kept]) -> Kept | None:
-    """The dataclass in `path`, or None if there is no such file."""
-    return TypeAdapter(kind).validate_json(path.read_bytes()) if path.is_file() else None
 
 
 def write_kept(path: Path, value: object) -> None:

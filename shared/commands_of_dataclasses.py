@@ -5,21 +5,19 @@ from collections.abc import Callable
 from typing import Annotated, Any, get_args, get_origin
 
 
-def command_of(call: Callable[..., None], *kinds: type) -> Callable[..., None]:
-    """A command with the options of all `kinds`; `call` takes one instance of each."""
-    fields = [inspect.signature(kind).parameters for kind in kinds]
+def command_of(call: Callable[[Any], None], kind: type) -> Callable[..., None]:
+    """A command with the options of `kind`; `call` takes one instance of it."""
+    fields = inspect.signature(kind).parameters.values()
 
     def command(**options: Any) -> None:
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-        of_kind = [{name: given[name] for name in names} for names in fields]
-        call(*(kind(**chosen) for kind, chosen in zip(kinds, of_kind, strict=True)))
+        call(kind(**given))
 
     parameters = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=_for_typer(parameter.annotation))
-        for names in fields
-        for parameter in names.values()
+        for parameter in fields
     ]
-    command.__doc__ = kinds[0].__doc__
+    command.__doc__ = kind.__doc__
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command

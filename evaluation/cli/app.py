@@ -1,32 +1,38 @@
-"""`ttmark eval`: experiments on any causal language model, and the tools beside them."""
+"""`ttmark eval`: direct detection on texts of any causal language model, and the tools beside it."""
 
 import hashlib
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any, ClassVar, cast
 
 import typer
 from rich.console import Console
 
 from ttmark.evaluation.cli.app_and_errors import new_app, one_clear_line
 from ttmark.evaluation.cli.null_tables_command import NullTables
+from ttmark.evaluation.command_line import command_line
 from ttmark.evaluation.engine_source import EngineSource
-from ttmark.evaluation.experiment import Experiment, Lab, ModelSource
-from ttmark.evaluation.experiments.direct import Direct
+from ttmark.evaluation.entropy import EntropyReport, entropy_note, measure_entropy
+from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
+from ttmark.evaluation.experiments.direct import DirectRow, direct_tables, grid, measure_direct
 from ttmark.evaluation.options import (
     EXACT,
     Batch,
+    BlockSizes,
     Dtype,
     Label,
+    Lengths,
     Model,
     NucleusP,
     Out,
     Prompts,
+    Schemes,
     Seed,
+    Settings,
     Temperature,
+    Texts,
     Threads,
     TopK,
     chosen_model,
@@ -34,6 +40,7 @@ from ttmark.evaluation.options import (
     model_path,
     run_folder,
 )
+from ttmark.evaluation.report.result import Result, Table
 from ttmark.evaluation.run_folder import Run, progress_bars
 from ttmark.evaluation.run_manifest import check_identity, folder_hash, machine, versions
 from ttmark.evaluation.simulated import SIMULATED, SimulatedSource
@@ -43,13 +50,21 @@ from ttmark.shared.tokenization import TokenizerMissing
 
 PLAIN_WIDTH = 160
 EXPECTED = (ValueError, OSError, EngineError, SequenceFailed, TokenizerMissing)
-EXPERIMENTS: tuple[type[Experiment], ...] = (Direct,)
+ENTROPY_TEXTS = 30
+Source = EngineSource | SimulatedSource
 
 
 @dataclass(frozen=True, slots=True)
-class LabOptions:
-    """Those of every experiment."""
+class Direct:
+    """Direct detection: TPR at fixed FPR, median p-value, and the gain over single tokens."""
 
+    name: ClassVar[str] = "direct"
+
+    settings: Settings = (Setting.STRICT, Setting.DEFAULT)
+    schemes: Schemes = ("synthid",)
+    block_sizes: BlockSizes = (1, 2)
+    lengths: Lengths = (200,)
+    texts: Texts = 100
     model: Model = None
     prompts: Prompts = None
     out: Out = None
@@ -62,8 +77,7 @@ class LabOptions:
     top_k: TopK = None
     nucleus: NucleusP = None
 
-    @contextmanager
-    def open(self) -> Iterator[Lab]:
+    def run(self) -> None:
         """Opens or resumes the run in `out` or the model's folder; what a user can mend ends as one line."""
         console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
         name = chosen_model(self.model)
@@ -80,9 +94,7 @@ class LabOptions:
             if self.label is not None and not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.label):
                 raise ValueError(f"--label {self.label!r}: use lower-case letters, digits and single hyphens")
             path = model_path(name)
-            source: ModelSource = (
-                SimulatedSource() if name == SIMULATED else EngineSource(path, prompts, settings)
-            )
+            source: Source = SimulatedSource() if name == SIMULATED else EngineSource(path, prompts, settings)
             folder.mkdir(parents=True, exist_ok=True)
             check_identity(
                 folder,
@@ -98,25 +110,43 @@ class LabOptions:
             )
             try:
                 with progress_bars(console) as progress:
-                    run = Run(folder, source, self.seed, progress)
-                    yield Lab(run, source, console, self.label, self._sampling())
+                    result = self._measured(Run(folder, source, self.seed, progress), source)
             finally:
                 source.close()
+            for table in result.tables:
+                console.print(table.rich())
+            result.save(folder)
+            console.print(f"written to {folder / result.experiment}.json and .md")
 
-    def _sampling(self) -> dict[str, float]:
-        given = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.nucleus}
-        return {name: value for name, value in given.items() if value is not None}
+    def _measured(self, run: Run, source: Source) -> Result:
+        """Makes the texts that are missing and detects all of them."""
+        tables: list[Table] = []
+        data: list[DirectRow] = []
+        longest = max(self.lengths)
+        replaced = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.nucleus}
+        given = {name: value for name, value in replaced.items() if value is not None}
+        for name in self.settings:
+            setting = replace(SETTINGS[name], **cast(Any, given))
+            note = entropy_note(self._entropy(run, source, setting, longest))
+            cells = grid(self.schemes, self.block_sizes, setting, longest)
+            rows = measure_direct(run, cells, self.texts, self.lengths)
+            tables += direct_tables(rows, (note,))
+            data += rows
+        called = "-".join(filter(None, (self.name, self.label)))
+        plain = tuple(map(asdict, data))
+        return Result(called, command_line(without="--out"), tuple(tables), plain, machine(), versions())
+
+    def _entropy(self, run: Run, source: Source, setting: SamplingSetting, tokens: int) -> EntropyReport:
+        """Along unwatermarked texts of `tokens` tokens."""
+        plain = run.texts(Cell(None, 1, setting, tokens), min(ENTROPY_TEXTS, self.texts))
+        prompts = source.prompts
+        pairs = [(prompts[text.index % len(prompts)], text.token_ids) for text in plain]
+        return measure_entropy(source.language_model, setting, pairs)
 
 
 def eval_app() -> typer.Typer:
     """The command line."""
-
-    def measure(experiment: Experiment, options: LabOptions) -> None:
-        with options.open() as lab:
-            experiment.measure(lab)
-
     app = new_app("What the mark does to texts of any causal language model, and what is found of them.")
-    for kind in EXPERIMENTS:
-        app.command(kind.name)(command_of(measure, kind, LabOptions))
-    app.command(NullTables.name)(command_of(NullTables.run, NullTables))
+    for kind in (Direct, NullTables):
+        app.command(kind.name)(command_of(kind.run, kind))
     return app

@@ -13,10 +13,9 @@ from ttmark.evaluation.conformance.html import (
     figure_cell,
     figures_table,
     made_with,
-    rate_name,
     share,
 )
-from ttmark.evaluation.report.result import groups
+from ttmark.evaluation.report.result import groups, rate_name
 from ttmark.shared.cases.signed_page import definitions, whole_page
 
 FAILS, WEAKENED, HOLDS = (

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.intervals import Interval, clopper_pearson
-
-CONFIDENCE = 0.95
+from ttmark.evaluation.intervals import CONFIDENCE, Interval, clopper_pearson
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class Figure:
     @property
     def interval(self) -> Interval:
         """The share with its exact (Clopper-Pearson) 95 % interval."""
-        return clopper_pearson(self.found, self.texts, CONFIDENCE)
+        return clopper_pearson(self.found, self.texts)
 
     def stored(self) -> dict[str, Any]:
         """For a report; `of_stored` reads it again."""

@@ -5,6 +5,7 @@ from html import escape
 from typing import Any
 
 from ttmark.evaluation.conformance.figures import Figure
+from ttmark.evaluation.report.result import rate_name
 from ttmark.evaluation.run_manifest import in_words
 
 
@@ -31,11 +32,6 @@ def figures_table(unit: str, heads: Iterable[str], rows: Iterable[tuple[str, int
 def bullets(lines: Sequence[str]) -> str:
     """A list without order."""
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
-
-
-def rate_name(rate: float) -> str:
-    """A false positive rate, as 1e-5."""
-    return f"{rate:.0e}".replace("e-0", "e-")
 
 
 def percent(share: float) -> str:

@@ -12,7 +12,6 @@ from ttmark.evaluation.conformance.html import (
     figures_table,
     made_with,
     percent,
-    rate_name,
     share,
 )
 from ttmark.evaluation.conformance.measure import (
@@ -26,7 +25,7 @@ from ttmark.evaluation.conformance.measure import (
     SAMPLING,
 )
 from ttmark.evaluation.conformance.page_words import ABOUT, LIMITS, METHODS
-from ttmark.evaluation.report.result import groups
+from ttmark.evaluation.report.result import groups, rate_name
 from ttmark.shared.cases.signed_page import definitions, whole_page
 from ttmark.shared.languages.words import counted
 

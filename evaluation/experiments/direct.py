@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
-from ttmark.evaluation.experiment import Lab
-from ttmark.evaluation.experiment_cells import Cell, SamplingSetting, Setting, prf_key
+from ttmark.evaluation.experiment_cells import Cell, SamplingSetting, prf_key
 from ttmark.evaluation.intervals import (
     Interval,
     Sample,
@@ -17,7 +15,6 @@ from ttmark.evaluation.intervals import (
     ratio_of_means,
     ratio_of_medians,
 )
-from ttmark.evaluation.options import BlockSizes, Lengths, Schemes, Settings, Texts
 from ttmark.evaluation.report.result import Table, groups, power_of_ten, rate_name, row_name, table_by
 from ttmark.evaluation.run_folder import Completion, Run
 from ttmark.shared.watermark import DirectEvidence, Watermark, detect_direct
@@ -196,29 +193,3 @@ def _tpr(number: int) -> Callable[[DirectRow], str]:
 
 
 TPR_COLUMNS = {f"TPR at FPR {rate_name(fpr)}": _tpr(number) for number, fpr in enumerate(FPRS)}
-
-
-@dataclass(frozen=True, slots=True)
-class Direct:
-    """Direct detection: TPR at fixed FPR, median p-value, and the gain over single tokens."""
-
-    name: ClassVar[str] = "direct"
-
-    settings: Settings = (Setting.STRICT, Setting.DEFAULT)
-    schemes: Schemes = ("synthid",)
-    block_sizes: BlockSizes = (1, 2)
-    lengths: Lengths = (200,)
-    texts: Texts = 100
-
-    def measure(self, lab: Lab) -> None:
-        tables: list[Table] = []
-        data: list[DirectRow] = []
-        longest = max(self.lengths)
-        for name in self.settings:
-            setting = lab.setting(name)
-            note = lab.entropy_note(setting, longest, self.texts)
-            cells = grid(self.schemes, self.block_sizes, setting, longest)
-            rows = measure_direct(lab.run, cells, self.texts, self.lengths)
-            tables += direct_tables(rows, (note,))
-            data += rows
-        lab.finish(self.name, tables, data)

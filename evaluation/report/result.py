@@ -1,6 +1,5 @@
 """The outcome of one experiment: tables and figures as JSON and Markdown."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -63,8 +62,8 @@ def row_name(scheme: str, block_size: int) -> str:
 
 
 def rate_name(fpr: float) -> str:
-    """A false positive rate that is a power of ten, as every table has it: 1e-5."""
-    return f"1e{round(math.log10(fpr))}"
+    """A false positive rate, as 1e-5."""
+    return f"{fpr:.0e}".replace("e-0", "e-")
 
 
 Row = TypeVar("Row")
