@@ -22,6 +22,7 @@ from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.method import Look, Method
 from ttmark.detect_service.results import with_evidence
 from ttmark.detect_service.verdict import Decision, Detector, Finding, best_finding, best_reading, decide
+from ttmark.detect_service.voices import voice_of
 from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.detection_words import message
 from ttmark.shared.keys.records import UnlockedKey
@@ -250,6 +251,8 @@ class Examination:
 
     def _told(self, index: int, result: DetectionResult, _: Best | None, __: Readings) -> DetectionResult:
         """The result in words, and complete."""
+        if result.verdict == "watermarked":
+            result = result.model_copy(update={"voice": voice_of(self, index)})
         result = result.model_copy(update={"message": message(result, self.request.fpr, self.words)})
         return result if self.finish is None else self.finish(index, result, self.selection.skipped)
 

@@ -117,7 +117,8 @@ def _found(result: DetectionResult, fpr: float, words: Words) -> Message:
     keys = list(dict.fromkeys(key_name(key, words) for key in shown))
     parts = []
     if result.basis == Basis.WATERMARK:
-        parts.append(words.say(f"found.{what if passages else 'text'}", keys=_keys(keys, words)))
+        carrier = what if passages else "text" if result.voice in (None, "attachment") else "quoting"
+        parts.append(words.say(f"found.{carrier}", keys=_keys(keys, words)))
         if isinstance(result, CombinedResult) and result.marked_share is not None:
             if not passages and result.marked_share.low >= _NEARLY_ALL:
                 parts.append(words.say("found.all"))
@@ -128,6 +129,8 @@ def _found(result: DetectionResult, fpr: float, words: Words) -> Message:
         carrier = "also" if result.basis == Basis.WATERMARK else what
         systems = _systems(result.foreign_marks or [], words)
         parts.append(words.say(f"foreign.{carrier}", systems=systems))
+    if result.voice is not None:
+        parts.append(words.say(f"voice.{result.voice}"))
     if len(keys) > 1:
         parts.append(words.say("found.several_keys"))
     ours = result.basis == Basis.WATERMARK and not result.foreign_marks
@@ -140,6 +143,8 @@ def _found(result: DetectionResult, fpr: float, words: Words) -> Message:
     if (result.pool_keys_found or 0) > 1:
         parts.append(words.say("found.several_pool_keys"))
     headline = words.say("found.headline_passages", count=sure) if sure else None
+    if result.voice is not None:
+        headline = words.say(f"voice.{result.voice}_headline")
     return spoken(words, "found", explanation=" ".join(parts), headline=headline)
 
 

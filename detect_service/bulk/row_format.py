@@ -76,6 +76,7 @@ COLUMNS = {
     "marked_share_high": "float64",
     "weak": "bool",
     "segments": "segments",
+    "voice": "string",
     "error": "string",
 }
 """Columns of an output row and their types."""

@@ -101,6 +101,8 @@ def _facts(case: Case) -> Iterator[tuple[str, str]]:
             "" if is_sure(segment["log10_e_value"], options["fpr"]) else ", by itself less sure than the rate"
         )
         yield f"Passage {number}", f"{where}, {_key(segment['key'])}{note}"
+    if result.get("voice"):
+        yield "Whose words", result["voice"]
     if result.get("p_value") is not None:
         yield "p-value, corrected", f"{result['p_value']:.3g}"
     yield "Held to", f"a false alarm rate of {options['fpr']:g} per text"

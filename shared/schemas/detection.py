@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, Rate, StrictModel, WholeNumbers, is_none
+from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, Rate, StrictModel, WholeNumbers, left_out
 from ttmark.shared.schemas.manifests import FoundManifest
 from ttmark.shared.schemas.origin import NOT_BOTH, ORIGIN_OR_MORE, PROMPT_OR_MESSAGES, Origin
 
@@ -24,9 +24,7 @@ class DetectedKey(AnswerModel):
     key_id: str
     version: int
     profile: str
-    scheme: str | None = Field(
-        default=None, exclude_if=is_none, description="Of another system's key: its scheme."
-    )
+    scheme: str | None = left_out("Of another system's key: its scheme.")
     pool_key: int | None = Field(default=None, description="Which key of its pool, from 0 on.")
     payload: int | None = Field(
         default=None,
@@ -77,6 +75,7 @@ DEFAULT_BETA = 5.0
 TokenId = Annotated[int, Field(ge=0, lt=2**32 - 1)]  # the last value of 32 bits stands for no token
 KeyId = Annotated[str, Field(min_length=1, max_length=128)]
 Verdict = Literal["watermarked", "not_detected", "too_short", "not_examined", "no_verdict"]
+Voice = Literal["own", "quoted", "both", "whole", "attachment"]
 Phase = Literal[0, "any"]
 
 
@@ -96,6 +95,7 @@ class Document(StrictModel):
     )
     text: str | None = None
     token_ids: Annotated[list[TokenId], Field(fail_fast=True), WholeNumbers] | None = None
+    attachment: bool = Field(default=False, description="Whether it came as a file with a mail.")
 
     @model_validator(mode="after")
     def _exactly_one_content(self) -> Self:
@@ -242,7 +242,7 @@ class Message(AnswerModel):
     headline: str
     explanation: str
     caution: str = Field(description="What the answer does not say.")
-    language: str | None = Field(default=None, exclude_if=is_none, description="Of these words (BCP 47).")
+    language: str | None = left_out("Of these words (BCP 47).")
 
 
 class DocumentError(AnswerModel):
@@ -253,11 +253,7 @@ class DocumentError(AnswerModel):
         "`ids_spell_nothing`, or in later services others."
     )
     message: str
-    retry_after: float | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="Seconds after which the document can be asked about again.",
-    )
+    retry_after: float | None = left_out("Seconds after which the document can be asked about again.")
 
 
 class AskedBefore(AnswerModel):
@@ -273,9 +269,7 @@ class DetectionResult(AnswerModel):
 
     id: str
     verdict: Verdict = Field(description="`not_examined` and `no_verdict` say nothing about the document.")
-    error: DocumentError | None = Field(
-        default=None, exclude_if=is_none, description="With `not_examined` and `no_verdict`: why."
-    )
+    error: DocumentError | None = left_out("With `not_examined` and `no_verdict`: why.")
     basis: str = Field(
         default=Basis.WATERMARK,
         description="What the verdict rests on: `watermark`, ours, found or not; "
@@ -300,9 +294,7 @@ class DetectionResult(AnswerModel):
         default=None, description="With a pool: how many of its keys reach `fpr` alone."
     )
     segments: list[Segment] | None = Field(default=None, description="The passages found, in order.")
-    foreign_marks: list[ForeignMarkFound] | None = Field(
-        default=None, exclude_if=is_none, description="Marks of other systems, each at `fpr`."
-    )
+    foreign_marks: list[ForeignMarkFound] | None = left_out("Marks of other systems, each at `fpr`.")
     evidence: list[BlockEvidence] | None = None
     reading: Literal["as_sent", "normalized"] | None = Field(
         default=None, description="Which reading counts. Characters are always those of the text as sent."
@@ -310,20 +302,14 @@ class DetectionResult(AnswerModel):
     normalization: NormalizationReport | None = Field(
         default=None, description="Null for a document that came as token ids."
     )
-    metadata: list[FoundManifest] | None = Field(
-        default=None, exclude_if=is_none, description="C2PA manifests in the text, in order."
+    metadata: list[FoundManifest] | None = left_out("C2PA manifests in the text, in order.")
+    voice: Voice | None = left_out(
+        "With `watermarked`: whether quoted lines or the sender's own words carry the mark by "
+        "themselves. `whole`: neither do, or the token sees no evidence. Null: nothing is quoted."
     )
-    asked_before: AskedBefore | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="What was said of a passage before its answers were used up.",
-    )
-    reads_back: bool | None = Field(
-        default=None, exclude_if=is_none, description="False: the text that the token ids spell has others."
-    )
-    case: str | None = Field(
-        default=None, exclude_if=is_none, description="With `case`: the signed case, to be saved as it is."
-    )
+    asked_before: AskedBefore | None = left_out("What was said of a passage before its answers were used up.")
+    reads_back: bool | None = left_out("False: the text that the token ids spell has others.")
+    case: str | None = left_out("With `case`: the signed case, to be saved as it is.")
 
 
 class DetectionResponse(AnswerModel):
@@ -350,9 +336,7 @@ class ConversationMessage(AnswerModel):
 
     id: str
     tokens: int
-    error: DocumentError | None = Field(
-        default=None, exclude_if=is_none, description="Why the message was left out, if it was."
-    )
+    error: DocumentError | None = left_out("Why the message was left out, if it was.")
     log10_e: float | None = Field(
         default=None, description="Of the messages up to this one; 1 / E is a p-value wherever one stops."
     )
@@ -379,9 +363,7 @@ class CombinedResult(DetectionResult):
     weak: bool | None = Field(
         default=None, description="Not found, but with a p-value of at most 100 times `fpr`, and 0.01."
     )
-    messages: list[ConversationMessage] | None = Field(
-        default=None, exclude_if=is_none, description="Of a conversation: its messages in order."
-    )
+    messages: list[ConversationMessage] | None = left_out("Of a conversation: its messages in order.")
 
 
 class CombinedResponse(DetectionResponse):

@@ -70,6 +70,11 @@ def is_none(value: object) -> bool:
     return value is None
 
 
+def left_out(description: str) -> Any:
+    """Such a field with its description."""
+    return Field(default=None, exclude_if=is_none, description=description)
+
+
 @dataclass(frozen=True)
 class says:  # noqa: N801 - stands in annotations as a word
     """Replaces whatever pydantic would say about a value with one message on the field itself."""

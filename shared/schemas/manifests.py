@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ttmark.shared.schemas.fields import AnswerModel, is_none
+from ttmark.shared.schemas.fields import AnswerModel, left_out
 
 ManifestStatus = Literal["valid", "not_trusted", "does_not_verify", "not_examined"]
 AI_SOURCE_TYPE = "http://cv.iptc.org/newscodes/digitalsourcetype/trainedAlgorithmicMedia"
@@ -58,20 +58,12 @@ class FoundManifest(AnswerModel):
         description="`valid`: signature and text hold, and the certificate is trusted; "
         "`not_trusted`: it is not; `does_not_verify`: they do not hold."
     )
-    reason: str | None = Field(
-        default=None, exclude_if=is_none, description="Why it is not `valid`: a status code of C2PA or words."
+    reason: str | None = left_out("Why it is not `valid`: a status code of C2PA or words.")
+    covers: Literal["whole", "passage"] | None = left_out(
+        "What is signed: `whole`, all of the document but white space, or a `passage`."
     )
-    covers: Literal["whole", "passage"] | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="What is signed: `whole`, all of the document but white space, or a `passage`.",
-    )
-    start_char: int | None = Field(
-        default=None, exclude_if=is_none, description="With `passage`: where the signed text begins."
-    )
-    end_char: int | None = Field(default=None, exclude_if=is_none, description="And where it ends.")
-    claims: ManifestClaims | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="What the signer says; left out where the manifest does not verify.",
+    start_char: int | None = left_out("With `passage`: where the signed text begins.")
+    end_char: int | None = left_out("And where it ends.")
+    claims: ManifestClaims | None = left_out(
+        "What the signer says; left out where the manifest does not verify."
     )

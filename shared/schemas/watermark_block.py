@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from ttmark.shared.schemas.fields import ClosedPart, WholeNumber, is_none
+from ttmark.shared.schemas.fields import ClosedPart, WholeNumber, left_out
 
 WatermarkStatus = Literal["watermarked", "partial", "unwatermarked"]
 Detectability = Literal["strong", "weak", "none"]
@@ -44,17 +44,11 @@ class WatermarkOptions(ClosedPart):
 class Receipt(BaseModel):
     """How detectable one completion is, by its exact p-value under the key that marked it."""
 
-    detectability: Detectability | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="Whether direct detection finds the text at a thousandth of the service's rate, "
-        "`strong`, or at the rate, `weak`. Left out beside `response_format`.",
+    detectability: Detectability | None = left_out(
+        "Whether direct detection finds the text at a thousandth of the service's rate, "
+        "`strong`, or at the rate, `weak`. Left out beside `response_format`."
     )
-    log10_p: float | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="The p-value's logarithm, for tokens with detect:evidence.",
-    )
+    log10_p: float | None = left_out("The p-value's logarithm, for tokens with detect:evidence.")
 
 
 class WatermarkBlock(Receipt):
@@ -68,30 +62,20 @@ class WatermarkBlock(Receipt):
         description="Blocks without a mark by reason: opening, warm_up, odd_end, repeated_context, greedy, "
         "disabled, confined, policy."
     )
-    policy: str | None = Field(
-        default=None, exclude_if=is_none, description="The rule of the marking policy that decided."
-    )
+    policy: str | None = left_out("The rule of the marking policy that decided.")
     key_id: str | None = None
     key_version: int | None = None
     profile: str | None = None
     blocks: int = Field(description="Blocks of all completions of the response.")
     watermarked_blocks: int
-    manifest: ManifestNote | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="`embedded`: each completion ends in a manifest; `no_text`: but for those "
-        "without text; `structured_output`: none does.",
+    manifest: ManifestNote | None = left_out(
+        "`embedded`: each completion ends in a manifest; `no_text`: but for those "
+        "without text; `structured_output`: none does."
     )
-    label: LabelNote | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="Where the visible label stands; `structured_output`: in no completion.",
+    label: LabelNote | None = left_out(
+        "Where the visible label stands; `structured_output`: in no completion."
     )
-    aigc: dict[str, str] | None = Field(
-        default=None, exclude_if=is_none, description="Metadata `AIGC` (GB 45438-2025)."
-    )
-    choices: list[Receipt] | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="Of each of several choices; the response has that of the hardest to detect.",
+    aigc: dict[str, str] | None = left_out("Metadata `AIGC` (GB 45438-2025).")
+    choices: list[Receipt] | None = left_out(
+        "Of each of several choices; the response has that of the hardest to detect."
     )

@@ -2,7 +2,7 @@
 
 import { isSure, keyName, verdictWords } from "/console/words.js";
 
-const COLUMNS = ["checked_at", "file", "title", "text_begins", "verdict", "headline", "key", "log10_p", "log10_e", "reader", "passages", "tokens", "fpr", "mode", "request_id"];
+const COLUMNS = ["checked_at", "file", "title", "text_begins", "verdict", "headline", "voice", "key", "log10_p", "log10_e", "reader", "passages", "tokens", "fpr", "mode", "request_id"];
 
 export function csv(checks) {
   const rows = checks.map((check) => (check.problem === undefined ? answered(check) : unanswered(check)));
@@ -18,6 +18,7 @@ function answered(check) {
     check.text.trim().slice(0, 60).replace(/\s+/g, " "),
     check.result.verdict,
     verdictWords(check).headline,
+    check.result.voice ?? "",
     check.result.key ? keyName(check.result.key) : "",
     rounded(check.result.log10_p),
     rounded(check.result.log10_e),

@@ -120,6 +120,7 @@ function facts(check) {
   const { result } = check;
   const list = [];
   if (result.key && !(result.segments?.length > 1)) list.push([t("facts.key"), keyName(result.key)]);
+  if (result.voice) list.push([t("facts.voice"), t(`voice.${result.voice}`)]);
   if (result.log10_p !== null && result.verdict === "watermarked") list.push([t("facts.chance"), oneIn(result.log10_p)]);
   list.push([t("facts.held_to"), heldTo(check)], [t("facts.asked"), askedAs(check)], [t("facts.length"), aboutWords(result.tokens)]);
   return list;

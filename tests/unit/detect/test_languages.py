@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from babel import Locale
@@ -26,6 +26,7 @@ from ttmark.shared.schemas.detection import (
     MarkedShare,
     Message,
     Segment,
+    Voice,
 )
 from ttmark.shared.schemas.manifests import FoundManifest
 
@@ -147,6 +148,7 @@ def results() -> Iterator[DetectionResult]:
     before = AskedBefore(
         verdict="watermarked", at=datetime(2026, 3, 4, 5, 6, tzinfo=UTC).timestamp(), tokens=40
     )
+    yield from (DetectionResult(verdict="watermarked", voice=voice, **fields) for voice in get_args(Voice))
     yield CombinedResult(verdict="not_detected", weak=True, log10_p=-3.4, asked_before=before, **fields)
     yield DetectionResult(verdict="not_detected", **fields)
     yield DetectionResult(verdict="too_short", tokens_typical=300, **fields)

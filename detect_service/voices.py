@@ -1,0 +1,125 @@
+"""Who says what in a text: its sender, and others whose lines are quoted, as mail programs write them."""
+
+import re
+from collections.abc import Sequence
+from itertools import compress
+from typing import TYPE_CHECKING
+
+from ttmark.shared.http.service_errors import ServiceError
+from ttmark.shared.schemas.detection import Document, Voice
+
+if TYPE_CHECKING:
+    from ttmark.detect_service.examination import Examination
+
+_SIGN = re.compile(r"[ \t]{0,3}>")
+# "On Tue, 3 Nov 2026 at 09:12, Ann wrote:", in the languages of many mails.
+_WROTE = re.compile(
+    r"\b(?:wrote|sent|schrieb|geschrieben|a écrit|escribió|escreveu|ha scritto|schreef|geschreven|skrev"
+    r"|napisał|napsal|kirjoitti|írta|написал|viết)\b|写道|[>)\]]\s?[:：]\Z",
+    re.I,
+)
+_WHEN_OR_WHO = re.compile(r"\b[0-9]{1,2}[:h][0-9]{2}\b|\S@\S")
+_ENDS = (":", "：", "-", "*")
+_WROTE_LINES = 3
+_BETWEEN = re.compile(
+    r"\W{0,3}-{2,}\s?(?=.{0,40}(?:message|nachricht|mensaje|mensagem|messaggio|bericht|meddela|meddelelse"
+    r"|wiadomość|сообщение))[^\W\d_][\w' ]{3,40}\s?-{2,}\s*\Z"
+    r"|\W{0,3}(?:(?:begin )?forwarded message|anfang der weitergeleiteten (?:e-mail|nachricht)"
+    r"|(?:début du message|inicio del mensaje|início da mensagem|inizio messaggio) \w+)\s?:\s*\Z",
+    re.I,
+)
+# Of the head of a mail: who, when, to whom, about what.
+_LABEL = re.compile(
+    r"[\s*]{0,9}(?:(from|von|de|da|van|fra|från|od|от|от кого|发件人|差出人)"
+    r"|(sent|date|gesendet|datum|dato|data|envoyé|enviado(?: el| em)?|fecha|inviato|verzonden|sendt|skickat"
+    r"|дата|отправлено|wysłano|日期|发送时间)|(to|an|à|a|para|aan|til|till|do|кому|收件人)"
+    r"|(subject|betreff|objet|asunto|assunto|oggetto|onderwerp|emne|ämne|temat|тема|主题))\s?[:：]",
+    re.I,
+)
+_HEAD_LINES, _HEAD_LABELS = 7, 3
+# Longer lines introduce nothing.
+_LONGEST = 300
+
+_FOUND: dict[tuple[bool, ...], Voice] = {
+    (True, False): "own",
+    (False, True): "quoted",
+    (True, True): "both",
+    (False, False): "whole",
+}
+
+
+def voice_of(examination: "Examination", index: int) -> Voice | None:
+    """Whose words in document number `index` carry the mark that was found; None: it quotes nothing.
+
+    The own words and what is quoted are asked about again, each by itself, under the same keys at the same
+    rate, and without a language model. Who sees verdicts alone is told what the text is, and not what was
+    found where.
+    """
+    document = examination.request.inputs[index]
+    if document.attachment:
+        return "attachment"
+    own, quoted = voices(document.text or "")
+    if not (has_words(own) and has_words(quoted)):
+        return "quoted" if has_words(quoted) else None
+    if not examination.shows_evidence:
+        return "whole"
+    parts = {"inputs": [Document(text=own), Document(text=quoted)], "evidence": "none"}
+    request = examination.request.model_copy(update=parts)
+    alone = type(examination)(
+        request, examination.method, examination.backend, examination.selection, shows_evidence=False
+    )
+    try:
+        alone.look()
+    except ServiceError:  # the two are a little more work than the whole
+        return "whole"
+    return _FOUND[tuple(result.verdict == "watermarked" for result, _ in alone.outcomes({}))]
+
+
+def voices(text: str) -> tuple[str, str]:
+    """The sender's own lines and those that are quoted, each together; either may be without words.
+
+    Quoted are lines with `>` before them, and all that follows a line between messages, the head of another
+    message, or a line that says who wrote, if no lines with `>` follow it; and such a line itself.
+    """
+    lines = text.splitlines(keepends=True)
+    quoted = [_SIGN.match(line) is not None for line in lines]
+    at, said = 0, False
+    while at < len(lines):
+        end = at if quoted[at] else _introduction(lines, quoted, at, said=said)
+        if end > at:
+            end = end if _sign_follows(lines, quoted, end) else len(lines)
+            quoted[at:end] = [True] * (end - at)
+        said = said or not (quoted[at] or _LABEL.match(lines[at]) or not has_words(lines[at]))
+        at = max(end, at + 1)
+    return "".join(compress(lines, (not one for one in quoted))), "".join(compress(lines, quoted))
+
+
+def has_words(text: str) -> bool:
+    """Whether a text says anything."""
+    return any(character.isalnum() for character in text)
+
+
+def _introduction(lines: Sequence[str], quoted: Sequence[bool], at: int, *, said: bool) -> int:
+    """Behind the lines from `at` on that introduce what somebody else wrote; `at`: they do not."""
+    first = lines[at][:_LONGEST]
+    if _BETWEEN.match(first):
+        return at + 1
+    label = _LABEL.match(first)
+    if said and label and (label[1] or label[2]):
+        further = [_LABEL.match(line[:_LONGEST]) for line in lines[at : at + _HEAD_LINES]]
+        places = {one.lastindex: place for place, one in enumerate(further, at + 1) if one}
+        if len(places) >= _HEAD_LABELS:
+            return max(places.values())
+    dated = any(character.isdigit() for character in first)
+    for end in range(at + 1, at + 1 + (_WROTE_LINES if dated else 1)):
+        joined = " ".join(line.strip() for line in lines[at:end])
+        if end > len(lines) or quoted[end - 1] or not lines[end - 1].strip() or len(joined) > _LONGEST:
+            break
+        wrote = joined.endswith(_ENDS) and _WROTE.search(joined)
+        if wrote and (_WHEN_OR_WHO.search(joined) or _sign_follows(lines, quoted, end)):
+            return end
+    return at
+
+
+def _sign_follows(lines: Sequence[str], quoted: Sequence[bool], at: int) -> bool:
+    return next((quoted[place] for place in range(at, len(lines)) if lines[place].strip()), False)
