@@ -61,9 +61,13 @@ def turns_in_words(
 
 
 def arguments_of(call: ToolCall) -> Any:
-    """The arguments of a call as a value; a text that is no JSON, as strictly as a body, stays one."""
+    """The arguments of a call as a value: of none at all, as many models write it, an empty object.
+
+    A text that is no JSON, as strictly as a body, stays one.
+    """
+    written = call.function.arguments.strip() or "{}"
     try:
-        return parse_json(call.function.arguments.encode(), HttpLimits())
+        return parse_json(written.encode(), HttpLimits())
     except MalformedJson:
         return call.function.arguments
 

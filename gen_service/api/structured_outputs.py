@@ -154,8 +154,8 @@ async def response_grammar(
 
 def _schema(asked: ResponseFormat | None) -> Mapping[str, Any] | None:
     match asked:
-        case JsonObjectFormat():
-            return ANY_OBJECT
+        case JsonObjectFormat(json_schema=schema):
+            return ANY_OBJECT if schema is None else {"type": "object", **schema}
         case JsonSchemaFormat(json_schema=named):
             return named.json_schema
         case _:

@@ -97,7 +97,6 @@ def calls_text(calls: Sequence[Mapping[str, Any]]) -> str:
     """Calls of an earlier answer, for a template that has no place for them."""
     form, written = SMOLLM, []
     for function in (call["function"] for call in calls):
-        given = function["arguments"]
-        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        written.append(form.head + function["name"] + form.middle + text)
+        arguments = json.dumps(function["arguments"], ensure_ascii=False)
+        written.append(form.head + function["name"] + form.middle + arguments)
     return form.tag + form.opening + form.between.join(written) + form.close

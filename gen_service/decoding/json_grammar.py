@@ -10,16 +10,18 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import torch
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 from llguidance.gbnf_to_lark import any_to_lark
 
 from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed, GrammarSource
+from ttmark.gen_service.decoding.schema_faults import exact, first_fault, never_ends, set_aside
 from ttmark.gen_service.decoding.spelling import Spelling
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -33,6 +35,7 @@ MAX_PATTERN_PROPERTIES = 16  # each is compared with each
 MAX_ALTERNATIVES = 300  # recursive ones take time by the square of their number, at each token
 MAX_OPTIONAL_PARTS = 300  # of a pattern: each byte takes time by the square of their number
 MAX_NUMBER = 2**53  # further on JSON's numbers are not exact (RFC 7493)
+_WITH_NUMBERS = ("const", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 MAX_GRAMMAR_BYTES = 2 * MAX_SCHEMA_BYTES
 # Rather too many than too few: in classes and comments too. `#` may begin a comment that hides one.
 _OPTIONAL = re.compile(
@@ -61,7 +64,7 @@ _OPTIONS: dict[str, Any] = {
     "coerce_one_of": False,
 }
 _LIBRARY: Mapping[str, Callable[[str], str]] = {
-    "json_schema": lambda text: LLMatcher.grammar_from_json_schema(text, overrides=cast(Any, _OPTIONS)),
+    "json_schema": lambda text: LLMatcher.grammar_from_json_schema(guided(json.loads(text))),
     "regex": LLMatcher.grammar_from_regex,
     "lark": LLMatcher.grammar_from_lark,
     "grammar": lambda text: LLMatcher.grammar_from_lark(_lark(text)),
@@ -144,7 +147,7 @@ class JsonGrammars:
         matcher = LLMatcher(vocabulary, grammar, log_level=0, limits=_LIMITS)
         matcher.compute_bitmask()  # tables of the first mask are made here, not in the engine's thread
         if matcher.is_error():
-            raise _refusal(matcher.get_error(), source)
+            return self._make(_without_faults(source, matcher.get_error()))
         compiled = Grammar(matcher, self._ends, source, self._spelling)
         _rehearse(compiled, vocabulary.vocab_size)
         return compiled
@@ -173,7 +176,10 @@ def guided(schema: Mapping[str, Any], *, lenient: bool = False) -> str:
     Args:
         lenient: leaves keywords aside that cannot be kept to.
     """
-    return json.dumps({**schema, "x-guidance": _OPTIONS | {"lenient": lenient}}, ensure_ascii=False)
+    options = _OPTIONS | {"lenient": lenient}
+    if any(_values([schema], "properties", dict)):  # a name must not come again in another spelling
+        options["json_allowed_escapes"] = 'nrbtf\\"'
+    return json.dumps({**exact(schema), "x-guidance": options}, ensure_ascii=False)
 
 
 def _lark(text: str) -> str:
@@ -250,6 +256,8 @@ def check_schemas(schemas: Sequence[Mapping[str, Any]]) -> None:
         SchemaRefused: naming the limit.
     """
     check_size(schemas)
+    if any(never_ends(schema) for schema in schemas):
+        raise SchemaRefused("no text that ends fits the schema")
     if any("x-guidance" in schema for schema in schemas):  # the library's own options, ours among them
         raise SchemaRefused('Unimplemented keys: ["x-guidance"]')
     alternatives = chain(_values(schemas, "anyOf", list), _values(schemas, "oneOf", list))
@@ -262,9 +270,10 @@ def check_schemas(schemas: Sequence[Mapping[str, Any]]) -> None:
             raise SchemaRefused(f"the schema has more {name} than the limit of {limit}")
     for pattern in chain(_values(schemas, "pattern", str), *_values(schemas, "patternProperties", dict)):
         _check_optional(_optional_parts(pattern))
-    constants = chain(_values(schemas, "const", object), _values(schemas, "enum", list))
-    if any(abs(number) > MAX_NUMBER for number in _numbers(constants)):
-        raise SchemaRefused(f"a number in const or enum is beyond the limit of {MAX_NUMBER}")
+    for keyword in _WITH_NUMBERS:
+        for number in _numbers(_values(schemas, keyword, object)):
+            if abs(number) > MAX_NUMBER:
+                raise SchemaRefused(f"{keyword} {number} is beyond the limit of {MAX_NUMBER}")
     multiples = list(map(_without_point, _values(schemas, "multipleOf", (int, float))))
     if sum(multiples) > MAX_MULTIPLES or math.lcm(*multiples) > MAX_MULTIPLES:
         raise SchemaRefused(f"multipleOf is larger, all together, than the limit of {MAX_MULTIPLES}")
@@ -319,13 +328,40 @@ def _rehearse(grammar: Grammar, vocab: int) -> None:
         raise SchemaRefused(_one_line(str(error))) from error
 
 
-def _refusal(error: str, source: GrammarSource) -> SchemaRefused:
-    """Without the lines of a grammar of ours that the library quotes: the caller sent a schema in it."""
-    found = _IN_A_RULE.match(error) if source.kind == "lark" else None
-    if found is None:
-        return SchemaRefused(_one_line(error))
-    rule = source.text.splitlines()[int(found["line"]) - 1].partition(":")[0]
-    return SchemaRefused(_one_line(found["reason"]), rule)
+def _without_faults(source: GrammarSource, error: str) -> GrammarSource:
+    """A grammar of ours without what its schemas need not be kept to.
+
+    Raises:
+        SchemaRefused: it is held to what cannot be kept to, with its place; or no schema is at fault.
+    """
+    lines = source.text.split("\n") if source.kind == "lark" else []
+    for number, line in enumerate(lines):
+        first, *texts = line.split("%json ")
+        mended = [_mended(text, line.partition(":")[0]) for text in texts]
+        lines[number] = "%json ".join([first, *mended])
+    if source.kind == "json_schema":
+        _mended(guided(json.loads(source.text)), None)
+    text = "\n".join(lines)
+    if text in ("", source.text):
+        found = _IN_A_RULE.match(error) if lines else None
+        raise SchemaRefused(_one_line(found["reason"] if found else error))
+    return replace(source, text=text)
+
+
+def _mended(text: str, rule: str | None) -> str:
+    """A schema at the beginning of a text, without what it need not be kept to."""
+    schema, end = json.JSONDecoder().raw_decode(text)
+    while fault := first_fault(schema):
+        path, reason = fault
+        without = set_aside(schema, path) if schema["x-guidance"]["lenient"] else None
+        if without is None:
+            raise SchemaRefused(_one_line(f"{_pointer(path)}: {reason}" if path else reason), rule)
+        schema = without
+    return json.dumps(schema, ensure_ascii=False) + text[end:]
+
+
+def _pointer(path: Iterable[str]) -> str:
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in path)
 
 
 def _one_line(error: str) -> str:

@@ -133,9 +133,12 @@ class TextFormat(RequestPart):
 
 
 class JsonObjectFormat(RequestPart):
-    """The answer is a JSON object; the prompt has to say which."""
+    """The answer is a JSON object; the prompt has to say which, or `schema`, as for llama.cpp."""
 
     type: Literal["json_object"]
+    json_schema: dict[str, Any] | None = Field(
+        default=None, alias="schema", description="What the answer is valid against."
+    )
 
 
 class NamedSchema(RequestPart):

@@ -44,6 +44,13 @@ def schema_of(schema: Any) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
 
 
+def test_a_schema_may_stand_right_beside_json_object_as_llama_cpp_takes_it(real: Any) -> None:
+    dialect = {"type": "json_object", "schema": Pet.model_json_schema()}
+    answers = [post(real, form).json() for form in (dialect, schema_of(Pet.model_json_schema()))]
+    assert len({answer["choices"][0]["message"]["content"] for answer in answers}) == 1
+    Pet.model_validate_json(answers[0]["choices"][0]["message"]["content"])
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_the_official_client_parses_an_answer(real: Any, seed: int) -> None:
     completion = real.client().chat.completions.parse(

