@@ -26,11 +26,6 @@ _REQUESTS: dict[Mode, tuple[type[DetectionRequest], tuple[str, ...]]] = {
 }
 
 
-def route_of(mode: str) -> str:
-    """The path that a mode is asked at."""
-    return "/v1/detect" if mode == "combined" else f"/v1/detect/{mode}"
-
-
 @dataclass(frozen=True, slots=True)
 class DetectionOptions:
     """The options of a detection request; see `ttmark.shared.schemas.detection`."""

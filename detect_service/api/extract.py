@@ -28,7 +28,6 @@ from ttmark.shared.http.request_body import RunLong, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.schemas.extraction import ExtractionRequest, ExtractionResponse
 
-OUTCOMES = ("read", "refused", "abandoned", "failed")
 REFUSALS = (*get_args(Reason), "busy")
 _UNKNOWN = "other"
 _SLICE_CHARACTERS = 262_144

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.input_formats import open_source
 from ttmark.detect_service.bulk.output_file import BulkJob, Tally
 from ttmark.detect_service.bulk.row_format import InputRow, error_row
+from ttmark.shared.batches import batches
 
 MakeExaminer = Callable[[], Examiner]
 """Makes the examiner of a process: picklable, hashable, and one that opens the keys itself."""
@@ -140,24 +141,11 @@ def run_bulk(job: BulkJob, pool: Workers, report: Callable[[Progress], None]) ->
             report(latest)
             return latest
 
-        for chunk in chunks(source.rows(done)):
+        rows = source.rows(done)
+        for chunk in batches(rows, lambda row: row.size, BYTES_IN_A_CHUNK, count=ROWS_IN_A_CHUNK):
             waiting.append((chunk, pool.submit(chunk)))
             if len(waiting) >= pool.width * CHUNKS_FOR_EACH_WORKER:
                 progress = write_first()
         while waiting:
             progress = write_first()
     return progress, job.finish()
-
-
-def chunks(rows: Iterable[InputRow]) -> Iterator[Chunk]:
-    """Runs of rows, bounded in number and in bytes."""
-    chunk: Chunk = []
-    size = 0
-    for row in rows:
-        chunk.append(row)
-        size += row.size
-        if len(chunk) == ROWS_IN_A_CHUNK or size >= BYTES_IN_A_CHUNK:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk

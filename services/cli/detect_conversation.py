@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -13,7 +13,6 @@ from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.detection import (
     MAX_DOCUMENTS,
-    CombinedRequest,
     CombinedResult,
     ConversationMessage,
     Document,
@@ -36,14 +35,8 @@ def detect_conversation(names: Sequence[str], options: "DetectionOptions", clien
     messages = list(_messages(names))
     if not 1 <= len(messages) <= MAX_DOCUMENTS:
         raise StartupError(f"a conversation has 1 to {MAX_DOCUMENTS} messages, not {len(messages)}")
-    request = CombinedRequest(
-        inputs=messages,
-        keys=None if options.keys is None else list(options.keys),
-        fpr=options.fpr,
-        normalize=options.normalize,
-        conversation=True,
-    )
-    return client.detect(request).results[0]
+    (result,) = client.detect(options.request(messages, {"conversation": True})).results
+    return cast(CombinedResult, result)
 
 
 def show_conversation(result: CombinedResult, *, as_json: bool) -> None:

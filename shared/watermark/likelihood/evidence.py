@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,24 +147,6 @@ class LikelihoodTest:
         return LikelihoodEvidence(
             of_keys, p_of_keys, self._chain.positions, int(self._rows.scored.size), draws
         )
-
-
-def detect_likelihood(
-    watermark: Watermark,
-    prf_keys: Sequence[bytes],
-    tokens: Sequence[int] | NDArray[np.int64],
-    *,
-    rate: float = 1e-5,
-    **options: Any,
-) -> LikelihoodEvidence:
-    """Tests a text for the mark of any of the keys at a rate; see `LikelihoodTest` for the options.
-
-    Raises:
-        ValueError: as there; a bad key, or none.
-    """
-    if not prf_keys:
-        raise ValueError("no key to test for")
-    return LikelihoodTest(watermark, tokens, rate=rate / len(prf_keys), **options).under(prf_keys)
 
 
 def log10_of_evidence(passes: Passes, chain: Chain, cells: Cells) -> Floats:

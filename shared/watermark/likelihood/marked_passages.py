@@ -75,7 +75,7 @@ def find_carried(
     *,
     reading: Reading | None = None,
 ) -> Carried:
-    """Where a text carries the mark of a key, if it does at all: ask `detect_likelihood` first.
+    """Where a text carries the mark of a key, if it does at all: ask a `LikelihoodTest` first.
 
     What stands in the text a second time says nothing new, and counts as where it stands first.
 

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from tests.contract.openai.fake_generator import MODEL, FakeGenerator
+from tests.harness.likelihood import detect_likelihood
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits, ServedModel
 from ttmark.gen_service.api.chat_template import ChatTemplate
@@ -23,7 +24,6 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.schemas.sampling import SamplingDefaults
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import InvalidToken
-from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 from ttmark.shared.watermark.likelihood.reading import Reading
 
 TEMPLATE = (

@@ -14,12 +14,12 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.harness.certificates import Credential, credential
+from tests.harness.detection_routes import route_of
 from tests.unit.detect.served import served
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.extraction import Extraction, ExtractionWorkers
 from ttmark.detect_service.extraction.readers_by_format import extract_text
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
-from ttmark.detect_service.options import route_of
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.cases.signed_file import CaseKey

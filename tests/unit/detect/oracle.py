@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 from prometheus_client import CollectorRegistry
 
+from tests.harness.detection_routes import route_of
 from tests.unit.detect.served import served
-from ttmark.detect_service.options import route_of
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics

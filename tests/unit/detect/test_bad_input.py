@@ -7,7 +7,7 @@ texts are in `test_odd_batches.py`.
 from itertools import product
 from typing import Any
 
-from ttmark.detect_service.options import route_of
+from tests.harness.detection_routes import route_of
 
 MODES = ("direct", "aligned", "localized")
 ONE = {"inputs": [{"text": "a"}]}

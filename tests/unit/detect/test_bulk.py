@@ -16,7 +16,7 @@ from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.input_formats import BulkError, open_source
 from ttmark.detect_service.bulk.output_file import BulkJob, Tally
 from ttmark.detect_service.bulk.row_format import InputRow
-from ttmark.detect_service.bulk.run import Progress, chunks, run_bulk
+from ttmark.detect_service.bulk.run import Progress, run_bulk
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.bulk_detection import check_keys
 from ttmark.services.startup import StartupError
@@ -260,12 +260,3 @@ def test_a_row_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch:
         (2, True, 99),
         (3, False, 0),
     ]
-
-
-def test_chunks_are_bounded_in_rows_and_in_bytes(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ttmark.detect_service.bulk.run.BYTES_IN_A_CHUNK", 4000)
-    sizes = [
-        (len(chunk), sum(row.size for row in chunk[:-1])) for chunk in chunks(open_source(source).rows(0))
-    ]
-    assert sum(rows for rows, _ in sizes) == 100
-    assert all(rows <= 128 and size < 4000 for rows, size in sizes)

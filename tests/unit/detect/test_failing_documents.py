@@ -10,12 +10,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
+from tests.harness.detection_routes import route_of
 from tests.unit.detect.public_asker import public_service
 from tests.unit.detect.served import served
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.fair_work.fair_queue import Abandoned
-from ttmark.detect_service.options import DetectionOptions, route_of
+from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.labels import Label
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tests.harness.likelihood import detect_likelihood
 from tests.unit.detect.conftest import HUMAN, Service
 from tests.unit.detect.served import served
 from tests.unit.detect.test_model_reader import Handler, asking, honest, honest_reading, serving
@@ -19,7 +20,6 @@ from ttmark.detect_service.model_reader.vllm_dialect import vllm_dialect
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.schemas.detection import CombinedResult
 from ttmark.shared.watermark import corrected
-from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 from ttmark.shared.watermark.likelihood.reading import Reading
 

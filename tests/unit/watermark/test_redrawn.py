@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from tests.harness.likelihood import detect_likelihood
 from tests.unit.detect.held_keys import under
 from tests.unit.detect.simulated_texts import written
 from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.paper.detectors import aligned, direct
 from ttmark.shared.watermark import Watermark, key_lanes
 from ttmark.shared.watermark.detectors.block_scores import BlockRows, position_scores
-from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, detect_likelihood
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.null_replacement import Redrawn
 from ttmark.shared.watermark.prf import scored_positions
 

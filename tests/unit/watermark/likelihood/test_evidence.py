@@ -6,12 +6,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.harness.likelihood import detect_likelihood
 from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.detectors.block_scores import position_scores
 from ttmark.shared.watermark.likelihood.evidence import (
     LikelihoodEvidence,
     LikelihoodTest,
-    detect_likelihood,
     log10_of_evidence,
     ratios_of,
 )
@@ -190,7 +190,6 @@ def test_what_no_model_says_is_taken_for_certain() -> None:
     [
         ({"rate": 0.0}, "rate"),
         ({"rate": 1.0}, "rate"),
-        ({"prf_keys": []}, "no key"),
         ({"tokens": [-1]}, "tokens must be"),
         ({"reading": Reading(np.zeros(3))}, "3 tokens for 60"),
         ({"prf_keys": [b"short"]}, "16 bytes"),
