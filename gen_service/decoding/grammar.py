@@ -18,6 +18,7 @@ import torch
 from llguidance import LLMatcher
 from numpy.typing import NDArray
 
+from ttmark.gen_service.decoding.pieces import Place
 from ttmark.gen_service.decoding.spelling import Bits, Spelling
 
 
@@ -110,7 +111,7 @@ class GrammarState:
         self._matcher = matcher
         self._ends = ends
         self._spelling = spelling
-        self._last: int | None = None
+        self._place = Place()
         self._seconds_left = _SECONDS_IN_ALL
 
     def advance(self, tokens: Sequence[int]) -> None:
@@ -121,7 +122,8 @@ class GrammarState:
         """
         if not self._matcher.consume_tokens(list(tokens)):
             raise GrammarFailed(f"the grammar does not allow these tokens: {self._matcher.get_error()}")
-        self._last = tokens[-1] if tokens else self._last
+        if self._spelling is not None:
+            self._place = self._spelling.along(self._place, tokens)
 
     def mask(
         self, logits: torch.Tensor, paths: Sequence[Sequence[int]], own: torch.Tensor | None = None
@@ -165,7 +167,9 @@ class GrammarState:
             raise GrammarFailed(f"the grammar is too complex: {matcher.get_error()}")
         if self._spelling is None:
             return _Row(allowed, complete)
-        spelled = self._spelling.after(path[-1] if path else self._last)
+        began = time.thread_time()
+        spelled = self._spelling.after(self._spelling.along(self._place, path))
+        self._seconds_left += time.thread_time() - began  # the tokenizer's, whatever the schema
         size, both = min(len(allowed), len(spelled)), np.zeros_like(allowed)
         both[:size] = allowed[:size] & spelled[:size]
         return _Row(both, complete, spelled) if both.any() or complete else _Row(allowed, complete)

@@ -4,13 +4,15 @@ import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
+
+from ttmark.gen_service.decoding.pieces import CUT, JOINED, Pieces, Place
 
 Bits = NDArray[np.uint8]
 """A bit per token, the first token lowest."""
@@ -28,7 +30,7 @@ class Spelling:
 
     A sequence of tokens is what the encoding makes of its text if and only if each two neighbours are what it
     makes of theirs. They are not where a merge across the seam comes before the merges that take its two
-    sides into something larger. Pre-tokenizers are not asked: the merges of a tokenizer keep to their pieces.
+    sides into something larger, unless a piece of the pre-tokenizer ends there (`Pieces`).
     """
 
     def __init__(self, backend: Tokenizer, size: int) -> None:
@@ -40,12 +42,14 @@ class Spelling:
         self._merges: dict[int, list[tuple[int, int]]] = defaultdict(list)  # right sides, ranks
         self._left: dict[int, Spine] = {}
         self._right: dict[int, Spine] = {}
-        self._after: dict[int | None, Bits] = {}
+        self._after: dict[Place, Bits] = {}
+        self._unmerged: dict[int | None, NDArray[np.bool_]] = {}
         self._longer: dict[int, NDArray[np.int64]] = {}
         self._sorted = sorted(self._ids)
         self._build(model["merges"])
         self._never = self._unreachable(backend.get_added_tokens_decoder().keys())
         self._beginnings = self._by_beginning()
+        self._pieces = Pieces.of(backend, self._texts, size)
         self.structural = np.array(
             sorted(i for text, i in self._ids.items() if text[-1:] in _STRUCTURE), np.int64
         )
@@ -58,15 +62,30 @@ class Spelling:
         size = max(backend.get_vocab(with_added_tokens=True).values()) + 1
         return cls(backend, size)
 
-    def after(self, token: int | None) -> Bits:
-        """What may follow a token, [(size + 7) // 8]; None: at the beginning of a text."""
-        found = self._after.get(token)
+    def after(self, place: Place) -> Bits:
+        """What may follow, [(size + 7) // 8]."""
+        found = self._after.get(place)
         if found is None:
-            found = np.packbits(self._allowed(token), bitorder="little")
+            allowed = self._leaves_alone(place.last)
+            if self._pieces is not None:
+                kinds = self._pieces.kinds(*place[1:])
+                allowed = np.where(kinds == JOINED, allowed, kinds == CUT)
+            allowed[self._never] = False
+            found = np.packbits(allowed, bitorder="little")
             if len(self._after) >= _KEPT:
                 self._after = {}  # a new one, since two threads may be in here
-            self._after[token] = found
+            self._after[place] = found
         return found
+
+    def along(self, place: Place, tokens: Iterable[int]) -> Place:
+        """The place behind some more tokens."""
+        for token in tokens:
+            if self._pieces is None:
+                place = Place(token)
+            else:
+                merged = not self._leaves_alone(place.last)[token]
+                place = self._pieces.follow(place, token, merged=merged)
+        return place
 
     def begins(self, token: int, following: bytes) -> bool | None:
         """Whether a text of a token and what follows begins with this token; None: it cannot be told."""
@@ -94,15 +113,20 @@ class Spelling:
         beginnings = (self._ids.get(text[:cut]) for cut in range(len(text) - 1, 0, -1))
         return np.array([found for found in beginnings if found is not None], np.int64)
 
-    def _allowed(self, token: int | None) -> NDArray[np.bool_]:
-        allowed = np.ones(self._size, dtype=np.bool_)
-        allowed[self._never] = False
-        for left, end in self._right.get(token, ()) if token is not None else ():
-            for right, rank in self._merges.get(left, ()):
-                if rank < end and right in self._beginnings:
-                    ends, tokens = self._beginnings[right]
-                    allowed[tokens[: np.searchsorted(ends, -rank, side="right")]] = False
-        return allowed
+    def _leaves_alone(self, token: int | None) -> NDArray[np.bool_]:
+        """Behind which tokens no merge comes across the seam, [size]."""
+        found = self._unmerged.get(token)
+        if found is None:
+            found = np.ones(self._size, dtype=np.bool_)
+            for left, end in self._right.get(token, ()) if token is not None else ():
+                for right, rank in self._merges.get(left, ()):
+                    if rank < end and right in self._beginnings:
+                        ends, tokens = self._beginnings[right]
+                        found[tokens[: np.searchsorted(ends, -rank, side="right")]] = False
+            if len(self._unmerged) >= _KEPT:
+                self._unmerged = {}
+            self._unmerged[token] = found
+        return found
 
     def _build(self, merges: list[Any]) -> None:
         """Reads merges in their order; of several that make one token, the one that stands."""

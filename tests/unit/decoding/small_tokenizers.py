@@ -1,6 +1,7 @@
 """Byte-level tokenizers in which a text's tokens depend on bytes and merges alone."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -23,9 +24,10 @@ def bytes_alone(*, use_regex: bool = False, more: Iterable[str] = ()) -> Tokeniz
     return byte_level(models.BPE(vocab=vocabulary, merges=[]), use_regex=use_regex)
 
 
-def trained(texts: Iterable[str], vocab_size: int) -> Tokenizer:
-    """With merges of these texts; token 0 ends a text."""
+def trained(texts: Iterable[str], vocab_size: int, pre_tokenizer: Any = None) -> Tokenizer:
+    """With merges of these texts, within the pieces of a pre-tokenizer; token 0 ends a text."""
     backend = byte_level(models.BPE())
+    backend.pre_tokenizer = pre_tokenizer or backend.pre_tokenizer
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
         special_tokens=[END],

@@ -4,10 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models
+from tokenizers import Regex, Tokenizer, models
+from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split
 
 from tests.unit.decoding.small_tokenizers import trained
 from ttmark.evaluation.bench.workload import _TEXT
+from ttmark.gen_service.decoding.pieces import Place
 from ttmark.gen_service.decoding.spelling import Spelling
 
 
@@ -16,7 +18,11 @@ def reads_back(backend: Tokenizer, *tokens: int) -> bool:
 
 
 def after(spelling: Spelling, token: int | None, vocab: int) -> np.ndarray:
-    return np.unpackbits(spelling.after(token), bitorder="little", count=vocab).astype(bool)
+    return behind(spelling, Place(token), vocab)
+
+
+def behind(spelling: Spelling, place: Place, vocab: int) -> np.ndarray:
+    return np.unpackbits(spelling.after(place), bitorder="little", count=vocab).astype(bool)
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +101,60 @@ def test_longer_tokens_begin_with_the_text_of_a_shorter_one(backend: Tokenizer, 
 
 def test_a_tokenizer_that_merges_nothing_has_no_spelling_to_keep_to() -> None:
     assert Spelling.of(Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))) is None
+
+
+# As Qwen 3, GPT-4o, DeepSeek 3 and SmolLM cut texts.
+_REST = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_CONTRACTED = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_WORD = r"[^\r\n\p{L}\p{N}]?"
+_PATTERNS = {
+    "qwen": [_CONTRACTED + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}" + _REST],
+    "gpt-4o": [
+        f"{_WORD}{_UPPER}*{_LOWER}+{_CONTRACTED}?|{_WORD}{_UPPER}+{_LOWER}*{_CONTRACTED}?|\\p{{N}}{{1,3}}{_REST}"
+    ],
+    "deepseek": [
+        r"\p{N}{1,3}",
+        "[一-龥぀-ゟ゠-ヿ]+",
+        r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+        r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ],
+    "smollm": [],
+}
+_WRITTEN = [
+    "def first(values):\n    for value in values:\n        if value:\n            return HTML(v)[12345]\n",
+    "# Plan\n\n- one\n  - two, don't\n  - THEY'LL, we'reach\n\n| a | b |\n|---|---|\n",
+    "मानव परिवार के सभी सदस्यों के जन्मजात गौरव और समान अधिकार की स्वीकृति",
+    "ปฏิญญาสากลว่าด้วยสิทธิมนุษยชน",
+    "人人生而自由，在尊严和权利上一律平等。カタカナ it’s 🦊🎉 “naïve” x²",
+]
+
+
+@pytest.mark.parametrize("name", _PATTERNS)
+def test_a_spelling_allows_what_the_tokenizer_writes_and_nothing_that_it_reads_otherwise(name: str) -> None:
+    parts = [Split(Regex(pattern), "isolated") for pattern in _PATTERNS[name]] or [Digits(True)]
+    backend = trained(
+        _WRITTEN * 3, 600, pre_tokenizer=Sequence([*parts, ByteLevel(False, use_regex=name == "smollm")])
+    )
+    spelling, vocab = Spelling.of(backend), backend.get_vocab_size()
+    assert spelling is not None
+    for text in _WRITTEN:
+        written = backend.encode(json.dumps(text, ensure_ascii=False)).ids
+        place = Place()
+        for token in written:
+            assert behind(spelling, place, vocab)[token], (
+                backend.decode(written),
+                place,
+                backend.decode([token]),
+            )
+            place = spelling.along(place, [token])
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        place, text = Place(), [0][:0]
+        while len(text) < 12 and (allowed := np.flatnonzero(behind(spelling, place, vocab)[1:]) + 1).size:
+            text.append(int(random.choice(allowed)))
+            place = spelling.along(place, text[-1:])
+        spelled = backend.decode(text)
+        # What follows may be what the last tokens wait for.
+        read = [backend.encode(spelled + after).ids[: len(text)] for after in ("", "a", " ", "年", ".")]
+        assert text in read or "\ufffd" in spelled, [backend.decode([token]) for token in text]

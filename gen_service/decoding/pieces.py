@@ -1,0 +1,238 @@
+"""Where a pre-tokenizer cuts a text into pieces, asked of a token and what stands before it.
+
+Merges keep to pieces. So whether two tokens may stand side by side depends on whether a piece ends between
+them, and that on the text since the last cut that nothing behind it moves. Characters that no part of the
+pre-tokenizer tells apart are the same to it, and so are long runs of them: few shapes of texts are left.
+"""
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Regex, Tokenizer
+from tokenizers.pre_tokenizers import Split
+
+NO, CUT, JOINED = 0, 1, 2
+"""What a token is behind a text: misspelled; the beginning of a piece; more of one, where merges allow it."""
+
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_SYNTAX = re.compile(r"\(\?(?:[a-z]*:|<?[=!])|\{[\d,]+\}")
+_ATOM = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\[pP]\{[^}]*\}|\\.|[^()|?*+.^$]", re.DOTALL)
+_RUN = re.compile(r"(\D)\1\1+|(\d)\2{4,}")  # patterns count digits alone, to three
+_SAMPLED = 1024  # of the characters that bytes may become
+_KEPT = 1 << 14
+_VISIBLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
+_BYTES = {chr(byte): byte for byte in _VISIBLE} | {
+    chr(256 + number): byte for number, byte in enumerate(sorted(set(range(256)) - set(_VISIBLE)))
+}
+
+
+Seams = tuple[tuple[int, bool], ...]
+Key = tuple[str, tuple[str, ...]]
+
+
+class Place(NamedTuple):
+    """Where a text stands.
+
+    Attributes:
+        last: its last token; None at the beginning.
+        text: the shape of what follows the last certain cut.
+        seams: between its tokens, where a cut may still come, and whether one has to.
+        part: bytes of a character that is not whole.
+    """
+
+    last: int | None = None
+    text: str = ""
+    seams: Seams = ()
+    part: bytes = b""
+
+
+class _Learned(dict[int, str]):
+    """Characters that stand for others; what is missing is learned."""
+
+    def __init__(self, learn: Callable[[str], None]) -> None:
+        super().__init__()
+        self._learn = learn
+
+    def __missing__(self, point: int) -> str:
+        self._learn(chr(point))
+        return self[point]
+
+
+class Pieces:
+    """The pieces of a tokenizer whose tokens are bytes.
+
+    Args:
+        patterns: of its pre-tokenizer.
+        texts: of its tokens, a letter for each byte.
+        size: above every token.
+    """
+
+    def __init__(self, backend: Tokenizer, patterns: str, texts: Mapping[int, str], size: int) -> None:
+        pre_tokenizer, atoms = backend.pre_tokenizer, {*_ATOM.findall(_SYNTAX.sub("", patterns))}
+        self._letters = "".join({case for a in atoms if a.isalpha() for case in (a.lower(), a.upper())})
+        self._contracted = re.compile(rf"(?<=['’])[{self._letters}]{{1,2}}" if self._letters else "(?!)")
+        self._begun = re.compile(rf"['’][{self._letters}]?$" if self._letters else "(?!)")
+        wholes = (atom if len(atom) > 1 else re.escape(atom) for atom in sorted(atoms) if not atom.isalpha())
+        self._atoms = [Split(Regex(atom), "removed") for atom in wholes]
+        self._same = _Learned(lambda character: self._learn([character]))
+        self._kinds_of_characters: dict[tuple[bool, ...], str] = {}
+        self.cuts = lru_cache(_KEPT)(
+            lambda text: frozenset(start for _, (start, _) in pre_tokenizer.pre_tokenize_str(text)) - {0}
+        )
+        self._ends = lru_cache(None)(self._may_become)
+        self._verdict = lru_cache(_KEPT)(self._asked)
+        self.kinds = lru_cache(1024)(self._kinds)
+        added = backend.get_added_tokens_decoder()
+        self._texts = {token: text for token, text in texts.items() if token not in added}
+        self._parts = {
+            token: part for token, text in self._texts.items() if (part := _parts(text)) is not None
+        }
+        self._learn({character for _, text, _ in self._parts.values() for character in text})
+        self._behind = ("", *sorted(self._kinds_of_characters.values()))
+        self._inner = np.array([token for token, (head, *_) in self._parts.items() if head], np.int64)
+        plain = self._table(size, begun=False)
+        self._tables = [plain, self._table(size, begun=True) if self._letters else plain]
+
+    @classmethod
+    def of(cls, backend: Tokenizer, texts: Mapping[int, str], size: int) -> "Pieces | None":
+        """None where the whole text is one piece, or tokens are not bytes."""
+        state = json.loads(backend.pre_tokenizer.__getstate__()) if backend.pre_tokenizer else {}
+        patterns = [*_patterns(state)]
+        if not any(patterns) or None in patterns or '"ByteLevel"' not in json.dumps(state):
+            return None
+        return cls(backend, "|".join(filter(None, patterns)), texts, size)
+
+    def follow(self, place: Place, token: int, *, merged: bool) -> Place:
+        """The place behind one more token; whether it would be `merged` with the one before."""
+        parts = _parts(self._texts.get(token, ""), place.part)
+        if parts is None or parts[0]:
+            return Place(token)
+        _, text, part = parts
+        start, whole = len(place.text), place.text + self._shape(text, begun=self._is_begun(place.text))
+        seams = place.seams if place.part or not start else (*place.seams, (start, merged))
+        found = [self.cuts(whole + end + after) for end in self._ends(part) for after in self._behind]
+        cut = max({seam for seam, _ in seams}.intersection(*found), default=0)
+        possible = frozenset().union(*found)
+        left = tuple((at - cut, must) for at, must in seams if at > cut and (must or at in possible))
+        whole = whole[cut:] if left else _short(whole[cut:])
+        return Place(token, whole, left, part)
+
+    def _kinds(self, text: str, seams: Seams, part: bytes) -> NDArray[np.uint8]:
+        """NO, CUT or JOINED of every token behind a place, [size]."""
+        begun = self._is_begun(text)
+        if not part:
+            keys, numbers = self._tables[begun]
+            kinds = [JOINED, NO, *(self._verdict(text, seams, *key) for key in keys)]
+            return np.array(kinds, np.uint8)[numbers]
+        found = np.zeros(len(self._tables[0][1]), np.uint8)
+        for token in self._inner.tolist():
+            parts = _parts(self._texts[token], part)
+            if parts is not None and not parts[0]:
+                shape = self._shape(parts[1], begun=begun)
+                found[token] = self._verdict(text, seams, shape, self._ends(parts[2]), inner=True)
+        return found
+
+    def _asked(
+        self, text: str, seams: Seams, shape: str, ends: tuple[str, ...], *, inner: bool = False
+    ) -> int:
+        """Of a token of a shape, one of the `ends` included, which begins `inner` to a character or not."""
+        start, best = len(text), NO
+        musts = {at for at, must in seams if must}
+        free = {at for at, _ in seams} | (set() if inner else {start})
+        for end in ends:
+            size = len(text + shape + end)
+            for after in self._behind:
+                inside = {cut for cut in self.cuts(text + shape + end + after) if cut < size}
+                if musts <= inside <= free:
+                    if not inner and (start in inside or not start):
+                        return CUT
+                    best = JOINED
+        return best
+
+    def _table(self, size: int, *, begun: bool) -> tuple[list[Key], NDArray[np.int32]]:
+        """Shapes of tokens with the ends that they may get, and each token's number among them, from 2 on.
+
+        0: it is no text. 1: it begins inside a character.
+        """
+        keys: dict[Key, int] = {}
+        numbers = np.zeros(size, np.int32)
+        for token, (head, text, part) in self._parts.items():
+            key = self._shape(text, begun=begun), self._ends(part)
+            numbers[token] = 1 if head else keys.setdefault(key, len(keys) + 2)
+        return [*keys], numbers
+
+    def _shape(self, text: str, *, begun: bool) -> str:
+        shape = text.translate(self._same)
+        if begun or "'" in text or "’" in text:
+            for match in self._contracted.finditer("'" + text if begun else text):
+                first = match.start() - begun
+                shape = shape[:first] + match[0] + shape[first + len(match[0]) :]
+        return _short(shape)
+
+    def _is_begun(self, text: str) -> bool:
+        return self._begun.search(text) is not None
+
+    def _learn(self, characters: Iterable[str]) -> None:
+        """Which of them are the same to each part of the patterns."""
+        ordered = "".join(sorted(characters, key=lambda each: (each in self._letters, each)))
+        others = [{*"".join(piece for piece, _ in atom.pre_tokenize_str(ordered))} for atom in self._atoms]
+        for each in ordered:
+            kind = tuple(each in those for those in others)
+            self._same[ord(each)] = self._kinds_of_characters.setdefault(kind, each)
+
+    def _may_become(self, part: bytes) -> tuple[str, ...]:
+        """Shapes of the characters that begin with some bytes; of no bytes, no character."""
+        if not part:
+            return ("",)
+        missing = (2 if part[0] < 0xE0 else 3 if part[0] < 0xF0 else 4) - len(part)
+        count, found = 64**missing, set()
+        for number in range(0, count, count // _SAMPLED | 1):
+            rest = bytes(0x80 + (number >> 6 * place & 63) for place in reversed(range(missing)))
+            found |= {*(part + rest).decode(errors="ignore")}
+        self._learn(each for each in found if ord(each) not in self._same)
+        return tuple(sorted({self._same[ord(each)] for each in found}))
+
+
+def _short(shape: str) -> str:
+    return _RUN.sub(r"\1\1\2\2\2\2", shape)
+
+
+def _parts(text: str, before: bytes = b"") -> tuple[int, str, bytes] | None:
+    """Bytes of a character begun before, whole characters, and bytes of one that goes on behind."""
+    try:
+        raw = before + bytes(map(_BYTES.__getitem__, text))
+    except KeyError:
+        return None
+    try:
+        return 0, raw.decode(), b""
+    except UnicodeDecodeError:
+        head = next((place for place, byte in enumerate(raw) if not 0x80 <= byte < 0xC0), len(raw))
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        return head, decoder.decode(raw[head:]), decoder.getstate()[0]
+    except UnicodeDecodeError:
+        return None
+
+
+def _patterns(part: dict[str, Any]) -> Iterator[str | None]:
+    """The regular expressions of a pre-tokenizer; None: it has a part that is none."""
+    match part:
+        case {"type": "Sequence", "pretokenizers": parts}:
+            for each in parts:
+                yield from _patterns(each)
+        case {"type": "Split", "pattern": {"Regex": pattern}}:
+            yield pattern
+        case {"type": "Split", "pattern": {"String": text}}:
+            yield re.escape(text)
+        case {"type": "ByteLevel", "add_prefix_space": False}:
+            yield _GPT2 if part.get("use_regex", True) else ""
+        case {"type": "Digits"}:
+            yield r"\p{N}"
+        case _:
+            yield None
