@@ -11,7 +11,7 @@ from ttmark.shared.schemas.detection import Document, Voice
 if TYPE_CHECKING:
     from ttmark.detect_service.examination import Examination
 
-_SIGN = re.compile(r"[ \t]{0,3}>")
+_SIGN, _WORD = re.compile(r"[ \t]{0,3}>"), re.compile(r"[^\W_]")
 # "On Tue, 3 Nov 2026 at 09:12, Ann wrote:", in the languages of many mails.
 _WROTE = re.compile(
     r"\b(?:wrote|sent|schrieb|geschrieben|a écrit|escribió|escreveu|ha scritto|schreef|geschreven|skrev"
@@ -40,13 +40,6 @@ _HEAD_LINES, _HEAD_LABELS = 7, 3
 # Longer lines introduce nothing.
 _LONGEST = 300
 
-_FOUND: dict[tuple[bool, ...], Voice] = {
-    (True, False): "own",
-    (False, True): "quoted",
-    (True, True): "both",
-    (False, False): "whole",
-}
-
 
 def voice_of(examination: "Examination", index: int) -> Voice | None:
     """Whose words in document number `index` carry the mark that was found; None: it quotes nothing.
@@ -59,8 +52,10 @@ def voice_of(examination: "Examination", index: int) -> Voice | None:
     if document.attachment:
         return "attachment"
     own, quoted = voices(document.text or "")
-    if not (has_words(own) and has_words(quoted)):
-        return "quoted" if has_words(quoted) else None
+    if not _WORD.search(quoted):
+        return None
+    if not _WORD.search(own):
+        return "quoted"
     if not examination.shows_evidence:
         return "whole"
     parts = {"inputs": [Document(text=own), Document(text=quoted)], "evidence": "none"}
@@ -72,7 +67,10 @@ def voice_of(examination: "Examination", index: int) -> Voice | None:
         alone.look()
     except ServiceError:  # the two are a little more work than the whole
         return "whole"
-    return _FOUND[tuple(result.verdict == "watermarked" for result, _ in alone.outcomes({}))]
+    in_own, in_quoted = (result.verdict == "watermarked" for result, _ in alone.outcomes({}))
+    if in_own and in_quoted:
+        return "both"
+    return "own" if in_own else "quoted" if in_quoted else "whole"
 
 
 def voices(text: str) -> tuple[str, str]:
@@ -89,14 +87,9 @@ def voices(text: str) -> tuple[str, str]:
         if end > at:
             end = end if _sign_follows(lines, quoted, end) else len(lines)
             quoted[at:end] = [True] * (end - at)
-        said = said or not (quoted[at] or _LABEL.match(lines[at]) or not has_words(lines[at]))
+        said = said or not (quoted[at] or _LABEL.match(lines[at]) or not _WORD.search(lines[at]))
         at = max(end, at + 1)
     return "".join(compress(lines, (not one for one in quoted))), "".join(compress(lines, quoted))
-
-
-def has_words(text: str) -> bool:
-    """Whether a text says anything."""
-    return any(character.isalnum() for character in text)
 
 
 def _introduction(lines: Sequence[str], quoted: Sequence[bool], at: int, *, said: bool) -> int:

@@ -1,35 +1,57 @@
-"""The text of mails: one (eml), and those of a mailbox (mbox), each a text of its own."""
+"""The text of mails: one (eml) with the files that came with it, and those of a mailbox (mbox)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from email import message_from_bytes, policy
 from email.message import EmailMessage
+from functools import partial
+from pathlib import PurePath
 
 from ttmark.detect_service.extraction.encodings import codec, decode
-from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile, limited
+from ttmark.detect_service.extraction.extraction import (
+    FORMAT_OF_ENDING,
+    OF_SEVERAL,
+    Extraction,
+    LimitExceeded,
+    UnreadableFile,
+    limited,
+)
 from ttmark.detect_service.extraction.html_text import html_text
 from ttmark.shared.schemas.extraction import ExtractedPart
 
 
-def eml_text(content: bytes) -> Extraction:
+def eml_text(content: bytes, read_file: Callable[[str, bytes], Extraction] | None = None) -> Extraction:
     """The plain texts of the body, or what the web pages in their place show; line ends as on this system.
+
+    Args:
+        read_file: by its name. Where files came with the mail, their texts and the body are then parts.
 
     Raises:
         UnreadableFile: not a mail, without a text, or the encoding cannot be told.
-        LimitExceeded: a web page in it is nested deeper than 256 levels.
+        LimitExceeded: a web page in it is nested deeper than 256 levels, or a file takes more than it may.
     """
     try:
         mail = message_from_bytes(content, policy=policy.default)
         if not mail.keys():
             raise _not_a_mail()
-        read = list(_texts(mail))
+        read, files = list(_texts(mail)), list(_files(mail))
     except (MemoryError, UnreadableFile):
         raise
     except RecursionError:
         raise LimitExceeded("The mail's parts are nested too deep.", "nesting") from None
     except Exception:  # the library raises whatever a damaged header leads to
         raise _not_a_mail() from None
+    if read_file is None or not files:
+        return _body(read, content)
+    parts = [*_parts(_title(content) or "mail", partial(_body, read, content))]
+    for name, file in files:
+        found = _parts(name, partial(read_file, name, file))
+        parts += [one.model_copy(update={"attachment": True}) for one in found]
+    return Extraction("", parts=limited(parts))
+
+
+def _body(read: Sequence[Extraction], content: bytes) -> Extraction:
     said = [part for part in read if part.text.strip()]
     if not read or (not said and len(read) > 1):
         raise UnreadableFile("The mail has no text in its body.", "no_text")
@@ -39,6 +61,20 @@ def eml_text(content: bytes) -> Extraction:
         text = text.rstrip("\n") + "\n\n" + part.text.lstrip("\n")
     unread = next((part.unread for part in read if part.unread), None)
     return replace(first, text=text, title=_title(content), unread=unread)
+
+
+def _files(part: EmailMessage) -> Iterator[tuple[str, bytes]]:
+    """Files of formats that are read, with their names, and mails that came as files."""
+    if part.get_content_type() == "message/rfc822":
+        yield from (("mail.eml", mail.as_bytes()) for mail in part.iter_parts())
+        return
+    for inner in part.iter_parts():
+        yield from _files(inner) if isinstance(inner, EmailMessage) else ()
+    name, content = part.get_filename("")[-_LONGEST:], part.get_payload(decode=True)
+    is_read = FORMAT_OF_ENDING.get(PurePath(name).suffix.lower()) not in (None, *OF_SEVERAL)
+    is_body = part.get_content_maintype() in ("text", "image") and not part.is_attachment()
+    if is_read and not is_body and isinstance(content, bytes):
+        yield name, content
 
 
 def _texts(part: EmailMessage) -> Iterator[Extraction]:
@@ -99,32 +135,34 @@ def mbox_text(content: bytes) -> Extraction:
     if before.strip() or not mails:
         raise UnreadableFile("The file is not a mailbox (mbox) that can be read.", "damaged")
     mails = [mail for mail in mails if mail.strip()]
-    parts = (_part(number, _QUOTED.sub(rb"\1", mail)) for number, mail in enumerate(mails, 1))
-    return Extraction("", parts=limited(parts))
+    names = (f"{number}: {_title(mail) or ''}".removesuffix(": ") for number, mail in enumerate(mails, 1))
+    each = zip(names, (_QUOTED.sub(rb"\1", mail) for mail in mails), strict=True)
+    return Extraction(
+        "", parts=limited(one for name, mail in each for one in _parts(name, partial(eml_text, mail)))
+    )
 
 
-def _part(number: int, mail: bytes) -> ExtractedPart:
-    name = f"{number}: {_title(mail) or ''}".removesuffix(": ")
+def _parts(name: str, read: Callable[[], Extraction]) -> Iterator[ExtractedPart]:
+    """What is read, or why there is no text."""
     try:
-        found = eml_text(mail)
-        return ExtractedPart(name=name, text=found.text, unread=found.unread)
+        found = read()
     except LimitExceeded:
         raise
     except UnreadableFile as error:
-        return ExtractedPart(name=name, text="", problem=str(error))
+        yield ExtractedPart(name=name, text="", problem=str(error))
+    else:
+        yield from found.parts or [ExtractedPart(name=name, text=found.text, unread=found.unread)]
 
 
 def _title(mail: bytes) -> str | None:
     """Subject and sender, as far as the head can be read; None: neither."""
-    said = [shown for name in ("Subject", "From") if (shown := _header(mail, name))]
-    return " · ".join(said) or None
-
-
-def _header(mail: bytes, name: str) -> str:
-    try:
-        head = message_from_bytes(re.split(rb"\r?\n\r?\n", mail, maxsplit=1)[0], policy=policy.default)
-        return " ".join(str(head.get(name, "")).split())[:_LONGEST]
-    except MemoryError:
-        raise
-    except Exception:  # the library raises whatever a damaged header leads to
-        return ""
+    head, said = re.split(rb"\r?\n\r?\n", mail, maxsplit=1)[0], []
+    for name in ("Subject", "From"):
+        try:
+            value = str(message_from_bytes(head, policy=policy.default).get(name, ""))
+        except MemoryError:
+            raise
+        except Exception:  # the library raises whatever a damaged header leads to
+            value = ""
+        said.append(" ".join(value.split())[:_LONGEST])
+    return " · ".join(filter(None, said)) or None

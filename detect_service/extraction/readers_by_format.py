@@ -13,7 +13,7 @@ from ttmark.detect_service.extraction.odt_text import odt_text
 from ttmark.detect_service.extraction.pdf_text import pdf_text
 from ttmark.detect_service.extraction.plain_text import csv_text, plain_text
 from ttmark.detect_service.extraction.rtf_text import rtf_text
-from ttmark.detect_service.extraction.worker_process import MANIFEST
+from ttmark.detect_service.extraction.worker_process import ALONE, MANIFEST
 from ttmark.shared.manifests.report import manifest_report
 
 _READERS = {
@@ -24,7 +24,7 @@ _READERS = {
     "rtf": rtf_text,
     "pdf": pdf_text,
     "epub": epub_text,
-    "eml": eml_text,
+    "eml": lambda content: eml_text(content, extract_text),
     "mbox": mbox_text,
     "csv": csv_text,
 }
@@ -42,6 +42,8 @@ def extract_text(filename: str, content: bytes) -> Extraction:
     """
     if filename == MANIFEST:
         found = _manifest_answer(content)
+    elif filename == ALONE:
+        found = replace(eml_text(content), unread="Files that came with the mail were not read.")
     else:
         found = _READERS[format_of(filename) if content.strip() else "text"](content)
     parts = [

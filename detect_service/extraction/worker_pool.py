@@ -9,7 +9,7 @@ import structlog
 
 from ttmark.detect_service.extraction.confinement import lacking
 from ttmark.detect_service.extraction.extraction import Extraction, ExtractionLimits, LimitExceeded, format_of
-from ttmark.detect_service.extraction.worker_process import MANIFEST, WorkerProcess, manifest_request
+from ttmark.detect_service.extraction.worker_process import ALONE, MANIFEST, WorkerProcess, manifest_request
 
 _log = structlog.get_logger("ttmark.extraction")
 # Memory that a library does not give back is given back by the end of its process.
@@ -71,8 +71,13 @@ class ExtractionWorkers:
             LimitExceeded: the file takes more than one file may.
             ExtractionBusy: too many files are waiting, all together or of this owner.
         """
-        format_of(filename)  # nobody waits to hear that the format is unknown
-        return await self._in_turn(filename, content, owner)
+        kind = format_of(filename)  # nobody waits to hear that the format is unknown
+        try:
+            return await self._in_turn(filename, content, owner)
+        except LimitExceeded:
+            if kind != "eml":
+                raise
+            return await self._in_turn(ALONE, content, owner)  # the mail without its files
 
     async def read_manifest(self, manifest: bytes, anchors: str | None, owner: Hashable = None) -> str:
         """What the C2PA library says of a manifest, in JSON; not to be trusted more than the manifest.

@@ -32,6 +32,8 @@ from ttmark.shared.schemas.extraction import ExtractedPart
 LONGEST_LINE = 4_096
 MANIFEST = ":manifest"
 """In the place of a file's name: no name that a request can give has no ending."""
+ALONE = ":mail"
+"""The same, of a mail that is read without the files that came with it."""
 
 
 class AnswerHead(BaseModel):

@@ -109,6 +109,9 @@ async def _read(file: str | NotExamined, workers: ExtractionWorkers) -> str | No
         found = await workers.extract(filename, content)
         if found.unread:
             typer.echo(f"{shown(file)}: {found.unread}", err=True)
+        if found.parts:  # of a mail the body comes first
+            typer.echo(f"{shown(file)}: files came with it, which the console reads", err=True)
+            return found.parts[0].text or NotExamined(shown(file), found.parts[0].problem or "")
         return found.text
     except OSError as error:
         return NotExamined(shown(file), error.strerror or str(error))

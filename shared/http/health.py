@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from pydantic import BaseModel, Field
 
-from ttmark.shared.schemas.fields import is_none
+from ttmark.shared.schemas.fields import left_out
 
 
 class Liveness(BaseModel):
@@ -24,9 +24,7 @@ class ReadinessReport(BaseModel):
 
     status: Literal["ready", "not_ready"]
     checks: dict[str, bool] = Field(description="Each condition of readiness and whether it holds.")
-    reasons: dict[str, str] | None = Field(
-        default=None, exclude_if=is_none, description="Why conditions do not hold, and what to do."
-    )
+    reasons: dict[str, str] | None = left_out("Why conditions do not hold, and what to do.")
 
 
 class ReadinessCollector(Collector):

@@ -14,7 +14,7 @@ from ttmark.shared.schemas.fields import (
     OnlyTrue,
     RequestPart,
     WholeNumber,
-    is_none,
+    left_out,
     not_supported,
     says,
 )
@@ -269,14 +269,10 @@ class AssistantMessage(BaseModel):
     """The message that was generated."""
 
     role: Literal["assistant"] = "assistant"
-    reasoning_content: str | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="What the model wrote between the tags of its reasoning.",
-    )
+    reasoning_content: str | None = left_out("What the model wrote between the tags of its reasoning.")
     content: str | None
     refusal: None = None
-    tool_calls: list[MadeCall] | None = Field(default=None, exclude_if=is_none)
+    tool_calls: list[MadeCall] | None = left_out()
 
 
 class ChatChoice(BaseModel):
@@ -286,8 +282,8 @@ class ChatChoice(BaseModel):
     message: AssistantMessage
     logprobs: ChatLogprobs | None = None
     finish_reason: ChatFinishReason
-    token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
-    prompt_token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
+    token_ids: list[int] | None = left_out()
+    prompt_token_ids: list[int] | None = left_out()
 
 
 class ChatResponse(BaseModel):
@@ -305,10 +301,10 @@ class ChatResponse(BaseModel):
 class ChatDelta(BaseModel):
     """What a chunk adds to a message."""
 
-    role: Literal["assistant"] | None = Field(default=None, exclude_if=is_none)
-    reasoning_content: str | None = Field(default=None, exclude_if=is_none)
-    content: str | None = Field(default=None, exclude_if=is_none)
-    tool_calls: list[CallDelta] | None = Field(default=None, exclude_if=is_none)
+    role: Literal["assistant"] | None = left_out()
+    reasoning_content: str | None = left_out()
+    content: str | None = left_out()
+    tool_calls: list[CallDelta] | None = left_out()
 
 
 class ChatChunkChoice(BaseModel):
@@ -318,11 +314,9 @@ class ChatChunkChoice(BaseModel):
     delta: ChatDelta
     logprobs: ChatLogprobs | None = None
     finish_reason: ChatFinishReason | None = None
-    token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
-    prompt_token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
-    watermarked: bool | None = Field(
-        default=None, exclude_if=is_none, description="In a stream with `watermark.show_blocks`."
-    )
+    token_ids: list[int] | None = left_out()
+    prompt_token_ids: list[int] | None = left_out()
+    watermarked: bool | None = left_out("In a stream with `watermark.show_blocks`.")
 
 
 class ChatChunk(BaseModel):
@@ -334,4 +328,4 @@ class ChatChunk(BaseModel):
     model: str
     choices: list[ChatChunkChoice]
     usage: Usage | None = None
-    watermark: WatermarkBlock | None = Field(default=None, exclude_if=is_none)
+    watermark: WatermarkBlock | None = left_out()

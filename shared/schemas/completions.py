@@ -9,7 +9,7 @@ from ttmark.shared.schemas.fields import (
     NoTruthValue,
     TokenIds,
     WholeNumber,
-    is_none,
+    left_out,
     not_supported,
     says,
 )
@@ -78,11 +78,9 @@ class CompletionChoice(BaseModel):
     text: str
     logprobs: CompletionLogprobs | None = None
     finish_reason: FinishReason | None = None
-    token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
-    prompt_token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
-    watermarked: bool | None = Field(
-        default=None, exclude_if=is_none, description="In a stream with `watermark.show_blocks`."
-    )
+    token_ids: list[int] | None = left_out()
+    prompt_token_ids: list[int] | None = left_out()
+    watermarked: bool | None = left_out("In a stream with `watermark.show_blocks`.")
 
 
 class CompletionResponse(BaseModel):
@@ -94,4 +92,4 @@ class CompletionResponse(BaseModel):
     model: str
     choices: list[CompletionChoice]
     usage: Usage | None = None
-    watermark: WatermarkBlock | None = Field(default=None, exclude_if=is_none)
+    watermark: WatermarkBlock | None = left_out()

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from ttmark.shared.schemas.fields import AnswerModel, StrictModel
+from ttmark.shared.schemas.fields import AnswerModel, StrictModel, left_out
 
 ENDINGS = (
     "txt",
@@ -60,8 +60,11 @@ class ExtractionRequest(StrictModel):
 class ExtractedPart(AnswerModel):
     """One of several texts of a file."""
 
-    name: str = Field(description="Number, subject and sender of a mail, or the id or number of a row.")
+    name: str = Field(
+        description="Number, subject and sender of a mail, of a file its own, the number or id of a row."
+    )
     text: str
+    attachment: bool | None = left_out("True of a file that came with a mail.")
     problem: str | None = Field(default=None, description="Why there is no text, where there is none.")
     unread: str | None = Field(default=None, description="What of it could not be read, in words.")
 
@@ -76,5 +79,6 @@ class ExtractionResponse(AnswerModel):
     title: str | None = Field(default=None, description="Of a mail: its subject and who sent it.")
     unread: str | None = Field(default=None, description="What of the file could not be read, in words.")
     parts: list[ExtractedPart] | None = Field(
-        default=None, description="The mails of an mbox file, or the rows of a csv file."
+        default=None,
+        description="A mail and files that came with it, mails of an mbox file, rows of a csv file.",
     )

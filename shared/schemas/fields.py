@@ -65,14 +65,9 @@ TokenIds = Annotated[list[TokenId], Field(min_length=1, fail_fast=True), WholeNu
 NonEmptyText = Annotated[str, Field(min_length=1)]
 
 
-def is_none(value: object) -> bool:
-    """For `exclude_if`: response fields that are left out where they do not apply, instead of being null."""
-    return value is None
-
-
-def left_out(description: str) -> Any:
-    """Such a field with its description."""
-    return Field(default=None, exclude_if=is_none, description=description)
+def left_out(description: str | None = None) -> Any:
+    """A field of a response that is left out where it does not apply, instead of being null."""
+    return Field(default=None, exclude_if=lambda value: value is None, description=description)
 
 
 @dataclass(frozen=True)

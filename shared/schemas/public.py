@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from ttmark.shared.schemas.detection import Message
-from ttmark.shared.schemas.fields import AnswerModel, StrictModel, is_none
+from ttmark.shared.schemas.fields import AnswerModel, StrictModel, left_out
 
 PublicVerdict = Literal["found", "not_found", "too_short", "not_examined"]
 
@@ -24,12 +24,10 @@ class PublicAnswer(AnswerModel):
     verdict: PublicVerdict = Field(
         description="`not_examined` says nothing about the text: an error on our side ended its examination."
     )
-    basis: str | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="What the answer rests on, where that is not a watermark of this deployment: "
+    basis: str | None = left_out(
+        "What the answer rests on, where that is not a watermark of this deployment: "
         "`foreign_watermark`, that of another system, or `metadata`, a signed manifest in a text in which no "
-        "watermark was found. Later services may know others.",
+        "watermark was found. Later services may know others."
     )
     message: Message
 

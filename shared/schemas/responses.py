@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import BaseModel, Field
 
-from ttmark.shared.schemas.fields import is_none
+from ttmark.shared.schemas.fields import left_out
 from ttmark.shared.schemas.responses_request import OutputFormat
 from ttmark.shared.schemas.tools import FunctionChoice, FunctionTool
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
@@ -25,10 +25,8 @@ class OutputText(BaseModel):
 class _Output(BaseModel):
     id: str
     status: ItemStatus = "in_progress"
-    token_ids: list[int] | None = Field(
-        default=None, exclude_if=is_none, description="Of the whole answer, in its first item."
-    )
-    prompt_token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
+    token_ids: list[int] | None = left_out("Of the whole answer, in its first item.")
+    prompt_token_ids: list[int] | None = left_out()
 
 
 class OutputMessage(_Output):
@@ -133,7 +131,7 @@ class ResponseObject(BaseModel):
     tools: list[FunctionTool]
     truncation: Literal["disabled"] = "disabled"
     usage: ResponseUsage | None = None
-    watermark: WatermarkBlock | None = Field(default=None, exclude_if=is_none)
+    watermark: WatermarkBlock | None = left_out()
 
 
 PROGRESS = Literal["response.created", "response.in_progress"]

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
-from ttmark.shared.schemas.fields import Ignored, RequestPart, is_none, says
+from ttmark.shared.schemas.fields import Ignored, RequestPart, left_out, says
 
 MAX_TOOLS = 128
 FunctionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
@@ -115,7 +115,7 @@ class MadeCall(BaseModel):
 class FunctionDelta(BaseModel):
     """What a chunk adds to a call."""
 
-    name: str | None = Field(default=None, exclude_if=is_none)
+    name: str | None = left_out()
     arguments: str = ""
 
 
@@ -123,6 +123,6 @@ class CallDelta(BaseModel):
     """What a chunk adds to call number `index`; the first has its id and name."""
 
     index: int
-    id: str | None = Field(default=None, exclude_if=is_none)
-    type: Literal["function"] | None = Field(default=None, exclude_if=is_none)
+    id: str | None = left_out()
+    type: Literal["function"] | None = left_out()
     function: FunctionDelta

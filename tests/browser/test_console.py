@@ -43,16 +43,6 @@ def test_a_marked_text_is_found_explained_mapped_and_reported(connected: Page, s
     assert site.tokens["full"] not in content
 
 
-def test_a_mail_that_quotes_a_marked_text_accuses_its_sender_of_nothing(connected: Page, site) -> None:
-    own, quoted = site.human(200), site.marked("press-room", 200)
-    check(connected, f"{own}\n\nOn 3 Nov 2026, at 09:12, Ann wrote:\n\n> {quoted}\n")
-    expect(headline(connected)).to_have_text("Watermark found in quoted lines")
-    expect(connected.locator("#explanation")).to_contain_text(
-        "Whoever quotes a text need not have written it."
-    )
-    expect(connected.locator("#facts")).to_contain_text("Whose words\nquoted lines", use_inner_text=True)
-
-
 def test_a_passage_of_any_e_value_is_shown(connected: Page, site) -> None:
     place = {"start_token": 0, "end_token": 60, "start_char": 0, "end_char": 200}
 

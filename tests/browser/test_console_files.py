@@ -1,5 +1,7 @@
 """Several files at once in the console: an answer for each, whatever becomes of the others."""
 
+from email.message import EmailMessage
+
 import pytest
 from playwright.sync_api import Page, Route, expect
 
@@ -43,6 +45,18 @@ def test_each_file_gets_an_answer_that_opens_from_the_list_and_one_that_fails_st
         expect(five.locator("#source")).to_have_text(name)
     expect(row(five, "picture.png").get_by_role("button")).to_have_count(0)
     expect(five.locator("#batch-list tr")).to_have_count(5)
+
+
+def test_a_mail_that_brings_marked_text_accuses_its_sender_of_nothing(connected: Page, site) -> None:
+    mail, marked = EmailMessage(), site.marked("press-room", 160)
+    mail.set_content(f"{site.human(150)}\n\nOn 3 Nov 2026, at 09:12, Ann wrote:\n\n> {marked}\n", cte="8bit")
+    mail.add_attachment(marked, filename="essay.txt")
+    give(connected, file("mail.eml", mail.as_bytes()))
+    connected.get_by_role("button", name="Check the file").click()
+    expect(row(connected, "mail.eml · essay.txt")).to_contain_text("Watermark found in an attachment")
+    row(connected, "mail.eml · mail").get_by_role("button").click()
+    expect(connected.locator("#headline")).to_have_text("Watermark found in quoted lines")
+    expect(connected.locator("#facts")).to_contain_text("Whose words\nquoted lines", use_inner_text=True)
 
 
 @pytest.mark.long

@@ -101,13 +101,11 @@ def mail(text: str) -> bytes:
 
 def reply(text: str) -> bytes:
     """A mail in plain text that quotes the answer, and has more lines of its own."""
-    quoted = [line for part in text.split("\n") for line in textwrap.wrap(part, 70) or [""]]
+    quoted = ["> " + line for part in text.split("\n") for line in textwrap.wrap(part, 70) or [""]]
     own = (Path(ttmark.__file__).parent / "services/cli/human_text.txt").read_text("utf-8").splitlines()
     own *= 2 + len(quoted) // len(own)
     message = EmailMessage()
-    message["Subject"] = "Re: Notes"
-    said = "\n".join(["> " + line if line else ">" for line in quoted])
-    message.set_content("\n".join(own) + f"\n\nOn Tue, 3 Nov 2026 at 09:12, Ann wrote:\n\n{said}\n")
+    message.set_content("\n".join([*own, "", "On Tue, 3 Nov 2026 at 09:12, Ann wrote:", "", *quoted]))
     return message.as_bytes()
 
 

@@ -76,7 +76,7 @@ export class Batch {
    * fails says so and the others go on. While the service takes no more, they wait.
    *
    * @param {(file: File, name: string) => Promise<object[]>} read gives the texts of a file.
-   * @param {(text: string, name: string) => Promise<object>} examine gives a text's check.
+   * @param {(text: object, name: string) => Promise<object>} examine gives a text's check.
    * @param {AbortSignal} signal ends the run; what has an answer keeps it.
    */
   async run(read, examine, signal, asked) {
@@ -139,7 +139,7 @@ export class Batch {
       if (texts.length > 1) return this.#split(entry, texts, run.queue);
       entry.title = [texts[0].title, texts[0].unread].filter(Boolean).join(" · ");
       if (texts[0].problem) throw new Unreadable(texts[0].problem);
-      const check = await run.examine(texts[0].text, entry.name);
+      const check = await run.examine(texts[0], entry.name);
       const { evidence, ...result } = check.result;
       // Thousands of scores a text would fill the page's memory: what is long lies outside of it.
       entry.full = new Blob([JSON.stringify({ text: check.text, evidence })]);
@@ -168,7 +168,7 @@ export class Batch {
   /** The texts of a file take its place. */
   #split(entry, texts, queue) {
     const room = MOST_FILES - this.entries.length + 1;
-    const parts = texts.slice(0, room).map(({ name, text, problem }) => ({ ...entryOf(`${entry.name} · ${name}`, entry.file), text, problem }));
+    const parts = texts.slice(0, room).map(({ name, ...one }) => ({ ...entryOf(`${entry.name} · ${name}`, entry.file), ...one }));
     if (texts.length > room) Object.assign(parts.at(-1), { problem: () => t("batch.too_many", { count: MOST_FILES }) });
     this.entries.splice(this.entries.indexOf(entry), 1, ...parts);
     queue.unshift(...parts);

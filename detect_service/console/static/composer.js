@@ -5,7 +5,7 @@ import { codePointCount } from "/console/code_points.js";
 import { byId, element } from "/console/dom.js";
 import { chosenFiles, droppedFiles } from "/console/folder.js";
 import { say, t } from "/console/language.js";
-import { Unreadable, holdsSeveral, readFile } from "/console/read_file.js";
+import { Unreadable, holdsSeveral, readTexts } from "/console/read_file.js";
 import { rate } from "/console/words.js";
 
 export class Composer {
@@ -196,6 +196,7 @@ export class Composer {
   }
 
   #list(files, skipped) {
+    this.complain(null);
     this.batch.set(files, skipped);
     byId("clear").hidden = false;
     say(byId("check-label"), () => t("composer.check_files", { count: files.length }));
@@ -204,7 +205,8 @@ export class Composer {
 
   async #read(file) {
     try {
-      const { text, unread } = await readFile(file, this.allowed());
+      const [{ text, unread }, ...others] = await readTexts(file, file.name, this.allowed());
+      if (others.length) return this.#list([{ file, name: file.name }], 0);
       this.setText(text, file.name);
       if (unread) say(byId("text-problem"), () => unread);
     } catch (error) {

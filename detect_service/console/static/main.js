@@ -135,7 +135,7 @@ async function checkFiles() {
     if (byId("conversation").checked) {
       const check = await batch.runTogether(read, (messages) => examineTogether(options, messages));
       if (check) show(check);
-    } else await batch.run(read, (text, name) => ask(options, [{ text }], name), signal, JSON.stringify(options));
+    } else await batch.run(read, ({ text, attachment }, name) => ask(options, [attachment ? { text, attachment } : { text }], name), signal, JSON.stringify(options));
   });
 }
 

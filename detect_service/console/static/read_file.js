@@ -25,15 +25,9 @@ export class Unreadable extends Error {
   }
 }
 
-/** The text of a file, and what of it is `unread`, in words. */
-export async function readFile(file, allowed) {
-  const [found] = await readTexts(file, file.name, allowed);
-  return found;
-}
-
 /**
- * The texts of a file, each with a name, that of a mail with a `title`, and perhaps with a `problem` in its place, which
- * says why.
+ * The texts of a file, each with a name, that of a mail with a `title`, files that came with it as `attachment`, and
+ * perhaps with a `problem` in place of a text, which says why; `unread` says what of it was not read.
  *
  * @param {object | null} allowed what the token allows; null without one.
  * @param {AbortSignal} signal ends the reading by the service.

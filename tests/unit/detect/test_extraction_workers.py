@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from email.message import EmailMessage
 from pathlib import Path
 
 import psutil
@@ -108,6 +109,15 @@ async def test_a_limit_ends_a_file_and_the_next_one_is_read(limit, content, reas
         assert caught.value.reason == reason
         workers.limits = limits()  # the next process may need longer to start where others have the cores
         assert await workers.extract("a.txt", b"next") == Extraction("next", "utf-8")
+
+
+async def test_a_mail_whose_files_take_too_much_is_read_without_them() -> None:
+    mail = EmailMessage()
+    mail.set_content("Look.")
+    mail.add_attachment("long " * 20, filename="a.txt")
+    async with ExtractionWorkers(limits(text_bytes=80)) as workers:
+        found = await workers.extract("a.eml", mail.as_bytes())
+    assert (found.text, found.unread) == ("Look.\n", "Files that came with the mail were not read.")
 
 
 async def test_a_process_that_dies_over_a_file_takes_no_other_with_it(workers: ExtractionWorkers) -> None:

@@ -1,5 +1,7 @@
 """Mails, mailboxes, books, tables and encodings: every text in them is read, and what is not is told."""
 
+from email.message import EmailMessage
+
 import pytest
 
 from tests.harness.hostile_files.documents import epub
@@ -18,7 +20,7 @@ def parts(kind: str, *inside: str, boundary: str = "B") -> str:
 
 
 PICTURE = part("image/png", "aaaa", "Content-Disposition: inline; filename=a.png\r\n")
-NOTE = part("text/plain", "note", "Content-Disposition: attachment; filename=a.txt\r\n")
+NOTE = part("text/plain", "note", "Content-Disposition: attachment; filename=a.zip\r\n")
 MAILS = {
     "text around a picture": (
         parts("multipart/mixed", part("text/plain", "a"), PICTURE, part("text/plain", "b")),
@@ -67,6 +69,26 @@ MAILS = {
 def test_all_texts_of_a_mail_are_read(mail: str, text: str) -> None:
     content = "From: a@b.c\r\nMIME-Version: 1.0\r\n" + mail
     assert extract_text("a.eml", content.encode("latin-1")).text.strip() == text
+
+
+def test_files_that_came_with_a_mail_are_read_beside_it() -> None:
+    mail, forwarded = EmailMessage(), EmailMessage()
+    mail["From"] = "a@b.c"
+    mail.set_content("See the essay.")
+    forwarded.set_content("As he wrote:")
+    for message, name, content in (
+        (mail, "a.html", b"<p>Essay"),
+        (mail, "b.pdf", b"x"),
+        (forwarded, "c.txt", b"Deep"),
+    ):
+        message.add_attachment(content, maintype="application", subtype="octet-stream", filename=name)
+    mail.add_attachment(PICTURE.encode(), maintype="image", subtype="png", filename="d.png")
+    mail.add_attachment(forwarded)
+    found = extract_text("a.eml", mail.as_bytes()).parts
+    texts = {each.name: each.text.strip() or each.problem for each in found}
+    whole = {"a@b.c": "See the essay.", "a.html": "Essay", "b.pdf": "The file is not a PDF that can be read."}
+    assert texts == whole | {"mail": "As he wrote:", "c.txt": "Deep"}
+    assert [each.attachment for each in found] == [None, True, True, True, True]
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,10 @@ BETWEEN = {
     "no date": ("Ann wrote:\n", SIGNED),
     "Thunderbird, German": ("Am 03.11.2026 um 09:12 schrieb Ann Smith:\n", SIGNED),
     "French": ("Le 3 nov. 2026 à 09:12, Ann Smith <ann@school.example> a écrit :\n\n", OTHER),
-    "address alone": ("2026-11-03 9:12 GMT+01:00 Ann Smith <ann@school.example>:\n\n", SIGNED),
     "old Outlook": ("-----Original Message-----\n", OTHER),
     "Outlook": (HEAD.format("From", "Sent", "To", "Subject"), OTHER),
-    "Outlook, German, a web page": (HEAD.format("**Von", "**Gesendet", "**An", "**Betreff"), OTHER),
     "Outlook, Chinese": (HEAD.format("发件人", "发送时间", "收件人", "主题"), OTHER),
-    "forwarded": (
-        "---------- Forwarded message ---------\n" + HEAD.format("From", "Date", "To", "Subject"),
-        OTHER,
-    ),
+    "forwarded": ("---------- Forwarded message ---------\n", OTHER),
     "Apple, forwarded": ("Anfang der weitergeleiteten E-Mail:\n\n", SIGNED),
     "twice": ("> On 2 Nov 2026, at 08:00, Tom wrote:\n>\n>> Well?\n>\n", SIGNED),
 }
@@ -39,19 +34,14 @@ def test_own_words_are_told_from_what_mail_programs_quote(form: str) -> None:
         assert voices(f"{between}{quoted}\n{OWN}")[0].strip() == OWN.strip()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        OWN + OTHER,
+def test_what_introduces_no_other_text_quotes_none() -> None:
+    for text in (
         "In 1859 Darwin wrote:\n\nThere is grandeur in this view of life.\n",
-        "They met at 10:15:\n- Ann\n- Tom\n",
-        "From: here\nto the sea it is a mile.\n",
+        "They met at 10:15:\n- Ann\nFrom: here\nto the sea it is a mile.\n",
         HEAD.format("From", "Sent", "To", "Subject") + OWN,
         "--- The message of the book ---- is plain\n" + OWN,
-    ],
-)
-def test_what_introduces_no_other_text_quotes_none(text: str) -> None:
-    assert voices(text) == (text, "")
+    ):
+        assert voices(text) == (text, "")
 
 
 def mail(service, own: bool, quoted: bool) -> str:
@@ -83,5 +73,8 @@ async def test_a_text_that_only_quotes_accuses_nobody_and_one_that_quotes_nothin
     text = service.marked("a-one", tokens=400, spaces="single")
     quoting = await service.one("combined", f"On 3 Nov 2026, at 09:12, Ann wrote:\n\n{text}", "verdict")
     assert (quoting.voice, quoting.message.headline) == ("quoted", "Watermark found in quoted lines")
+    inputs = [{"text": text, "attachment": True}]
+    (attached,) = await service.results("combined", {"inputs": inputs}, "verdict")
+    assert (attached.voice, attached.message.headline) == ("attachment", "Watermark found in an attachment")
     assert "voice" not in (await service.one("combined", text)).model_dump()
     assert (await service.one("combined", 4 * HUMAN + "\n> " + HUMAN)).voice is None
