@@ -11,7 +11,7 @@ from ttmark.detect_service.backend import DetectionBackend, FixedKeys, Tokenizer
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.library.finding import Finding, FoundPassage
 from ttmark.library.key import Key, Variant
-from ttmark.library.tokenizer import TokenizerUnknown, text_tokenizer, tokenizers_of
+from ttmark.library.tokenizer import TokenizerUnknown, tokenizers_for, tokenizers_of
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
@@ -68,11 +68,7 @@ def detect(text: Any, key: Key, *, fpr: float = 1e-5, reader: Any = None, model:
         raise TypeError("a text is a str, or token ids; decode bytes first")
     text = _plain(text)
     given = [text] if _is_one(text) else [_plain(one) for one in text]
-    if model is not None:
-        chosen = text_tokenizer(model)
-        tokenizers = {chosen.fingerprint: chosen}
-    else:
-        tokenizers = tokenizers_of(key)
+    tokenizers = tokenizers_of(key) if model is None else tokenizers_for(key, model)
     tried = [(tokenizers[name], variant) for name in tokenizers for variant in key.variants(name)]
     if not tried:
         raise TokenizerUnknown("the key marks no texts of a model with this tokenizer")

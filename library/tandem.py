@@ -64,6 +64,10 @@ def tandem(key: Key, *, tokenizer: Any = None, seed: int | None = None) -> Calla
         if other:
             raise ValueError(f"tandem decoding does not apply {', '.join(other)}")
         name = str(getattr(model.config, "_name_or_path", ""))
+        if tokenizer is None and not name:
+            raise ValueError(
+                "the model has no folder to find its tokenizer in: pass tandem(key, tokenizer=...)"
+            )
         read = text_tokenizer(tokenizer if tokenizer is not None else name)
         options = {
             "max_new_tokens": config.max_length - input_ids.shape[1],
