@@ -118,7 +118,13 @@ async def written(found: Extraction) -> AsyncIterator[bytes]:
     for start in range(0, len(found.text), _SLICE_CHARACTERS):
         yield orjson.dumps(found.text[start : start + _SLICE_CHARACTERS])[1:-1]
         await asyncio.sleep(0)
-    rest = ExtractionResponse(text="", encoding=found.encoding, title=found.title, unread=found.unread)
+    rest = ExtractionResponse(
+        text="",
+        encoding=found.encoding,
+        title=found.title,
+        unread=found.unread,
+        pages=list(found.pages) or None,
+    )
     yield rest.model_dump_json(exclude_none=True).removeprefix('{"text":"').removesuffix("}").encode()
     for start in range(0, len(found.parts), SLICE_PARTS):
         yield b"," if start else b',"parts":['

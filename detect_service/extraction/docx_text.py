@@ -23,7 +23,7 @@ _STRICT, _USUAL = b"http://purl.oclc.org/ooxml/wordprocessingml/main", W[1:-1].e
 
 
 def docx_text(content: bytes) -> Extraction:
-    """What the pages show, changes accepted: paragraphs, lists with their numbers, text boxes, tables.
+    """What the pages show, changes accepted: paragraphs, numbered lists, text boxes, tables, then notes.
 
     Raises:
         UnreadableFile: not a docx file, damaged, or protected by a password.
@@ -45,7 +45,13 @@ def docx_text(content: bytes) -> Extraction:
         folder = posixpath.dirname(parts.main)
         styles, numbering = (parts.get(f"{folder}/{name}.xml") for name in ("styles", "numbering"))
         reader = _Reader(Styles(styles), Numbering(numbering))
-        return Extraction(markdown(settled(list(reader.blocks(body)))))
+        blocks = list(reader.blocks(body))
+        for name in ("footnotes", "endnotes"):
+            notes = parts.get(f"{folder}/{name}.xml")
+            for note in notes if notes is not None else ():
+                if not value(note, "type"):  # lines above notes have one
+                    blocks += reader.blocks(note)
+        return Extraction(markdown(settled(blocks)))
 
 
 class _Parts:

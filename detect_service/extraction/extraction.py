@@ -23,6 +23,7 @@ class Extraction:
         parts: of a file that holds several texts, each; `text` is empty then.
         title: of a mail, its subject and who sent it.
         unread: what of the file could not be read, in words.
+        pages: of a PDF, where each page begins in the text, in characters.
     """
 
     text: str
@@ -30,6 +31,7 @@ class Extraction:
     parts: tuple[ExtractedPart, ...] = ()
     title: str | None = None
     unread: str | None = None
+    pages: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,7 +68,7 @@ def pieces(blocks: Sequence[Block]) -> Iterator[str]:
     empty = False
     widths: list[int] = []
     for block in blocks:
-        if not block.text.strip():
+        if not block.text.strip() and block.marker in ("", BULLET):
             empty = True
             continue
         if block.kind not in ("item", "pre") and not block.level:
@@ -125,7 +125,7 @@ def _written(block: Block, widths: list[int]) -> str:
         del widths[min(block.level, _DEEPEST) - 1 :]
         indentation = " " * sum(widths)
         widths.append(len(block.marker) + 1)
-        return f"{indentation}{block.marker} {text}"
+        return f"{indentation}{block.marker} {text}".rstrip(" ")
     return " " * sum(widths[: block.level]) + text if block.level else text
 
 

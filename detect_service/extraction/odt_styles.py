@@ -137,6 +137,8 @@ class ListNumbers:
         if style is None or style.tag not in _COUNTED:
             return BULLET
         first = whole(style.get(f"{TEXT}start-value"), 1)
+        for above in range(1, level):
+            counts.setdefault(above, 1)
         counts[level] = whole(start, counts.get(level, first - 1) + 1)
         for deeper in [each for each in counts if each > level]:
             del counts[deeper]

@@ -14,7 +14,7 @@ from ttmark.detect_service.extraction.zip_archive import open_archive, parse_par
 
 _LEFT_OUT = frozenset(
     {
-        *(f"{TEXT}{name}" for name in ("tracked-changes", "note", "ruby-text", "number")),
+        *(f"{TEXT}{name}" for name in ("tracked-changes", "ruby-text", "number")),
         *(f"{OFFICE}annotation", f"{OFFICE}forms"),
         *(f"{NAMES}svg-compatible:1.0}}{name}" for name in ("title", "desc")),
     }
@@ -29,7 +29,7 @@ _MOST_SPACES = 100
 
 
 def odt_text(content: bytes) -> Extraction:
-    """What the pages show: paragraphs, lists with their numbers, frames, tables; no notes and comments.
+    """What the pages show: paragraphs, lists with their numbers, frames, tables, then notes.
 
     Raises:
         UnreadableFile: not an odt file, damaged, or protected by a password.
@@ -44,7 +44,10 @@ def odt_text(content: bytes) -> Extraction:
         body = roots[-1].find(f"{OFFICE}body/{OFFICE}text")
         if body is None:
             raise wrong
-        return Extraction(markdown(settled(list(_Reader(Styles(roots)).blocks(body)))))
+        reader = _Reader(Styles(roots))
+        blocks = list(reader.blocks(body))
+        blocks += [block for note in reader.notes for block in reader.blocks(note)]
+        return Extraction(markdown(settled(blocks)))
 
 
 class _Reader:
@@ -52,6 +55,7 @@ class _Reader:
         self._styles = styles
         self._numbers = ListNumbers(styles)
         self._above: Spacing | None = None
+        self.notes: list[etree._Element] = []
 
     def blocks(self, container: etree._Element, level: int = 0) -> Iterator[Block]:
         """The blocks of an element that stands in as many lists."""
@@ -99,6 +103,8 @@ class _Reader:
         for child in element:
             if child.tag == _FRAME:
                 boxes.append(child)
+            elif child.tag == f"{TEXT}note":
+                self.notes += child.iterchildren(f"{TEXT}note-body")
             elif child.tag == f"{TEXT}s":
                 spaces = min(_MOST_SPACES, whole(child.get(f"{TEXT}c"), 1))
                 yield replace(look, text=" " * spaces)

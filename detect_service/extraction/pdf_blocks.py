@@ -15,6 +15,8 @@ from unicodedata import east_asian_width
 from ttmark.detect_service.extraction.layout import BULLET, Block, Run
 from ttmark.detect_service.extraction.pdf_lines import Line
 
+PAGE = "\x02"
+"""Stands in the text of blocks where a page begins; pieces have no control characters."""
 _HEADINGS = ((1.75, 1), (1.35, 2), (1.12, 3))
 _MARGIN_LINES = 2
 _NUMBER = re.compile(r"(\(?(?:\d{1,3}|[a-z]|[ivx]{1,5})[.)])\s+(?=\S)")
@@ -101,6 +103,7 @@ class _Blocks:
         self._words = _Words(self._lines)
         self._numbers: dict[int, str] = {}
         self._items: list[float] = []
+        self._begun_pages = 0
 
     def made(self) -> Iterator[Block]:
         aside: list[Line] = []
@@ -238,27 +241,37 @@ class _Blocks:
         if paragraph is not None:
             yield self._block(paragraph)
         for line in aside:
-            yield Block(runs=line.runs)
+            yield Block(runs=[Run(self._begins(line)), *line.runs])
 
     def _block(self, made: _Paragraph) -> Block:
         if made.kind == "pre":
             left = min(line.x0 for line in made.lines)
             wide = [(line.x1 - line.x0) / len(line.text) for line in made.lines if len(line.text) > 1]
             em = median(wide) if wide else made.lines[0].size
-            written = "\n".join(" " * round((line.x0 - left) / em) + line.text for line in made.lines)
+            written = "\n".join(
+                self._begins(line) + " " * round((line.x0 - left) / em) + line.text for line in made.lines
+            )
             return Block(runs=[Run(written)], kind="pre", fence="", gap=made.gap)
         runs = [replace(run, text=text) for run, text in _without_start(made.lines[0].runs, made.cut)]
+        runs[0] = replace(runs[0], text=self._begins(made.lines[0]) + runs[0].text)
         for line in made.lines[1:]:
             end = "".join(run.text for run in runs[-_PIECES:])
             between = self._words.between(end, line.text)
             kept = runs[-1].text[:-1] if between is None else runs[-1].text + between
             runs[-1] = replace(runs[-1], text=kept)
-            runs += line.runs
+            first, *others = line.runs
+            runs += [replace(first, text=self._begins(line) + first.text), *others]
         looks = [
             self._seen(run, before, after)
             for before, run, after in zip([None, *runs], runs, [*runs[1:], None], strict=False)
         ]
         return Block(runs=looks, kind=made.kind, level=made.level, marker=made.marker, gap=made.gap)
+
+    def _begins(self, line: Line) -> str:
+        """A mark for each page that begins with a line."""
+        begun = max(0, line.page + 1 - self._begun_pages)
+        self._begun_pages += begun
+        return PAGE * begun
 
     def _seen(self, run: Run, before: Run | None, after: Run | None) -> Run:
         """A run as it differs from most of the document; signs that stand alone are set in what has them."""

@@ -1,6 +1,7 @@
 """The lines of a page of a PDF, column after column, from the pieces of words that it draws."""
 
 import unicodedata
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,9 @@ from ttmark.detect_service.extraction.layout import Run
 from ttmark.detect_service.extraction.pdf_pieces import Drawing, Piece
 
 Row = list[Piece]
-_SAME_LINE = 0.45  # of the size of type: less than any leading, more than a raised letter is raised
+_SAME_LINE = 0.45  # of the size of type: less than any leading
+_TINY, _SMALL = 0.45, 0.75
+_LOW, _HIGH, _MIDDLE = -0.15, 0.75, 0.35  # of letters, of their size, from the base line
 _BLANK = 0.15
 _BLANK_BESIDE_BLANKS = 0.2  # where the file has blanks of its own, less is a kern
 _CELLS = 1.8
@@ -72,15 +75,47 @@ def _rows(pieces: Sequence[Piece]) -> list[Row]:
     """Pieces that stand side by side, from the top down; what is drawn twice for weight counts once."""
     rows: list[Row] = []
     for piece in sorted(pieces, key=lambda piece: -piece.y):
-        if rows and rows[-1][0].y - piece.y < _SAME_LINE * max(rows[-1][0].size, piece.size):
+        if rows and rows[-1][0].y - piece.y < _SAME_LINE * _of_line(rows[-1][0].size, piece.size):
             rows[-1].append(piece)
         else:
             rows.append([piece])
     for row in rows:
         row.sort(key=lambda piece: piece.x0)
+    for above, below in pairwise(rows):
+        _join_scripts(above, below)
+        _join_scripts(below, above)
+    for row in rows:
         twice = {id(piece) for before, piece in pairwise(row) if _drawn_again(before, piece)}
         row[:] = [piece for piece in row if id(piece) not in twice]
-    return rows
+    return [row for row in rows if row]
+
+
+def _of_line(size: float, other: float) -> float:
+    """The size of type by which base lines may be apart: a heading tells nothing of small type."""
+    small, large = sorted((size, other))
+    return large if small > _SMALL * large else small
+
+
+def _join_scripts(row: Row, line: Row) -> None:
+    """Moves smaller letters that are raised or lowered beside those of a line into it."""
+    starts = [piece.x0 for piece in line]
+    moved: Row = []
+    for piece in row:
+        at = bisect(starts, piece.x0)
+        near = _SAME_LINE * piece.size
+        goes_on = moved and piece.x0 - moved[-1].x1 < near
+        if goes_on or any(_is_script(piece, each, near) for each in line[max(at - 1, 0) : at + 1]):
+            moved.append(piece)
+    if moved:
+        gone = set(map(id, moved))
+        row[:] = [piece for piece in row if id(piece) not in gone]
+        line[:] = sorted([*line, *moved], key=lambda piece: piece.x0)
+
+
+def _is_script(piece: Piece, beside: Piece, near: float) -> bool:
+    touches = piece.x0 < beside.x1 + near and beside.x0 < piece.x1 + near
+    height = (piece.y + _MIDDLE * piece.size - beside.y) / beside.size
+    return touches and _TINY * beside.size < piece.size < _SMALL * beside.size and _LOW < height < _HIGH
 
 
 def _drawn_again(before: Piece, piece: Piece) -> bool:

@@ -17,7 +17,15 @@ from pdfminer.pdfinterp import PDFResourceManager, PDFTextState
 from pdfminer.pdfpage import PDFPage
 from pdfminer.pdftypes import PDFStream, dict_value, int_value, list_value, resolve1
 from pdfminer.psparser import LIT, literal_name
-from pdfminer.utils import Matrix, Point, Rect, apply_matrix_pt, apply_matrix_rect, mult_matrix
+from pdfminer.utils import (
+    Matrix,
+    Point,
+    Rect,
+    apply_matrix_pt,
+    apply_matrix_rect,
+    decode_text,
+    mult_matrix,
+)  # fmt: skip
 
 from ttmark.detect_service.extraction.pdf_content import TextInterpreter
 
@@ -78,7 +86,8 @@ _ITALIC = re.compile("italic|oblique|slanted", re.IGNORECASE)
 _MONOSPACED = re.compile("mono|courier|consol|menlo|typewriter|cmtt|lettergothic", re.IGNORECASE)
 _FIXED_PITCH, _SLANTED, _FORCED_BOLD = 1, 1 << 6, 1 << 18
 _HEAVY = 600
-_UNSEEN = 2 | 32  # flags of what is hidden
+_UNSEEN, _PASSWORD = 2 | 32, 1 << 13  # flags of what is hidden
+_LEADING, _VALUE = 1.2, 11.0
 _INHERITED = ("Resources", "MediaBox", "CropBox", "Rotate")
 
 
@@ -112,30 +121,52 @@ def drawings(pages: Iterable[PDFPage]) -> Iterator[Drawing]:
     interpreter = TextInterpreter(resources, device)
     for page in pages:
         interpreter.process_page(page)
-        for stream, matrix in _appearances(page):
-            own = dict_value(stream.get("Resources", {})) or page.resources
-            interpreter.render_contents(own, [stream], mult_matrix(matrix, device.page_ctm))
+        for annotation in list_value(page.annots or []):
+            shown = dict_value(annotation)
+            if int_value(shown.get("F", 0)) & _UNSEEN:
+                continue
+            before = device.strings
+            if (appearance := _appearance(shown)) is not None:
+                stream, matrix = appearance
+                own = dict_value(stream.get("Resources", {})) or page.resources
+                interpreter.render_contents(own, [stream], mult_matrix(matrix, device.page_ctm))
+            if device.strings == before:
+                device.drawing.pieces[0] += _value(shown, device.page_ctm)
         yield device.drawing
 
 
-def _appearances(page: PDFPage) -> Iterator[tuple[PDFStream, Matrix]]:
-    """What notes and fields of forms show, and where on the page (ISO 32000-1, 12.5.5)."""
-    for annotation in list_value(page.annots or []):
-        shown = dict_value(annotation)
-        stream = resolve1(dict_value(shown.get("AP", {})).get("N"))
-        if isinstance(stream, dict):
-            stream = resolve1(stream.get(literal_name(shown.get("AS", LIT("Off")))))
-        box = isinstance(stream, PDFStream) and [
-            resolve1(place) for place in list_value(stream.get("BBox", []))
-        ]
-        if not box or int_value(shown.get("F", 0)) & _UNSEEN:
-            continue
-        own = cast(Matrix, tuple(list_value(stream.get("Matrix", [1, 0, 0, 1, 0, 0]))))
-        left, low, right, top = apply_matrix_rect(own, cast(Rect, tuple(box)))
-        x, y, x1, y1 = (resolve1(place) for place in list_value(shown["Rect"]))
-        wide, high = abs(x1 - x) / (right - left or 1), abs(y1 - y) / (top - low or 1)
-        fitted = (wide, 0, 0, high, min(x, x1) - left * wide, min(y, y1) - low * high)
-        yield stream, mult_matrix(own, fitted)
+def _appearance(shown: dict[str, Any]) -> tuple[PDFStream, Matrix] | None:
+    """What a note or a field of a form shows, and where on the page (ISO 32000-1, 12.5.5)."""
+    stream = resolve1(dict_value(shown.get("AP", {})).get("N"))
+    if isinstance(stream, dict):
+        stream = resolve1(stream.get(literal_name(shown.get("AS", LIT("Off")))))
+    box = isinstance(stream, PDFStream) and [resolve1(place) for place in list_value(stream.get("BBox", []))]
+    if not box:
+        return None
+    own = cast(Matrix, tuple(list_value(stream.get("Matrix", [1, 0, 0, 1, 0, 0]))))
+    left, low, right, top = apply_matrix_rect(own, cast(Rect, tuple(box)))
+    x, y, x1, y1 = _rectangle(shown)
+    wide, high = abs(x1 - x) / (right - left or 1), abs(y1 - y) / (top - low or 1)
+    fitted = (wide, 0, 0, high, min(x, x1) - left * wide, min(y, y1) - low * high)
+    return stream, mult_matrix(own, fitted)
+
+
+def _rectangle(shown: dict[str, Any]) -> Rect:
+    return cast(Rect, tuple(resolve1(place) for place in list_value(shown["Rect"])))
+
+
+def _value(shown: dict[str, Any], ctm: Matrix) -> Iterator[Piece]:
+    """What was filled into a field that draws no text: readers of PDFs draw it themselves."""
+    field = dict_value(shown.get("Parent", {})) | shown
+    value = resolve1(field.get("V"))
+    if field.get("FT") is not LIT("Tx") or int_value(field.get("Ff", 0)) & _PASSWORD:
+        return
+    left, low, right, top = apply_matrix_rect(ctm, _rectangle(shown))
+    lines = _shown(decode_text(value)).splitlines() if isinstance(value, bytes) else []
+    size = min((top - low) / max(len(lines), 1) / _LEADING, _VALUE)
+    for place, line in enumerate(lines):
+        y = (low + top - size) / 2 + _LEADING * size * ((len(lines) - 1) / 2 - place)
+        yield Piece(line, left, min(right, left + size * len(line) / 2), y, size, Look())
 
 
 class _Fonts(PDFResourceManager):
@@ -158,6 +189,7 @@ class _Device(PDFTextDevice):
     def __init__(self, resources: PDFResourceManager) -> None:
         super().__init__(resources)
         self.drawing = Drawing()
+        self.strings = 0
         self._shown = (0.0, 0.0, 0.0, 0.0)
         self.page_ctm: Matrix = (1, 0, 0, 1, 0, 0)
         self._fonts: dict[PDFFont, _Letters] = {}
@@ -193,6 +225,7 @@ class _Device(PDFTextDevice):
         graphicstate: Any,  # noqa: ARG002
     ) -> None:
         """Each letter where it is put (ISO 32000-1, 9.4.4); places are turned until the text lies level."""
+        self.strings += 1
         font, size = textstate.font, textstate.fontsize
         if font is None or self.ctm is None:
             return
@@ -237,7 +270,7 @@ def _put(pieces: list[Piece], letter: Piece) -> None:
     if letter.text.isspace():
         if near and last is not None:
             last.blank = True
-            last.text += " " * (letter.x1 <= letter.x0)  # a font without widths
+            last.text += " " * (letter.x1 <= letter.x0 and last.x1 <= last.x0)  # a font without widths
     elif (
         near
         and last is not None
@@ -250,6 +283,14 @@ def _put(pieces: list[Piece], letter: Piece) -> None:
         last.x1 = letter.x1
     elif letter.text:
         pieces.append(letter)
+
+
+def _shown(text: str) -> str:
+    return "".join(
+        unicodedata.normalize("NFKC", letter) if letter in _LIGATURES else letter
+        for letter in text
+        if letter.isspace() or unicodedata.category(letter) != "Cc"
+    )
 
 
 class _Letters(dict[int, tuple[str, float]]):
@@ -276,11 +317,7 @@ class _Letters(dict[int, tuple[str, float]]):
             text = self._font.to_unichr(code)
         except PDFUnicodeNotDefined:
             text = UNKNOWN
-        text = "".join(
-            unicodedata.normalize("NFKC", letter) if letter in _LIGATURES else letter
-            for letter in text
-            if letter.isspace() or unicodedata.category(letter) != "Cc"
-        )
+        text = _shown(text)
         width = self._font.char_width(code)
         if not width and isinstance(self._font, PDFSimpleFont):
             # Of the 14 fonts that every reader has, the library looks widths up by characters: not by "fi".

@@ -1,14 +1,14 @@
 """The text of a PDF, as its pages show it."""
 
 import io
-from itertools import islice
+from itertools import accumulate, islice
 
 from pdfminer.pdfdocument import PDFDocument, PDFEncryptionError, PDFPasswordIncorrect
 from pdfminer.pdfparser import PDFParser
 
 from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
 from ttmark.detect_service.extraction.layout import markdown
-from ttmark.detect_service.extraction.pdf_blocks import blocks_of
+from ttmark.detect_service.extraction.pdf_blocks import PAGE, blocks_of
 from ttmark.detect_service.extraction.pdf_lines import lines_of
 from ttmark.detect_service.extraction.pdf_pieces import UNKNOWN, drawings, pages_of
 
@@ -33,7 +33,8 @@ def pdf_text(content: bytes) -> Extraction:
         for number, drawing in enumerate(drawings(pages)):
             lines.append(list(lines_of(drawing, number)))
             pictures += drawing.pictures and not lines[-1]
-        text = markdown(blocks_of(lines)).strip()
+        before, *texts = markdown(blocks_of(lines)).strip().split(PAGE)
+        text = before + "".join(texts)
     except (UnreadableFile, MemoryError):
         raise
     except (PDFPasswordIncorrect, PDFEncryptionError):
@@ -51,4 +52,5 @@ def pdf_text(content: bytes) -> Extraction:
         unread.append(f"{pictures} of {len(pages)} pages are pictures: their text, if any, is not read.")
     if unknown:
         unread.append(f"Letters without a character in the file: {unknown}.")
-    return Extraction(text, unread=" ".join(unread) or None)
+    begins = accumulate(map(len, texts[:-1]), initial=len(before))
+    return Extraction(text, unread=" ".join(unread) or None, pages=tuple(begins))

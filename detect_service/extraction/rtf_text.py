@@ -18,7 +18,7 @@ _TOKEN = re.compile(
 _SHOWN_ANYWAY = frozenset({"shpinst", "ud", "listtext", "pntext"})
 _NOT_SHOWN_WORDS = (
     "fonttbl colortbl stylesheet info pict header headerl headerr headerf footer footerl footerr footerf "
-    "footnote annotation fldinst objdata sp shprslt upr xe tc pntxta pntxtb nonshppict private"
+    "annotation fldinst objdata sp shprslt upr xe tc pntxta pntxtb nonshppict private"
 )
 _NOT_SHOWN = frozenset(_NOT_SHOWN_WORDS.split())
 _CHARACTERS = {
@@ -63,7 +63,7 @@ _FEW = 80
 
 
 def rtf_text(content: bytes) -> Extraction:
-    """What the pages show, changes accepted: paragraphs, lists with their numbers, emphasis, tables.
+    """What the pages show, changes accepted: paragraphs, numbered lists, emphasis, tables, then notes.
 
     Raises:
         UnreadableFile: not an rtf file, or damaged.
@@ -120,6 +120,7 @@ _CHANGES: Mapping[str, Callable[[_State, int | None], _State]] = {
 class _Reader:
     def __init__(self) -> None:
         self._blocks: list[Block] = []
+        self._notes: list[Block] = []
         self._cells: list[list[Block]] = []
         self._cell: list[Block] = []
         self._runs: list[Run] = []
@@ -138,7 +139,8 @@ class _Reader:
 
     def read(self, content: bytes) -> list[Block]:
         states: list[_State] = []
-        boxes: list[tuple[int, list[Run]]] = []  # text boxes that are open, and what was said around them
+        # Text boxes and notes that are open, and what was said around them.
+        around: list[tuple[int, list[Run], list[Block]]] = []
         ignorable = first = False
         at = 0
         while found := _TOKEN.match(content, at):
@@ -154,10 +156,10 @@ class _Reader:
                 if not states:
                     break
                 self._ends()
-                if boxes and boxes[-1][0] == len(states):
+                if around and around[-1][0] == len(states):
                     if self._runs:
                         self._paragraph()
-                    self._runs = boxes.pop()[1]
+                    _, self._runs, self._blocks = around.pop()
                 self._state, self._skip = states.pop(), 0
             elif sign == b"*":
                 ignorable = True
@@ -168,9 +170,12 @@ class _Reader:
                     at += max(0, int(number or 0))
                 elif first:
                     self._begins(name, ignorable)
-                    if name == "shptxt":
-                        boxes.append((len(states), self._runs))
+                    if name in ("shptxt", "footnote"):
+                        around.append((len(states), self._runs, self._blocks))
                         self._runs = []
+                    if name == "footnote":
+                        self._blocks = self._notes
+                        self._state = replace(self._state, in_table=False)
                 self._word(name, None if number is None else int(number))
             elif sign is not None:
                 self._sign(sign.decode("latin-1"))
@@ -181,8 +186,7 @@ class _Reader:
             first = ignorable = False
         self._decode()
         self._paragraph()
-        self._blocks += self._cell
-        return self._blocks
+        return [*self._blocks, *self._cell, *self._notes]
 
     def _begins(self, name: str, ignorable: bool) -> None:
         """The first word of a group says what it is for."""

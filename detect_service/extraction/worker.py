@@ -75,7 +75,12 @@ def _read(filename: str, content: bytes, limits: ExtractionLimits) -> tuple[Answ
         return AnswerHead(reason="text", limit=True, message=message), b""
     several = bool(found.parts)
     head = AnswerHead(
-        size=len(text), several=several, encoding=found.encoding, title=found.title, unread=found.unread
+        size=len(text),
+        several=several,
+        encoding=found.encoding,
+        title=found.title,
+        unread=found.unread,
+        pages=found.pages,
     )
     return head, text
 

@@ -29,7 +29,7 @@ from ttmark.detect_service.extraction.extraction import (
 )
 from ttmark.shared.schemas.extraction import ExtractedPart
 
-LONGEST_LINE = 4_096
+LONGEST_LINE = 65_536
 MANIFEST = ":manifest"
 """In the place of a file's name: no name that a request can give has no ending."""
 ALONE = ":mail"
@@ -44,6 +44,7 @@ class AnswerHead(BaseModel):
         several: whether it is several.
         title: of a mail.
         unread: what could not be read, in words.
+        pages: where each begins in the text, in characters.
         reason: None if there is a text.
         limit: whether the reason is a limit.
     """
@@ -55,6 +56,7 @@ class AnswerHead(BaseModel):
     encoding: str | None = None
     title: str | None = None
     unread: str | None = None
+    pages: tuple[NonNegativeInt, ...] = ()
     reason: Reason | None = None
     limit: bool = False
     message: str = ""
@@ -162,7 +164,8 @@ class WorkerProcess:
             parts = await self._parts(answer.size)
             return Extraction("", answer.encoding, parts, unread=answer.unread)
         text = await self._source.readexactly(answer.size)
-        return Extraction(text.decode("utf-8"), answer.encoding, title=answer.title, unread=answer.unread)
+        kept = answer.model_dump(include={"encoding", "title", "unread", "pages"})
+        return Extraction(text.decode("utf-8"), **kept)
 
     async def _parts(self, left: int) -> tuple[ExtractedPart, ...]:
         parts: list[ExtractedPart] = []

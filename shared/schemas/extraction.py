@@ -78,6 +78,11 @@ class ExtractionResponse(AnswerModel):
     )
     title: str | None = Field(default=None, description="Of a mail: its subject and who sent it.")
     unread: str | None = Field(default=None, description="What of the file could not be read, in words.")
+    pages: list[int] | None = Field(
+        default=None,
+        description="Where each page of a PDF begins in the text, in characters; pages behind its end are "
+        "left out.",
+    )
     parts: list[ExtractedPart] | None = Field(
         default=None,
         description="A mail and files that came with it, mails of an mbox file, rows of a csv file.",

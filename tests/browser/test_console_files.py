@@ -5,7 +5,8 @@ from email.message import EmailMessage
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.actions import choose, file, give, row
+from tests.browser.actions import check, choose, file, give, row
+from tests.unit.detect.test_pdf_layout import para, pdf
 
 
 @pytest.fixture
@@ -57,6 +58,14 @@ def test_a_mail_that_brings_marked_text_accuses_its_sender_of_nothing(connected:
     row(connected, "mail.eml · mail").get_by_role("button").click()
     expect(connected.locator("#headline")).to_have_text("Watermark found in quoted lines")
     expect(connected.locator("#facts")).to_contain_text("Whose words\nquoted lines", use_inner_text=True)
+
+
+def test_a_passage_of_a_pdf_has_the_number_of_its_page(connected: Page, site) -> None:
+    parts = (site.human(300, 1), f"{site.human(80, 2)} {site.marked('press-room', 200)}")
+    give(connected, file("report.pdf", pdf(*(para(part, measure=440) for part in parts))))
+    expect(connected.locator("#text")).not_to_have_value("")
+    check(connected, mode="Mixed", fpr="1e-3")
+    expect(connected.locator("#passages")).to_contain_text("page 2")
 
 
 @pytest.mark.long

@@ -38,10 +38,13 @@ export class Composer {
     this.showRates(null);
   }
 
-  /** @param {string} name of the file that the text is from, if it is from one. */
-  setText(text, name = "") {
+  /**
+   * @param {string} name of the file that the text is from, if it is from one.
+   * @param {number[]} pages where its pages begin.
+   */
+  setText(text, name = "", pages = undefined) {
     this.text.value = text;
-    this.source = { name, text: this.text.value };
+    this.source = { name, text: this.text.value, pages };
     this.text.scrollTop = 0;
     this.#textChanged();
   }
@@ -96,7 +99,8 @@ export class Composer {
       this.complain(() => t("composer.too_long", { count: most }));
       return null;
     }
-    return { options, text, name: this.#name };
+    const { name, pages } = this.source;
+    return { options, text, name: this.#name, pages: this.#name === name ? pages : undefined };
   }
 
   /** Shows the rates that the token allows; null: those of the page. */
@@ -205,9 +209,9 @@ export class Composer {
 
   async #read(file) {
     try {
-      const [{ text, unread }, ...others] = await readTexts(file, file.name, this.allowed());
+      const [{ text, unread, pages }, ...others] = await readTexts(file, file.name, this.allowed());
       if (others.length) return this.#list([{ file, name: file.name }], 0);
-      this.setText(text, file.name);
+      this.setText(text, file.name, pages);
       if (unread) say(byId("text-problem"), () => unread);
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error;

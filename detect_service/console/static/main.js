@@ -19,7 +19,7 @@ let running = null;
 
 const view = new ResultView();
 const history = new History((check) => {
-  if (!running && batch.size === 0 && !check.options.conversation) composer.setText(check.text, check.name);
+  if (!running && batch.size === 0 && !check.options.conversation) composer.setText(check.text, check.name, check.pages);
   show(check);
 });
 const batch = new Batch((check) => show(check));
@@ -84,8 +84,8 @@ function busy(on) {
 }
 
 /** Asks about one text, and keeps the answer. */
-async function examine(options, text, name) {
-  const check = await ask(options, [{ text }], name);
+async function examine(options, text, name, pages) {
+  const check = { ...(await ask(options, [{ text }], name)), pages };
   history.add(check);
   return check;
 }
@@ -118,7 +118,7 @@ async function ask(options, inputs, name) {
 async function checkText() {
   const request = composer.request();
   if (!request) return;
-  await whileBusy(async () => show(await examine(request.options, request.text, request.name)));
+  await whileBusy(async () => show(await examine(request.options, request.text, request.name, request.pages)));
 }
 
 async function checkFiles() {
@@ -135,7 +135,13 @@ async function checkFiles() {
     if (byId("conversation").checked) {
       const check = await batch.runTogether(read, (messages) => examineTogether(options, messages));
       if (check) show(check);
-    } else await batch.run(read, ({ text, attachment }, name) => ask(options, [attachment ? { text, attachment } : { text }], name), signal, JSON.stringify(options));
+    } else {
+      const examineOne = async ({ text, attachment, pages }, name) => {
+        const check = await ask(options, [attachment ? { text, attachment } : { text }], name);
+        return { ...check, pages };
+      };
+      await batch.run(read, examineOne, signal, JSON.stringify(options));
+    }
   });
 }
 

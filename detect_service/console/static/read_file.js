@@ -40,8 +40,8 @@ export async function readTexts(file, name, allowed, signal) {
   if (!READ_BY_THE_SERVICE.test(file.name)) throw new Unreadable(() => t("file.kinds"));
   if (!allowed) throw new Unreadable(() => t("file.connect"));
   try {
-    const { text, title, unread, parts } = await extract(allowed.token, file, signal);
-    return parts?.map((one) => ({ ...one, problem: one.problem && (() => one.problem) })) ?? [{ name, text, title, unread }];
+    const { text, title, unread, pages, parts } = await extract(allowed.token, file, signal);
+    return parts?.map((one) => ({ ...one, problem: one.problem && (() => one.problem) })) ?? [{ name, text, title, unread, pages }];
   } catch (error) {
     if (error.status === undefined) throw error;
     throw new Unreadable(() => failureWords(error).join(". "), error);

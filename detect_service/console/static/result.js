@@ -1,5 +1,6 @@
 // One check's outcome: verdict, facts, marked text, numbers.
 
+import { countBelow } from "/console/code_points.js";
 import { byId, definition, element } from "/console/dom.js";
 import { evidenceMap, mapNote } from "/console/evidence_map.js";
 import { count, decimal, t } from "/console/language.js";
@@ -71,18 +72,20 @@ export class ResultView {
     byId("legend").hidden = !hasEvidence || !byId("heat").checked;
     byId("outside-passages").hidden = placed.segments.length === 0;
     byId("overview").replaceChildren(...(hasEvidence ? evidenceMap(placed, (position) => this.markedText.goTo(position)) : []));
-    byId("passages").replaceChildren(...placed.segments.map((segment) => this.#passage(segment, text)));
+    byId("passages").replaceChildren(...placed.segments.map((segment) => this.#passage(segment, check)));
     this.markedText.show(text, placed, hasEvidence && byId("heat").checked);
   }
 
-  #passage(segment, text) {
+  #passage(segment, { text, pages }) {
     const words = text.slice(segment.start, segment.end).trim().split(/\s+/).length;
-    const about = t("where.passage", { name: segment.name, count: words });
+    const about = [t("where.passage", { name: segment.name, count: words })];
+    if (pages) about.push(t("where.page", { number: pagesOf(segment, pages) }));
+    if (!segment.sure) about.push(t("where.unsure"));
     const button = element(
       "button",
       { type: "button" },
       element("span", { className: `badge key-${segment.color}`, textContent: segment.number }),
-      element("span", { textContent: segment.sure ? about : `${about} · ${t("where.unsure")}` }),
+      element("span", { textContent: about.join(" · ") }),
     );
     button.addEventListener("click", () => this.markedText.goTo(segment.start));
     return element("li", {}, button);
@@ -109,6 +112,12 @@ export class ResultView {
     );
     byId("strongest").replaceChildren(...tables(place(check), text));
   }
+}
+
+/** The number of the page that a passage lies on, or of the first and the last one. */
+function pagesOf({ start_char, end_char }, pages) {
+  const [first, last] = [countBelow(pages, start_char + 1), countBelow(pages, end_char)];
+  return first === last ? first : `${first}–${last}`;
 }
 
 function growthRow({ id, tokens, error, log10_e, key }) {

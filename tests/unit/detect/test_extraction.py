@@ -43,7 +43,7 @@ ODT = (
     '<text:h>Title</text:h><text:p>One<text:s text:c="2"/>two<text:tab/>three</text:p><table:table>'
     "<table:table-row><table:table-cell><text:p>a</text:p><text:p>b</text:p></table:table-cell>"
     "<table:table-cell><text:p>c</text:p></table:table-cell></table:table-row></table:table>"
-    "<text:p>Last<text:note><text:p>no</text:p></text:note>.</text:p>"
+    "<text:p>Last.</text:p>"
 )
 RTF = rb"{\rtf1\ansi\ansicpg1252{\fonttbl\f0 Times;}\f0 caf\'e9 \b bold\b0\par next \u8364? end}"
 MAIL = b"From: a@b.c\r\nSubject: no\r\nContent-Type: text/plain; charset=iso-8859-1\r\n\r\ncaf\xe9\r\n"

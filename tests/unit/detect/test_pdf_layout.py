@@ -67,7 +67,12 @@ def below(drawn: Drawn, top: float = TOP, gap: float = 0.0) -> float:
 
 
 def pdf(
-    *pages: Drawn, characters: str = "", more: Sequence[bytes] = (), entries: str = "", forms: str = ""
+    *pages: Drawn,
+    characters: str = "",
+    more: Sequence[bytes] = (),
+    entries: str = "",
+    forms: str = "",
+    widths: str = "",
 ) -> bytes:
     """Pages of what is drawn; `characters`: what the file says that characters of Times are (of `bfchar`)."""
     table = (
@@ -173,10 +178,20 @@ def field(flags: int) -> list[bytes]:
     return [shown.encode(), stream(b"BT /F 5.5 Tf 0 5 Td (Ann Lee) Tj ET", form)]
 
 
-def own_codes() -> list[bytes]:
+def filled(flags: int, *, draws: bytes = b"") -> list[bytes]:
+    """Objects 10 and 11: a field with a value whose appearance draws no text, or `draws` it."""
+    shown = (
+        f"<< /Subtype /Widget /Parent << /FT /Tx /Ff {flags} >> /V <FEFF0041006E006E0020004C00E9> "
+        "/Rect [110 690 310 710] /AP << /N 11 0 R >> >>"
+    )
+    form = b"/Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F 3 0 R >> >> "
+    return [shown.encode(), stream(b"/Tx BMC " + draws + b" EMC", form)]
+
+
+def own_codes(said: str, widths: str = "") -> list[bytes]:
     """Objects 10 to 14: a form in a font with a table of codes of its own, as WeasyPrint makes them."""
     space = b"1 begincodespacerange <0000> <FFFF> endcodespacerange 1 "
-    text = "A coded word".encode("utf-16-be").hex().encode()
+    text = said.encode("utf-16-be").hex().encode()
     return [
         stream(b"BT /T 11 Tf 72 700 Td <%b> Tj ET" % text,
                b"/Subtype /Form /BBox [0 0 900 900] /Resources << /Font << /T 11 0 R >> >> "),
@@ -185,8 +200,9 @@ def own_codes() -> list[bytes]:
         stream(b"begincmap " + space + b"begincidrange <0020> <007E> 32 endcidrange endcmap",
                b"/Type /CMap /CMapName /Own "),
         stream(b"begincmap " + space + b"beginbfrange <0020> <007E> <0020> endbfrange endcmap"),
-        b"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /T /DW 500 /FontDescriptor "
-        b"<< /FontName /T /Flags 4 >> /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) >> >>",
+        b"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /T /DW 500 %b /FontDescriptor "
+        b"<< /FontName /T /Flags 4 >> /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) >> >>"
+        % widths.encode(),
     ]  # fmt: skip
 
 
@@ -242,6 +258,32 @@ LAYOUTS: dict[str, tuple[bytes, str]] = {
         pdf([put(72, 700, "Name:")], entries="/Annots [10 0 R 12 0 R]", more=field(0) + field(2)),
         "Name: Ann Lee",
     ),
+    "a field whose value nobody drew": (
+        pdf([put(72, 696, "Name:")], entries="/Annots [10 0 R]", more=filled(0)), "Name: Ann Lé"
+    ),
+    "a field for a password": (
+        pdf([put(72, 700, "Name:")], entries="/Annots [10 0 R]", more=filled(8192)), "Name:"
+    ),
+    "a field that draws its value": (
+        pdf([put(72, 700, "Name:")], entries="/Annots [10 0 R]",
+            more=filled(0, draws=b"BT /F 11 Tf 0 6 Td (Ann Lee) Tj ET")),
+        "Name: Ann Lee",
+    ),
+    "raised and lowered letters": (
+        pdf([put(72, 700, "on the 10"), put(72 + width("on the 10"), 705.6, "th", size=7),
+             put(72 + width("on the 10") + width("th", size=7), 700, " of H"),
+             put(72 + width("on the 10 of H") + width("th", size=7), 696.8, "2", size=6),
+             put(72 + width("on the 10 of H") + width("th", size=7) + width("2", size=6), 700, "O")]),
+        "on the 10th of H2O",
+    ),
+    "small type under a heading": (
+        pdf([put(72, 700, "Big", size=90), put(72, 664, "Small", size=11), put(240, 700, "Type", size=90),
+             put(105, 664, "Type", size=11), *para(FERRY, 600)]),
+        f"# Big Type\n\nSmall Type\n\n{FERRY}",
+    ),
+    "a blank without width": (
+        pdf(["/X Do"], forms="/X 10 0 R", more=own_codes("BUTTO N", "/W [32 [0]]")), "BUTTON"
+    ),
     "strings and pictures": (
         pdf([r"BT /F 11 Tf 72 700 Td (One \(two\) (three) t\157\ \words) Tj ET BI /W 1 /H 1 ID (EI( EI",
              "BT /F#20 11 Tf /F 11 Tf 72 650 Td [<66 6F> 9 <7>] TJ ET"]),
@@ -253,7 +295,9 @@ LAYOUTS: dict[str, tuple[bytes, str]] = {
             b"/Subtype /Form /BBox [0 0 900 900] /Matrix [1 0 0 1 150 0] ")]),
         "Drawn after it:\tA form",
     ),
-    "codes by a table in the file": (pdf(["/X Do"], forms="/X 10 0 R", more=own_codes()), "A coded word"),
+    "codes by a table in the file": (
+        pdf(["/X Do"], forms="/X 10 0 R", more=own_codes("A coded word")), "A coded word"
+    ),
     "ligatures": (
         pdf(["BT /F 11 Tf 1 0 0 1 72 700 Tm (of\\001) Tj ET", put(72 + width("of\ufb01"), 700, "ce hours")],
             characters="1 beginbfchar <01> <00660069> endbfchar"),
@@ -270,6 +314,12 @@ LAYOUTS: dict[str, tuple[bytes, str]] = {
 def test_a_page_is_read_as_it_looks(name: str) -> None:
     content, expected = LAYOUTS[name]
     assert extract_text("a.pdf", content).text == expected
+
+
+def test_it_is_told_where_pages_begin() -> None:
+    first, second = pages()
+    found = extract_text("a.pdf", pdf(first, ["q Q"], second, ["q Q"]))
+    assert [found.text[at:].split()[0] for at in found.pages] == ["The", "stayed", "stayed"]
 
 
 def test_what_could_not_be_read_is_told() -> None:

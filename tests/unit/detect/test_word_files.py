@@ -147,6 +147,7 @@ DOCX = {
         + listed("k", number=9),
         "1. a\n   a) b\n   b) c\n      - d\n        e\n2. f\n   a) g\n      2.I h\n5. i\n6. j\n\nk",
     ),
+    "an item that holds nothing but a list": (listed("") + listed("a", 1), "1.\n   a) a"),
     "numbers by style": (
         styled("Listed", "a") + styled("Below", "b") + styled("Lettered", "c"),
         "1. a\n2. b\n   a) c",
@@ -180,6 +181,15 @@ def test_what_word_opens_is_opened() -> None:
         package(para(run("a")), parts={"word/Numbering.xml": NUMBERING}),
     ):
         assert extract_text("a.docx", content).text == "a"
+
+
+def test_notes_stand_behind_the_text_that_they_belong_to() -> None:
+    note = f'<w:{{0}} xmlns:w="{_W}"><w:{{1}} w:type="separator">{para(run("x"))}</w:{{1}}>' + (
+        f"<w:{{1}}>{para(run('{1}'))}</w:{{1}}></w:{{0}}>"
+    )
+    parts = {f"word/{name}s.xml": note.format(f"{name}s", name) for name in ("footnote", "endnote")}
+    body = para(run("a") + "<w:r><w:footnoteReference/></w:r>" + run("b"))
+    assert extract_text("a.docx", package(body, parts=parts)).text == "ab\nfootnote\nendnote"
 
 
 ODT_STYLES = (
@@ -265,6 +275,20 @@ ODT = {
         "ab",
     ),
     "space": (p("a") + p("b") + p("c", "Far"), "a\nb\n\nc"),
+    "notes": (
+        p(
+            "a<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>b</text:p>"
+            "</text:note-body></text:note>c"
+        )
+        + p("d"),
+        "ac\nd\nb",
+    ),
+    "a list in an item without a number": (
+        '<text:list text:style-name="L"><text:list-header><text:p>a</text:p>'
+        + items(p("b"), look="")
+        + f"</text:list-header><text:list-item>{p('c')}</text:list-item></text:list>",
+        "a\n(c) b\n2. c",
+    ),
 }
 
 
@@ -295,9 +319,13 @@ x",
         "По日",
     ),
     "groups that pages do not show": (
-        r"a{\*\generator x;}{\info{\title x}}{\header x}{\footnote x}{\pict 00ff}"
+        r"a{\*\generator x;}{\info{\title x}}{\header x}{\pict 00ff}"
         r"{\field{\*\fldinst x}{\fldrslt b}}",
         "ab",
+    ),
+    "notes": (
+        r"a{\footnote\pard\plain\chftn b\par c}d\par\intbl f{\footnote e}\cell\row\pard g",
+        "ad\nf\ng\n\nb\nc\ne",
     ),
     "two forms of the same": (r"{\upr{x}{\*\ud{\u233?}}}", "é"),
     "bytes": (r"a\bin3 {{{b", "ab"),
