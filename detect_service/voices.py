@@ -19,8 +19,6 @@ _WROTE = re.compile(
     re.I,
 )
 _WHEN_OR_WHO = re.compile(r"\b[0-9]{1,2}[:h][0-9]{2}\b|\S@\S")
-_ENDS = (":", "：", "-", "*")
-_WROTE_LINES = 3
 _BETWEEN = re.compile(
     r"\W{0,3}-{2,}\s?(?=.{0,40}(?:message|nachricht|mensaje|mensagem|messaggio|bericht|meddela|meddelelse"
     r"|wiadomość|сообщение))[^\W\d_][\w' ]{3,40}\s?-{2,}\s*\Z"
@@ -36,8 +34,7 @@ _LABEL = re.compile(
     r"|(subject|betreff|objet|asunto|assunto|oggetto|onderwerp|emne|ämne|temat|тема|主题))\s?[:：]",
     re.I,
 )
-_HEAD_LINES, _HEAD_LABELS = 7, 3
-# Longer lines introduce nothing.
+_WROTE_LINES, _HEAD_LINES, _HEAD_LABELS = 3, 7, 3
 _LONGEST = 300
 
 
@@ -58,8 +55,8 @@ def voice_of(examination: "Examination", index: int) -> Voice | None:
         return "quoted"
     if not examination.shows_evidence:
         return "whole"
-    parts = {"inputs": [Document(text=own), Document(text=quoted)], "evidence": "none"}
-    request = examination.request.model_copy(update=parts)
+    parts = [Document(text=own), Document(text=quoted)]
+    request = examination.request.model_copy(update={"inputs": parts})
     alone = type(examination)(
         request, examination.method, examination.backend, examination.selection, shows_evidence=False
     )
@@ -108,7 +105,7 @@ def _introduction(lines: Sequence[str], quoted: Sequence[bool], at: int, *, said
         joined = " ".join(line.strip() for line in lines[at:end])
         if end > len(lines) or quoted[end - 1] or not lines[end - 1].strip() or len(joined) > _LONGEST:
             break
-        wrote = joined.endswith(_ENDS) and _WROTE.search(joined)
+        wrote = joined.endswith((":", "：", "-", "*")) and _WROTE.search(joined)
         if wrote and (_WHEN_OR_WHO.search(joined) or _sign_follows(lines, quoted, end)):
             return end
     return at
