@@ -2,17 +2,17 @@
 
 import time
 from abc import ABC, abstractmethod
+from codecs import getincrementaldecoder
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
-from itertools import accumulate
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
 from ttmark.gen_service.api.account import Answer, Outcome
 from ttmark.gen_service.api.request_plan import Plan
+from ttmark.gen_service.api.token_text import token_text
 from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.engine import Delta, TokenLogprob
 from ttmark.shared.byte_reading import LEAST_LOGPROB
@@ -38,7 +38,6 @@ from ttmark.shared.schemas.completions import (
 from ttmark.shared.schemas.fields import ErrorEnvelope
 from ttmark.shared.schemas.sampling import ChoiceFields, Usage
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
-from ttmark.shared.tokenization import TextTokenizer
 
 DONE = b"data: [DONE]\n\n"
 
@@ -47,20 +46,6 @@ def event(data: BaseModel, *, name: str = "", without: Collection[str] = ()) -> 
     """One event, of the type `name` if there is one; fields in `without` are left out of its data."""
     head = b"event: " + name.encode() + b"\n" if name else b""
     return head + b"data: " + data.model_dump_json(exclude=set(without)).encode() + b"\n\n"
-
-
-@cache
-def token_text(tokenizer: TextTokenizer, token_id: int) -> str:
-    """What a token reads as: a space in front of a word is kept, a special token shows its name."""
-    alone = tokenizer.decode([token_id])
-    # Decoders may drop the space at the start of a text, so the token is read as the second of two.
-    second = tokenizer.decode([token_id, token_id])[len(alone) :]
-    return second or alone or tokenizer.backend.id_to_token(token_id) or ""
-
-
-def utf8(text: str) -> list[int] | None:
-    """The bytes of a token's text; None for a part of a character."""
-    return None if "\ufffd" in text else list(text.encode())
 
 
 def finite(logprob: float) -> float:
@@ -179,16 +164,19 @@ class CompletionFormat(ChoicesFormat):
         super().__init__(plan, body)
         self._echo = bool(body.echo)
         self._offsets = Counter(dict.fromkeys(range(len(plan.requests)), plan.text_start))
+        self._characters = [getincrementaldecoder("utf-8")("replace") for _ in plan.requests]
 
     def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> CompletionChoice:
         echoed = self._plan.prompt_of(common["index"]).text if first and self._echo else ""
         return CompletionChoice(text=echoed + text, **common)
 
     def _logprobs(self, index: int, entries: Sequence[TokenLogprob]) -> CompletionLogprobs:
-        texts = [token_text(self._tokenizer, entry.token_id) for entry in entries]
-        *offsets, self._offsets[index] = accumulate(map(len, texts), initial=self._offsets[index])
+        tokens, offsets = [token_text(self._tokenizer, entry.token_id) for entry in entries], []
+        for token in tokens:
+            offsets.append(self._offsets[index])
+            self._offsets[index] += len(self._characters[index].decode(token.adds))
         return CompletionLogprobs(
-            tokens=texts,
+            tokens=[token.text for token in tokens],
             token_logprobs=[finite(entry.logprob) for entry in entries],
             top_logprobs=[self._top(entry) for entry in entries],
             text_offset=offsets,
@@ -197,7 +185,9 @@ class CompletionFormat(ChoicesFormat):
     def _top(self, entry: TokenLogprob) -> dict[str, float]:
         # The emitted token comes last so that its own value stands where two tokens read the same.
         candidates = [*reversed(entry.top), (entry.token_id, entry.logprob)]
-        return {token_text(self._tokenizer, token_id): finite(logprob) for token_id, logprob in candidates}
+        return {
+            token_text(self._tokenizer, token_id).text: finite(logprob) for token_id, logprob in candidates
+        }
 
 
 class ChatFormat(ChoicesFormat):
@@ -266,5 +256,5 @@ class ChatFormat(ChoicesFormat):
         )
 
     def _token(self, token_id: int, logprob: float) -> dict[str, Any]:
-        text = token_text(self._tokenizer, token_id)
-        return {"token": text, "logprob": finite(logprob), "bytes": utf8(text)}
+        token = token_text(self._tokenizer, token_id)
+        return {"token": token.text, "logprob": finite(logprob), "bytes": list(token.raw)}

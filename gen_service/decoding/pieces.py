@@ -27,7 +27,7 @@ _RUN = re.compile(r"(\D)\1\1+|(\d)\2{4,}")  # patterns count digits alone, to th
 _SAMPLED = 1024  # of the characters that bytes may become
 _KEPT = 1 << 14
 _VISIBLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
-_BYTES = {chr(byte): byte for byte in _VISIBLE} | {
+BYTES = {chr(byte): byte for byte in _VISIBLE} | {
     chr(256 + number): byte for number, byte in enumerate(sorted(set(range(256)) - set(_VISIBLE)))
 }
 
@@ -206,7 +206,7 @@ def _short(shape: str) -> str:
 def _parts(text: str, before: bytes = b"") -> tuple[int, str, bytes] | None:
     """Bytes of a character begun before, whole characters, and bytes of one that goes on behind."""
     try:
-        raw = before + bytes(map(_BYTES.__getitem__, text))
+        raw = before + bytes(map(BYTES.__getitem__, text))
     except KeyError:
         return None
     try:

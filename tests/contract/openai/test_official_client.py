@@ -162,13 +162,18 @@ def test_a_stop_string_ends_the_text_in_front_of_it(service: Any) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 def test_completion_log_probabilities_are_parallel_lists(service: Any, stream: bool) -> None:
     answer = complete(service, max_tokens=8, logprobs=2, seed=6, stream=stream, extra_body=ENDLESS)
-    pieces = [chunk.choices[0].logprobs for chunk in answer] if stream else [answer.choices[0].logprobs]
+    choices = [part.choices[0] for part in (answer if stream else [answer])]
+    pieces = [choice.logprobs for choice in choices]
     tokens = [token for piece in pieces for token in piece.tokens]
     assert len(tokens) == 8
     assert len([value for piece in pieces for value in piece.token_logprobs if value <= 0]) == 8
-    assert all(1 <= len(top) <= 3 for piece in pieces for top in piece.top_logprobs)
+    # Parts of characters among them, which have names of their own.
+    assert all(2 <= len(top) <= 3 for piece in pieces for top in piece.top_logprobs)
     offsets = [offset for piece in pieces for offset in piece.text_offset]
-    assert offsets == [len("".join(tokens[:index])) for index in range(8)]
+    text = "".join(choice.text for choice in choices)
+    whole = [(token, at) for token, at in zip(tokens, offsets, strict=True) if not token.startswith("bytes:")]
+    assert all(text.startswith(token, at) for token, at in whole)
+    assert max(offsets) < len(text)
 
 
 def test_a_chat_answer_is_a_message_of_the_assistant(service: Any) -> None:
@@ -195,7 +200,9 @@ def test_chat_log_probabilities_list_alternatives(service: Any) -> None:
     entries = completion.choices[0].logprobs.content
     assert len(entries) == 4
     assert all(len(entry.top_logprobs) == 3 and entry.logprob <= 0 for entry in entries)
-    assert all(entry.bytes == list(entry.token.encode()) or entry.bytes is None for entry in entries)
+    parts = [entry for entry in entries if entry.token.startswith("bytes:")]
+    assert all(entry.bytes == list(entry.token.encode()) for entry in entries if entry not in parts)
+    assert all(entry.token == "bytes:" + "".join(f"\\x{b:02x}" for b in entry.bytes) for entry in parts)
 
 
 def test_content_in_parts_is_the_same_as_one_string(service: Any) -> None:

@@ -2,8 +2,10 @@
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.harness.trained_tokenizers import bpe_with_byte_fallback
 from tests.unit.decoding.small_tokenizers import bytes_alone
-from ttmark.gen_service.api.format import finite, token_text, utf8
+from ttmark.gen_service.api.format import finite
+from ttmark.gen_service.api.token_text import token_text
 from ttmark.shared.tokenization import TextTokenizer
 
 
@@ -20,13 +22,18 @@ def _metaspace() -> TextTokenizer:
     return TextTokenizer(backend)
 
 
-def test_a_token_has_its_space_its_name_or_no_text_of_its_own() -> None:
+def test_a_token_has_its_space_its_name_or_the_bytes_of_its_character() -> None:
     tokenizer, of_words = _byte_level(), _metaspace()
     the, end = (tokenizer.backend.token_to_id(name) for name in ("Ġthe", "<|end|>"))
-    part = tokenizer.encode("é")[0]
-    assert [token_text(tokenizer, token) for token in (the, end, part)] == [" the", "<|end|>", "\ufffd"]
-    assert [utf8(text) for text in (" the", "\ufffd")] == [list(b" the"), None]
-    assert [token_text(of_words, token) for token in (1, 99)] == [" cat", ""]
+    parts = tokenizer.encode("é")
+    shown = [token_text(tokenizer, token) for token in (the, end, *parts)]
+    assert [each.text for each in shown] == [" the", "<|end|>", r"bytes:\xc3", r"bytes:\xa9"]
+    assert [each.raw for each in shown] == [b" the", b"<|end|>", b"\xc3", b"\xa9"]
+    assert [each.adds for each in shown] == [b" the", b"", b"\xc3", b"\xa9"]
+    assert [token_text(of_words, token).text for token in (1, 99)] == [" cat", ""]
+    fallback = bpe_with_byte_fallback(["one two"] * 5, 400)
+    (_, *bytes_of_it) = fallback.encode("é")
+    assert [token_text(fallback, token).raw for token in bytes_of_it] == [b"\xc3", b"\xa9"]
 
 
 def test_numbers_are_what_json_can_say() -> None:
