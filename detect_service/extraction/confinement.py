@@ -26,17 +26,11 @@ rt_sigaction 13 134  rt_sigprocmask 14 135  rt_sigreturn 15 139  sigaltstack 131
 getpid 39 172  gettid 186 178  getrusage 98 165  prlimit64 302 261  sysinfo 99 179  getrandom 318 278
 gettimeofday 96 169  clock_gettime 228 113  exit 60 93  exit_group 231 94
 """
-_TO_RUN_A_PROGRAM = """
-vfork 58 -1  clone 56 220  execve 59 221  wait4 61 260  pipe2 293 59  dup2 33 -1  dup3 292 24  fcntl 72 25
-poll 7 -1  ppoll 271 73  clock_nanosleep 230 115  arch_prctl 158 -1  set_tid_address 218 96
-"""
 _WRITES, _WHOLE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0xFFFFFFFF
 # Which arguments of a call are looked at, which of their bits, and what these have to be.
 _ARGUMENTS = {
     "open": [(1, _WRITES, 0)],
     "openat": [(2, _WRITES, 0)],
-    "clone": [(0, 0x7E020080, 0)],  # no namespaces of its own
-    "fcntl": [(1, _WHOLE ^ 7, 0)],  # nobody else is sent a signal when a pipe can be read
     "prlimit64": [(0, _WHOLE, 0), (1, _WHOLE, resource.RLIMIT_CPU)],  # its own limit, anew for each file
 }
 # The column above, what the kernel calls the machine (linux/audit.h), and the number of `seccomp`.
@@ -47,7 +41,7 @@ _LOAD, _AND, _EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06  # instructions (linux/bpf
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050000
 _REFUSE = _FAIL | errno.EPERM
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_EXECUTE, _READ, _ALL_RIGHTS = 0b1, 0b1100, (1 << 13) - 1  # files and folders; the first version's
+_READ, _ALL_RIGHTS = 0b1100, (1 << 13) - 1  # files and folders; the first version's
 _NO_NEW_PRIVILEGES = 38
 _LIBRARY = ctypes.CDLL(None, use_errno=True)
 
@@ -61,11 +55,8 @@ def lacking() -> list[str]:
     return [name for name, answer in given.items() if answer < 0]
 
 
-def confine(*, programs: bool = False) -> None:
-    """Gives up what reading does not need: for good, in all threads of this process and in its children.
-
-    Args:
-        programs: it may run those of the system, which may do no more than it, and are spoken with by pipes.
+def confine() -> None:
+    """Gives up what reading does not need: for good, in all threads of this process.
 
     Raises:
         OSError: the kernel refuses what `lacking` does not name.
@@ -76,26 +67,25 @@ def confine(*, programs: bool = False) -> None:
     _done(_LIBRARY.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     if "Landlock" not in missing:
         libraries = [folder for folder in sys.path if folder.endswith("-packages")]
-        _see_only([Path(os.__file__).parent, "/usr", "/lib", "/lib64", *libraries], programs)
+        _see_only([Path(os.__file__).parent, "/usr", "/lib", "/lib64", *libraries])
     if "seccomp" not in missing:
-        _filter_calls(*_MACHINE, _CALLS + _TO_RUN_A_PROGRAM * programs)
+        _filter_calls(*_MACHINE)
 
 
-def _see_only(folders: list[Path | str], programs: bool) -> None:
+def _see_only(folders: list[Path | str]) -> None:
     """Nothing else can be opened: no file of the service, and nothing in `/proc` about other processes."""
-    rights = _READ | _EXECUTE * programs
     rules = _done(_call(_CREATE_RULESET, struct.pack("Q", _ALL_RIGHTS), 8, 0))
     for folder in folders:
         with suppress(FileNotFoundError):
             place = os.open(folder, os.O_PATH)
-            _done(_call(_ADD_RULE, rules, 1, struct.pack("=Qi", rights, place), 0))
+            _done(_call(_ADD_RULE, rules, 1, struct.pack("=Qi", _READ, place), 0))
             os.close(place)
     _done(_call(_RESTRICT_SELF, rules, 0))
     os.close(rules)
 
 
-def _filter_calls(column: int, machine: int, seccomp: int, calls: str) -> None:
-    words = iter(calls.split())
+def _filter_calls(column: int, machine: int, seccomp: int) -> None:
+    words = iter(_CALLS.split())
     numbers = {call[0]: int(call[1 + column]) for call in zip(words, words, words, strict=True)}
     instructions = [struct.pack("HBBI", *instruction) for instruction in _program(numbers, machine)]
     program = ctypes.create_string_buffer(b"".join(instructions))

@@ -1,9 +1,13 @@
 """The operators of a PDF's pages, as far as text and its places need them (ISO 32000-1, 7.8 and annex A)."""
 
+import io
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
+from pdfminer import pdftypes
 from pdfminer.pdfinterp import PDFPageInterpreter
 from pdfminer.pdftypes import PDFStream, resolve1
 from pdfminer.psparser import LIT
@@ -62,6 +66,17 @@ class TextInterpreter(PDFPageInterpreter):
         """Draws a form; what follows lies where it lay before."""
         super().do_Do(xobjid_arg)
         self.device.set_ctm(self.ctm)
+
+
+def _salvaged(data: bytes) -> bytes:
+    """What of a damaged stream can be unpacked; the library forgets it, after a time that is quadratic."""
+    unpacker, found = zlib.decompressobj(), io.BytesIO()
+    with suppress(zlib.error):
+        found.writelines(unpacker.decompress(data[at : at + 16]) for at in range(0, len(data), 16))
+    return found.getvalue()
+
+
+pdftypes.decompress_corrupted = _salvaged
 
 
 def _operations(data: bytes) -> Iterator[tuple[str, list[Any]]]:

@@ -5,6 +5,7 @@ import base64
 import http.client
 import json
 import os
+import re
 import resource
 import socket
 import time
@@ -18,6 +19,7 @@ import psutil
 import pytest
 
 from tests.harness.hostile_files import HOSTILE_FILES, SIZE
+from tests.harness.hostile_files.mutations import mutations
 from tests.integration.detect.worst_bodies import Measured, measured_service
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers, UnreadableFile
 
@@ -55,6 +57,24 @@ async def test_a_hostile_file_is_answered_or_refused_within_its_limits(name: str
     # The start of one process or two is in it as well, which costs half a second each on a slow core.
     assert used < CPU_SECONDS + 3
     assert largest <= MEMORY
+
+
+@pytest.mark.parametrize("count", [500, pytest.param(50_000, marks=pytest.mark.slow)])
+async def test_changed_files_are_read_or_refused_in_words(count: int) -> None:
+    others, wrong, largest = set(psutil.Process().children()), [], 0
+    limits = ExtractionLimits(workers=1, cpu_seconds=CPU_SECONDS, seconds=60.0, memory_bytes=MEMORY)
+    async with ExtractionWorkers(limits) as workers:
+        for number, (name, content) in enumerate(mutations(count)):
+            try:
+                await workers.extract(name, content)
+            except UnreadableFile as error:
+                if error.reason in ("crash", "time") or not re.fullmatch(r"[A-Z][^\n]*[.?]", str(error)):
+                    wrong.append((number, name, error))
+            for process in set(psutil.Process().children()) - others:
+                with suppress(psutil.Error):  # of the last file, and ended
+                    largest = max(largest, process.memory_info().rss)
+    assert wrong == []
+    assert 0 < largest <= MEMORY
 
 
 @pytest.fixture(scope="module")

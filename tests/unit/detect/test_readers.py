@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import zlib
 from contextlib import suppress
 
 import docx
@@ -72,6 +73,13 @@ def test_the_text_of_a_pdf_is_read_page_by_page() -> None:
 @pytest.mark.parametrize("content", [b"", b" \r\n"])
 def test_an_empty_file_is_an_empty_text_whatever_its_ending(ending: str, content: bytes) -> None:
     assert extract_text(f"a.{ending}", content).text.strip() == ""
+
+
+def test_a_page_whose_stream_is_damaged_is_read_up_to_there() -> None:
+    packer = zlib.compressobj()
+    data = packer.compress(b"BT /F 12 Tf (before) Tj ET ") + packer.flush(zlib.Z_SYNC_FLUSH) + b"\xff" * 9
+    content = page(stream(data, b"/Filter /FlateDecode "))
+    assert extract_text("a.pdf", content).text == "before"
 
 
 def test_a_pdf_without_text_is_told_apart_from_a_damaged_one() -> None:
