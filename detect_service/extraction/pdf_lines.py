@@ -15,6 +15,7 @@ Row = list[Piece]
 _SAME_LINE = 0.45  # of the size of type: less than any leading
 _TINY, _SMALL = 0.45, 0.75
 _LOW, _HIGH, _MIDDLE = -0.15, 0.75, 0.35  # of letters, of their size, from the base line
+_AGAIN = 0.2
 _BLANK = 0.15
 _BLANK_BESIDE_BLANKS = 0.2  # where the file has blanks of its own, less is a kern
 _CELLS = 1.8
@@ -84,10 +85,28 @@ def _rows(pieces: Sequence[Piece]) -> list[Row]:
     for above, below in pairwise(rows):
         _join_scripts(above, below)
         _join_scripts(below, above)
-    for row in rows:
-        twice = {id(piece) for before, piece in pairwise(row) if _drawn_again(before, piece)}
-        row[:] = [piece for piece in row if id(piece) not in twice]
-    return [row for row in rows if row]
+    return [_once(row) for row in rows if row]
+
+
+def _once(row: Row) -> Row:
+    """A row without what is drawn over the same letters again, as it is for weight."""
+    kept: Row = []
+    for piece in row:
+        if kept and _covers(kept[-1], piece):
+            kept[-1].blank |= piece.blank
+            continue
+        while kept and _covers(piece, kept[-1]):
+            piece.blank |= kept.pop().blank
+        kept.append(piece)
+    return kept
+
+
+def _covers(piece: Piece, other: Piece) -> bool:
+    near = _AGAIN * piece.size
+    if abs(piece.size - other.size) > near or abs(piece.y - other.y) > near:
+        return False
+    begins = abs(piece.x0 - other.x0) < near and piece.text.startswith(other.text)
+    return begins or (abs(piece.x1 - other.x1) < near and piece.text.endswith(other.text))
 
 
 def _of_line(size: float, other: float) -> float:
@@ -116,13 +135,6 @@ def _is_script(piece: Piece, beside: Piece, near: float) -> bool:
     touches = piece.x0 < beside.x1 + near and beside.x0 < piece.x1 + near
     height = (piece.y + _MIDDLE * piece.size - beside.y) / beside.size
     return touches and _TINY * beside.size < piece.size < _SMALL * beside.size and _LOW < height < _HIGH
-
-
-def _drawn_again(before: Piece, piece: Piece) -> bool:
-    if before.text != piece.text or abs(before.x0 - piece.x0) > 0.4 * (piece.x1 - piece.x0):
-        return False
-    before.blank |= piece.blank
-    return True
 
 
 def _columns(rows: list[Row], name: str) -> Iterator[tuple[str, list[Row]]]:

@@ -86,7 +86,7 @@ _ITALIC = re.compile("italic|oblique|slanted", re.IGNORECASE)
 _MONOSPACED = re.compile("mono|courier|consol|menlo|typewriter|cmtt|lettergothic", re.IGNORECASE)
 _FIXED_PITCH, _SLANTED, _FORCED_BOLD = 1, 1 << 6, 1 << 18
 _HEAVY = 600
-_UNSEEN, _PASSWORD = 2 | 32, 1 << 13  # flags of what is hidden
+_UNSEEN, _PASSWORD, _MENU = 2 | 32, 1 << 13, 1 << 17  # flags of what is not shown
 _LEADING, _VALUE = 1.2, 11.0
 _INHERITED = ("Resources", "MediaBox", "CropBox", "Rotate")
 
@@ -156,13 +156,18 @@ def _rectangle(shown: dict[str, Any]) -> Rect:
 
 
 def _value(shown: dict[str, Any], ctm: Matrix) -> Iterator[Piece]:
-    """What was filled into a field that draws no text: readers of PDFs draw it themselves."""
+    """What was filled into a field that draws no text, or its list: readers of PDFs draw it themselves."""
     field = dict_value(shown.get("Parent", {})) | shown
-    value = resolve1(field.get("V"))
-    if field.get("FT") is not LIT("Tx") or int_value(field.get("Ff", 0)) & _PASSWORD:
+    flags = int_value(field.get("Ff", 0))
+    is_list = field.get("FT") is LIT("Ch") and not flags & _MENU
+    if field.get("FT") not in (LIT("Tx"), LIT("Ch")) or flags & _PASSWORD:
         return
+    values = list_value(field.get("Opt", [])) if is_list else [field.get("V")]
+    said = [resolve1(value[-1] if isinstance(value, list) else value) for value in map(resolve1, values)]
+    text = "\n".join(decode_text(value) for value in said if isinstance(value, bytes))
     left, low, right, top = apply_matrix_rect(ctm, _rectangle(shown))
-    lines = _shown(decode_text(value)).splitlines() if isinstance(value, bytes) else []
+    most = int((top - low) / _VALUE / _LEADING) if is_list else None
+    lines = _shown(text).splitlines()[:most]
     size = min((top - low) / max(len(lines), 1) / _LEADING, _VALUE)
     for place, line in enumerate(lines):
         y = (low + top - size) / 2 + _LEADING * size * ((len(lines) - 1) / 2 - place)

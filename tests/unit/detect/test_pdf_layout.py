@@ -248,6 +248,11 @@ LAYOUTS: dict[str, tuple[bytes, str]] = {
         "AVATAR of Warhol",
     ),
     "drawn twice for weight": (pdf([put(72, 700, "A shadow"), put(72.3, 700, "A shadow")]), "A shadow"),
+    "drawn twice for weight, in other parts": (
+        pdf([put(72, 700, "A shadow"), put(72.3, 700, "A shadow:"), put(130, 700, "12:"),
+             put(130 + width("12"), 700.2, ":")]),
+        "A shadow: 12:",
+    ),
     "beside the page": (
         pdf([put(72, 700, "Seen"), put(72, 900, "Not seen"), put(-90, 700, "Nor this")]), "Seen"
     ),
@@ -260,6 +265,11 @@ LAYOUTS: dict[str, tuple[bytes, str]] = {
     ),
     "a field whose value nobody drew": (
         pdf([put(72, 696, "Name:")], entries="/Annots [10 0 R]", more=filled(0)), "Name: Ann Lé"
+    ),
+    "a list to choose from": (
+        pdf([put(72, 696, "Name:")], entries="/Annots [10 0 R]",
+            more=[b"<< /Subtype /Widget /FT /Ch /Opt [(Ann) [(b) (Bea)] (Cid)] /Rect [110 680 310 710] >>"]),
+        "Name: Ann\nBea",
     ),
     "a field for a password": (
         pdf([put(72, 700, "Name:")], entries="/Annots [10 0 R]", more=filled(8192)), "Name:"
