@@ -8,10 +8,10 @@ from itertools import count
 
 from lxml import etree
 
-from ttmark.detect_service.extraction.docx_styles import Look, Numbering, Styles, W, number, value
+from ttmark.detect_service.extraction.docx_styles import Numbering, Styles, W, number, value
 from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
-from ttmark.detect_service.extraction.layout import BULLET, Block, Run, markdown
-from ttmark.detect_service.extraction.paragraphs import Spacing, is_code, row, settled
+from ttmark.detect_service.extraction.layout import Block, Run, markdown
+from ttmark.detect_service.extraction.paragraphs import Paragraphs, row, settled
 from ttmark.detect_service.extraction.zip_archive import open_archive, parse_part
 
 WIDEST_CELL = 1_000
@@ -92,7 +92,7 @@ class _Reader:
     def __init__(self, styles: Styles, numbering: Numbering) -> None:
         self._styles, self._numbering = styles, numbering
         self._cells = count(1)
-        self._above: Spacing | None = None
+        self._made = Paragraphs()
         self._begun: list[Run] = []  # of a paragraph that the next one goes on with
         self._boxes: list[Block] = []
 
@@ -142,24 +142,9 @@ class _Reader:
             self._begun = runs
         else:
             self._begun = []
-            yield self._block(runs, said)
+            marker, at = self._numbering.marker(said) or ("", -1)
+            yield self._made.block(runs, said, said.get("outline", 9) + 1, marker, at + 1)
         yield from inside
-
-    def _block(self, runs: list[Run], said: Look) -> Block:
-        numbered = self._numbering.marker(said)
-        outline = said.get("outline", 9)
-        spacing = Spacing.of(said, sum(len(run.text) for run in runs), numbered is not None, outline < 9)
-        block = Block(runs=runs, gap=spacing.gap_below(self._above))
-        self._above = spacing
-        if outline < 9:
-            shown = [Run(f"{numbered[0]} ")] if numbered and numbered[0] not in ("", BULLET) else []
-            return replace(block, kind="heading", level=outline + 1, runs=[*shown, *runs], gap=None)
-        if numbered is not None:
-            marker, level = numbered
-            return replace(block, kind="item" if marker else "paragraph", marker=marker, level=level + 1)
-        if said.get("mono") or is_code(runs):
-            return replace(block, kind="pre", fence="")
-        return block
 
     def _runs(self, container: etree._Element, look: Run) -> Iterator[Run]:
         for element in container:

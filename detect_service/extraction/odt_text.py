@@ -7,9 +7,9 @@ from dataclasses import replace
 from lxml import etree
 
 from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
-from ttmark.detect_service.extraction.layout import BULLET, Block, Run, markdown
+from ttmark.detect_service.extraction.layout import Block, Run, markdown
 from ttmark.detect_service.extraction.odt_styles import NAMES, OFFICE, TABLE, TEXT, ListNumbers, Styles, whole
-from ttmark.detect_service.extraction.paragraphs import Spacing, is_code, row, settled
+from ttmark.detect_service.extraction.paragraphs import Paragraphs, row, settled
 from ttmark.detect_service.extraction.zip_archive import open_archive, parse_part
 
 _LEFT_OUT = frozenset(
@@ -54,7 +54,7 @@ class _Reader:
     def __init__(self, styles: Styles) -> None:
         self._styles = styles
         self._numbers = ListNumbers(styles)
-        self._above: Spacing | None = None
+        self._made = Paragraphs()
         self.notes: list[etree._Element] = []
 
     def blocks(self, container: etree._Element, level: int = 0) -> Iterator[Block]:
@@ -80,21 +80,10 @@ class _Reader:
         boxes: list[etree._Element] = []
         runs = [] if look.get("hidden") else list(self._runs(element, Run(""), boxes))
         marker = self._numbers.taken()
-        text = "".join(run.text for run in runs)
-        spacing = Spacing.of(look, len(text), bool(level), element.tag == f"{TEXT}h")
-        block = Block(runs=runs, level=level, gap=spacing.gap_below(self._above))
-        self._above = spacing
-        if element.tag == f"{TEXT}h":
-            heading = whole(element.get(f"{TEXT}outline-level"), 1)
-            shown = marker or self._numbers.of_heading(element, heading)
-            runs = [Run(f"{shown} "), *runs] if shown not in ("", BULLET) else runs
-            yield replace(block, kind="heading", level=heading, runs=runs, gap=None)
-        elif marker:
-            yield replace(block, kind="item", marker=marker)
-        elif look.get("mono") or is_code(runs):
-            yield replace(block, kind="pre", fence="")
-        else:
-            yield block
+        heading = whole(element.get(f"{TEXT}outline-level"), 1) if element.tag == f"{TEXT}h" else 0
+        if heading and not marker:
+            marker = self._numbers.of_heading(element, heading)
+        yield self._made.block(runs, look, heading, marker, level)
         for box in boxes:
             yield from self.blocks(box, level)
 

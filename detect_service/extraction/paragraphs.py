@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from ttmark.detect_service.extraction.layout import Block, Run
+from ttmark.detect_service.extraction.layout import BULLET, Block, Run
 
 MONOSPACED = re.compile(r"courier|consolas|menlo|monaco|\bmono\b|mono$|typewriter", re.I)
 """In the names of fonts whose letters are all of one width."""
@@ -14,6 +14,7 @@ MONOSPACED = re.compile(r"courier|consolas|menlo|monaco|\bmono\b|mono$|typewrite
 # A quarter of a line.
 _SPACE = 60
 _SHORT = 80
+_HEADINGS = 9
 _LENGTH = re.compile(r"(-?[0-9]{1,6}(?:\.[0-9]{1,6})?)(in|cm|mm|pt|pc|px)")
 _TWIPS = {"in": 1440.0, "cm": 567.0, "mm": 56.7, "pt": 20.0, "pc": 240.0, "px": 15.0}
 
@@ -24,7 +25,7 @@ def twips(length: str) -> int:
     return round(float(found[1]) * _TWIPS[found[2]]) if found else 0
 
 
-class Spacing(NamedTuple):
+class _Spacing(NamedTuple):
     """What tells whether there is space between two paragraphs.
 
     Attributes:
@@ -41,18 +42,7 @@ class Spacing(NamedTuple):
     short: bool
     is_item: bool
 
-    @classmethod
-    def of(cls, look: Mapping[str, Any], length: int, is_item: bool, is_heading: bool) -> Self:
-        return cls(
-            look.get("style", ""),
-            look.get("before", 0),
-            look.get("after", 0),
-            look.get("contextual", False),
-            length < _SHORT and not is_heading,
-            is_item,
-        )
-
-    def gap_below(self, above: "Spacing | None") -> bool | None:
+    def gap_below(self, above: "_Spacing | None") -> bool | None:
         """Whether the page shows an empty line's worth of space below another paragraph.
 
         None: nobody can tell, since it may be a template's space between all paragraphs, of which empty ones
@@ -64,6 +54,39 @@ class Spacing(NamedTuple):
         if self.is_item or above.is_item:
             return space > _SPACE if self.is_item and above.is_item else None
         return False if space <= _SPACE and self.short and above.short else None
+
+
+class Paragraphs:
+    """Makes blocks of a document's paragraphs, which are given in their order."""
+
+    def __init__(self) -> None:
+        self._above: _Spacing | None = None
+
+    def block(
+        self, runs: Sequence[Run], look: Mapping[str, Any], heading: int, marker: str, level: int
+    ) -> Block:
+        """A heading of a level from 1 to 9, an item, lines of code or none of them.
+
+        Args:
+            look: `style`, `before`, `after`, `contextual` and `mono`, as far as they are known.
+            level: how many lists it stands in.
+        """
+        length = sum(len(run.text) for run in runs)
+        before, after = look.get("before", 0), look.get("after", 0)
+        heading = heading if heading <= _HEADINGS else 0
+        short = length < _SHORT and not heading
+        spacing = _Spacing(
+            look.get("style", ""), before, after, look.get("contextual", False), short, level > 0
+        )
+        gap, self._above = spacing.gap_below(self._above), spacing
+        if heading:
+            shown = [Run(f"{marker} ")] if marker not in ("", BULLET) else []
+            return Block(runs=[*shown, *runs], kind="heading", level=heading)
+        if marker:
+            return Block(runs=runs, kind="item", marker=marker, level=level, gap=gap)
+        if look.get("mono") or is_code(runs):
+            return Block(runs=runs, kind="pre", fence="", level=level, gap=gap)
+        return Block(runs=runs, level=level, gap=gap)
 
 
 def row(cells: Sequence[Sequence[Block]]) -> Iterator[Block]:

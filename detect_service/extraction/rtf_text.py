@@ -7,7 +7,7 @@ from itertools import groupby
 
 from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
 from ttmark.detect_service.extraction.layout import BULLET, Block, Run, markdown
-from ttmark.detect_service.extraction.paragraphs import MONOSPACED, Spacing, is_code, row, settled
+from ttmark.detect_service.extraction.paragraphs import MONOSPACED, Paragraphs, row, settled
 
 _TOKEN = re.compile(
     rb"\\(?P<word>[A-Za-z]{1,32})(?P<number>-?[0-9]{1,10})? ?|\\'(?P<byte>[0-9A-Fa-f]{2})"
@@ -59,7 +59,6 @@ _CHARSETS = {
 _HEADING = re.compile(r"heading ([1-9])\b", re.I)
 # As programs type them that know no lists.
 _TYPED_MARKER = re.compile(r"\s{0,9}([0-9a-zA-Z]{1,4}[.)]|[\u2022\u2013\xb7*-])\t")
-_FEW = 80
 
 
 def rtf_text(content: bytes) -> Extraction:
@@ -133,7 +132,7 @@ class _Reader:
         self._headings: dict[int, int] = {}
         self._name: list[str] = []
         self._default_font = -1
-        self._above: Spacing | None = None
+        self._made = Paragraphs()
         self._indents: list[int] = []  # of the items around what comes next
         self._skip = 0  # characters that stand in for one that was read
 
@@ -273,30 +272,15 @@ class _Reader:
             marker = BULLET if marker else ""
         if state.in_table and all(run.bold for run in runs if run.text.strip()):
             runs = [replace(run, bold=False) for run in runs]  # so do headings of tables look
-        outline = self._headings.get(state.style, state.outline)
-        spacing = Spacing(
-            style=str(state.style),
-            before=state.before,
-            after=state.after,
-            by_rote=False,
-            short=len(text) < _FEW and outline >= 9,
-            is_item=bool(marker),
-        )
-        block = Block(runs=runs, gap=spacing.gap_below(self._above))
-        if text.strip():
-            self._above = spacing
-        if outline < 9:
-            shown = [Run(f"{marker} ")] if marker not in ("", BULLET) else []
-            block = replace(block, kind="heading", level=outline + 1, runs=[*shown, *runs], gap=None)
-        elif marker:
+        heading = self._headings.get(state.style, state.outline) + 1
+        if heading <= 9 or not marker:
+            self._indents.clear()
+        else:
             while self._indents and self._indents[-1] >= state.left:
                 self._indents.pop()
             self._indents.append(state.left)
-            block = replace(block, kind="item", marker=marker, level=len(self._indents))
-        elif is_code(runs):
-            block = replace(block, kind="pre", fence="")
-        if block.kind != "item":
-            self._indents.clear()
+        look = {"style": str(state.style), "before": state.before, "after": state.after}
+        block = self._made.block(runs, look, heading, marker, len(self._indents))
         (self._cell if state.in_table else self._blocks).append(block)
 
 
