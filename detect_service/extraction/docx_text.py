@@ -1,7 +1,6 @@
 """The text of Word documents (docx)."""
 
 import posixpath
-import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -12,14 +11,12 @@ from ttmark.detect_service.extraction.docx_styles import Numbering, Styles, W, n
 from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
 from ttmark.detect_service.extraction.layout import Block, Run, markdown
 from ttmark.detect_service.extraction.paragraphs import Paragraphs, row, settled
-from ttmark.detect_service.extraction.zip_archive import open_archive, parse_part
+from ttmark.detect_service.extraction.zip_archive import Archive, open_archive
 
 WIDEST_CELL = 1_000
 DEEPEST_TABLE = 16
 MOST_CELLS = 100_000
 _OLDER_OR_PROTECTED = b"\xd0\xcf\x11\xe0"
-# "Strict Open XML" has the same elements under other names.
-_STRICT, _USUAL = b"http://purl.oclc.org/ooxml/wordprocessingml/main", W[1:-1].encode()
 
 
 def docx_text(content: bytes) -> Extraction:
@@ -37,46 +34,29 @@ def docx_text(content: bytes) -> Extraction:
         )
     wrong = UnreadableFile("The file is not a Word document (docx) that can be read.", "damaged")
     with open_archive(content, wrong) as archive:
-        parts = _Parts(archive, wrong)
-        document = parts.get(parts.main)
+        main = _main(archive)
+        document, folder = archive.xml(main), posixpath.dirname(main)
         body = None if document is None else document.find(W + "body")
         if body is None:
             raise wrong
-        folder = posixpath.dirname(parts.main)
-        styles, numbering = (parts.get(f"{folder}/{name}.xml") for name in ("styles", "numbering"))
+        styles, numbering = (archive.xml(f"{folder}/{name}.xml") for name in ("styles", "numbering"))
         reader = _Reader(Styles(styles), Numbering(numbering))
         blocks = list(reader.blocks(body))
         for name in ("footnotes", "endnotes"):
-            notes = parts.get(f"{folder}/{name}.xml")
+            notes = archive.xml(f"{folder}/{name}.xml")
             for note in notes if notes is not None else ():
                 if not value(note, "type"):  # lines above notes have one
                     blocks += reader.blocks(note)
         return Extraction(markdown(settled(blocks)))
 
 
-class _Parts:
-    """The parts of an archive, whose names are the same in capital letters."""
-
-    def __init__(self, archive: zipfile.ZipFile, wrong: UnreadableFile) -> None:
-        self._archive, self._wrong = archive, wrong
-        self._names = {_plain(name): name for name in archive.namelist()}
-        relations = self.get("_rels/.rels")
-        mains = (
-            each.get("Target", "")
-            for each in (() if relations is None else relations.iterchildren("{*}Relationship"))
-            if each.get("Type", "").endswith("/officeDocument")
-        )
-        self.main = next(mains, "word/document.xml")
-
-    def get(self, name: str) -> etree._Element | None:
-        stored = self._names.get(_plain(name))
-        if stored is None:
-            return None
-        return parse_part(self._archive.read(stored).replace(_STRICT, _USUAL), self._wrong)
-
-
-def _plain(name: str) -> str:
-    return name.replace("\\", "/").lstrip("/").lower()
+def _main(archive: Archive) -> str:
+    """The name of the part that the document begins with."""
+    relations = archive.xml("_rels/.rels")
+    for each in relations if relations is not None else ():
+        if each.get("Type", "").endswith("/officeDocument"):
+            return each.get("Target", "")
+    return "word/document.xml"
 
 
 _CHANGED_AWAY = frozenset({W + name for name in ("del", "moveFrom")})

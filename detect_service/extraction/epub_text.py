@@ -2,16 +2,13 @@
 
 import posixpath
 import re
-import unicodedata
-import zipfile
 from collections.abc import Iterator
 from urllib.parse import unquote
 
 from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
 from ttmark.detect_service.extraction.html_text import html_text
-from ttmark.detect_service.extraction.zip_archive import open_archive, parse_part
+from ttmark.detect_service.extraction.zip_archive import Archive, open_archive
 
-_CONTAINER = "META-INF/container.xml"
 _PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document"})
 # Pages of books are XML, where an element may end where it begins; in HTML its text would have no end.
 _EMPTY = re.compile(
@@ -30,9 +27,8 @@ def epub_text(content: bytes) -> Extraction:
     """
     wrong = UnreadableFile("The file is not a book (epub) that can be read.", "damaged")
     with open_archive(content, wrong) as archive:
-        stored = {_plain(name): name for name in archive.namelist()}
-        names = list(dict.fromkeys(_reading_order(archive, wrong)))
-        pages = [_page(archive, stored.get(_plain(name))) for name in names]
+        names = dict.fromkeys(_reading_order(archive, wrong))
+        pages = [_page(archive.read(name)) for name in names]
     read = [page for page in pages if page is not None]
     if not read:
         raise wrong
@@ -41,32 +37,26 @@ def epub_text(content: bytes) -> Extraction:
     return Extraction("\n\n".join(page for page in read if page), unread=unread)
 
 
-def _page(archive: zipfile.ZipFile, name: str | None) -> str | None:
+def _page(content: bytes | None) -> str | None:
     """The text of a page; None: it is not there, or cannot be read."""
-    if name is None:
+    if content is None:
         return None
     try:
-        return html_text(_EMPTY.sub(rb"<\1\2></\1>", archive.read(name))).text
+        return html_text(_EMPTY.sub(rb"<\1\2></\1>", content)).text
     except LimitExceeded:
         raise
     except UnreadableFile:
         return None
 
 
-def _plain(name: str) -> str:
-    """Names that differ in the form of their characters alone are the same."""
-    return unicodedata.normalize("NFC", name).lstrip("/")
-
-
-def _reading_order(archive: zipfile.ZipFile, wrong: UnreadableFile) -> Iterator[str]:
+def _reading_order(archive: Archive, wrong: UnreadableFile) -> Iterator[str]:
     """Names of the pages in the archive, in the order of the book's spine."""
-    container = parse_part(archive.read(_CONTAINER), wrong)
-    place = next(
-        (name for element in container.iter("{*}rootfile") if (name := element.get("full-path"))), None
-    )
-    if place is None:
+    container = archive.xml("META-INF/container.xml")
+    roots = () if container is None else container.iter("{*}rootfile")
+    place = next((name for element in roots if (name := element.get("full-path"))), "")
+    package = archive.xml(place)
+    if package is None:
         raise wrong
-    package = parse_part(archive.read(place), wrong)
     hrefs = {
         item.get("id"): item.get("href", "").partition("#")[0]
         for item in package.iter("{*}item")

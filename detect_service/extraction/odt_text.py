@@ -10,7 +10,7 @@ from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFi
 from ttmark.detect_service.extraction.layout import Block, Run, markdown
 from ttmark.detect_service.extraction.odt_styles import NAMES, OFFICE, TABLE, TEXT, ListNumbers, Styles, whole
 from ttmark.detect_service.extraction.paragraphs import Paragraphs, row, settled
-from ttmark.detect_service.extraction.zip_archive import open_archive, parse_part
+from ttmark.detect_service.extraction.zip_archive import open_archive
 
 _LEFT_OUT = frozenset(
     {
@@ -37,13 +37,13 @@ def odt_text(content: bytes) -> Extraction:
     """
     wrong = UnreadableFile("The file is not an OpenDocument text (odt) that can be read.", "damaged")
     with open_archive(content, wrong) as archive:
-        if b"manifest:encryption-data" in archive.read("META-INF/manifest.xml"):
+        if b"manifest:encryption-data" in (archive.read("META-INF/manifest.xml") or b""):
             raise UnreadableFile("The document is protected by a password. Send it without.", "protected")
-        named = [name for name in ("styles.xml", "content.xml") if name in archive.namelist()]
-        roots = [parse_part(archive.read(name), wrong) for name in named]
-        body = roots[-1].find(f"{OFFICE}body/{OFFICE}text")
+        document = archive.xml("content.xml")
+        body = None if document is None else document.find(f"{OFFICE}body/{OFFICE}text")
         if body is None:
             raise wrong
+        roots = [root for root in (archive.xml("styles.xml"), document) if root is not None]
         reader = _Reader(Styles(roots))
         blocks = list(reader.blocks(body))
         blocks += [block for note in reader.notes for block in reader.blocks(note)]

@@ -1,6 +1,7 @@
 """Zip archives from strangers: what they declare, before anything is unpacked, and the XML inside of them."""
 
 import io
+import unicodedata
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,25 +37,52 @@ def check_archive(content: bytes) -> None:
         raise UnreadableFile("The file is packed in a way that cannot be read.", "damaged")
 
 
+class Archive:
+    """The files of an archive; names that differ in capitals or the form of their characters are the same."""
+
+    def __init__(self, archive: zipfile.ZipFile, wrong: UnreadableFile) -> None:
+        self._archive, self._wrong = archive, wrong
+        names = archive.namelist()
+        self._names = {_plain(name): name for name in names} | {name: name for name in names}
+
+    def read(self, name: str) -> bytes | None:
+        stored = self._names.get(name) or self._names.get(_plain(name))
+        return None if stored is None else self._archive.read(stored)
+
+    def xml(self, name: str) -> etree._Element | None:
+        """The root of an XML part; raises as `_parsed`."""
+        content = self.read(name)
+        return None if content is None else _parsed(content, self._wrong)
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFC", name.replace("\\", "/").lstrip("/")).lower()
+
+
 @contextmanager
-def open_archive(content: bytes, wrong: UnreadableFile) -> Iterator[zipfile.ZipFile]:
+def open_archive(content: bytes, wrong: UnreadableFile) -> Iterator[Archive]:
     """An archive that `check_archive` accepts.
 
     Raises:
-        UnreadableFile: as `check_archive`; `wrong` where it is damaged, or what is asked of it is not there.
+        UnreadableFile: as `check_archive`; `wrong` where it or what is in it is damaged.
         LimitExceeded: as `check_archive`.
     """
     try:
         check_archive(content)
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            yield archive
+            yield Archive(archive, wrong)
     except (UnreadableFile, MemoryError):
         raise
     except Exception:  # the library raises whatever a damaged directory leads to
         raise wrong from None
 
 
-def parse_part(content: bytes, wrong: UnreadableFile) -> etree._Element:
+# "Strict Open XML" has the same elements under other names.
+_STRICT = b"http://purl.oclc.org/ooxml/wordprocessingml/main"
+_USUAL = b"http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def _parsed(content: bytes, wrong: UnreadableFile) -> etree._Element:
     """The root of an XML part; entities stay unresolved, and nothing else is opened.
 
     Raises:
@@ -64,7 +92,7 @@ def parse_part(content: bytes, wrong: UnreadableFile) -> etree._Element:
     """
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
-        return etree.fromstring(content, parser)
+        return etree.fromstring(content.replace(_STRICT, _USUAL), parser)
     except etree.XMLSyntaxError as error:
         raise refused_limit(error) or wrong from None
 
