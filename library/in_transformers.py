@@ -16,6 +16,8 @@ from ttmark.shared.tokenization import TextTokenizer
 
 BRANCH_BUDGET = 512
 """Candidates of a block level that are probed together, as in the engine."""
+AT_ONCE = 32
+"""Completions that are written together."""
 
 
 class InTransformers:
@@ -46,6 +48,11 @@ class InTransformers:
         Raises:
             SequenceFailed: one could not be written.
         """
+        for first in range(0, len(requests), AT_ONCE):
+            for number, delta in self._together(requests[first : first + AT_ONCE]):
+                yield first + number, delta
+
+    def _together(self, requests: Sequence[GenerationRequest]) -> Iterator[tuple[int, Delta]]:
         rows = [Completion(request, self._tokenizer, self._ends) for request in requests]
         numbers = {row: number for number, row in enumerate(rows)}
         batch = _Batch(self._model, rows)

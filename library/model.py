@@ -3,6 +3,7 @@
 import asyncio
 import queue
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import Progress
 
 from ttmark.gen_service.api.chat_template import MOST_CHARACTERS, ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
@@ -38,6 +41,8 @@ from ttmark.shared.tokenization import TextTokenizer
 
 Message = Mapping[str, str]
 Pieces = Iterator[tuple[int, Delta]]
+_AT_ONCE = 64
+"""Completions that the engine is given together: always enough to fill its steps, never too many to wait."""
 
 
 class EngineWriter:
@@ -48,15 +53,19 @@ class EngineWriter:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="ttmark-library")
         self._thread.start()
+        self._places = asyncio.Semaphore(_AT_ONCE)
         engine.start()
+        # At the latest before Python ends its threads, which may be inside of a step.
+        self.close = weakref.finalize(self, _end, engine, self._loop, self._thread)
 
     def generate(self, requests: Sequence[GenerationRequest]) -> Pieces:
         """See `InTransformers.generate`; ended early, what is not written yet is cancelled."""
         pieces: queue.SimpleQueue[tuple[int, Delta] | Exception | None] = queue.SimpleQueue()
 
         async def one(number: int, request: GenerationRequest) -> None:
-            async for delta in self._engine.generate(request):
-                pieces.put((number, delta))
+            async with self._places:
+                async for delta in self._engine.generate(request):
+                    pieces.put((number, delta))
 
         async def every() -> None:
             try:
@@ -82,12 +91,21 @@ class EngineWriter:
         request = ReadingRequest("library-reading", (), tuple(text_ids), FilterParams())
         return asyncio.run_coroutine_threadsafe(self._engine.read(request), self._loop).result()
 
-    def close(self) -> None:
-        """Ends the engine's thread and the loop."""
-        self._engine.stop(0.0)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+
+def _end(engine: Engine, loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    """Ends the engine's thread and the loop."""
+
+    async def cancel() -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    engine.stop(0.0)
+    asyncio.run_coroutine_threadsafe(cancel(), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
 
 
 @dataclass(repr=False, eq=False)
@@ -139,12 +157,18 @@ class Model:
             )
             for number, one in enumerate(prompts)
         ]
-        pieces = ((number, delta.text) for number, delta in self._writer.generate(requests))
+        written = self._writer.generate(requests)
         if stream:
+            pieces = ((number, delta.text) for number, delta in written)
             return (text for _, text in pieces) if _is_one(prompt) else pieces
         texts = [""] * len(prompts)
-        for number, text in pieces:
-            texts[number] += text
+        console = Console(stderr=True)
+        hidden = _is_one(prompt) or not console.is_terminal
+        with Progress(console=console, disable=hidden, transient=True) as progress:
+            bar = progress.add_task("texts", total=len(prompts))
+            for number, delta in written:
+                texts[number] += delta.text
+                progress.advance(bar, delta.finish_reason is not None)
         return texts[0] if _is_one(prompt) else texts
 
     def log_probs(self, text_ids: Sequence[int]) -> NDArray[np.float64]:

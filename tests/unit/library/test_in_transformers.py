@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import ttmark
 from ttmark.gen_service.decoding.request import GenerationRequest
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.library import in_transformers
 from ttmark.library.generation_requests import generation_request, sampling_params
 
 PROMPTS = ["The old lighthouse stood", "A", "Once upon a time there was a very long road that led to"]
@@ -49,8 +50,13 @@ def token_ids(model: ttmark.Model, asked: list[GenerationRequest]) -> list[list[
 @pytest.mark.parametrize("block_size", [1, 2, 3])
 @pytest.mark.parametrize("penalty", [1.0, 1.3])
 def test_many_completions_are_those_of_the_engine(
-    model: ttmark.Model, theirs: tuple[Any, Any], block_size: int, penalty: float
+    model: ttmark.Model,
+    theirs: tuple[Any, Any],
+    block_size: int,
+    penalty: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(in_transformers, "AT_ONCE", 2)
     key = ttmark.Key.new(block_size=block_size, scheme="gumbel")
     # Longer blocks cost far more: their texts are shorter.
     options = {**OPTIONS, "repetition_penalty": penalty, "max_new_tokens": 40 // block_size}

@@ -1,5 +1,8 @@
 """`load(...).generate` and `detect`: one and many, streams, options, chats, readers."""
 
+import signal
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -44,6 +47,33 @@ def test_many_prompts_stream_the_texts_that_they_return(model: ttmark.Model, key
     assert streamed == texts
     assert "".join(model.generate(prompts[0], key=key, stream=True, **options)) == texts[0]
     assert ttmark.detect(texts, key) == [ttmark.detect(text, key) for text in texts]
+
+
+def test_a_list_may_be_longer_than_the_engine_takes_at_once(model: ttmark.Model, key: ttmark.Key) -> None:
+    texts = model.generate([LIGHTHOUSE] * 300, key=key, max_new_tokens=1, seed=1)
+    assert len(texts) == 300
+    assert all(texts)
+
+
+_OPEN = """
+import os, signal, ttmark
+model = ttmark.load("demo", dtype="float32")
+for piece in model.generate(["The old"] * 32, key=None, max_new_tokens=400, stream=True):
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("within", "ended", "said"),
+    [
+        ("raise KeyError('mine')", 1, "KeyError: 'mine'"),
+        ("os.kill(os.getpid(), signal.SIGINT)", -signal.SIGINT, "KeyboardInterrupt"),
+    ],
+)
+def test_a_program_ends_as_python_does_while_a_stream_is_open(within: str, ended: int, said: str) -> None:
+    command = [sys.executable, "-c", _OPEN.format(within)]
+    program = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert (program.returncode, program.stderr.splitlines()[-1]) == (ended, said)
 
 
 def test_token_ids_are_read_as_they_are_with_the_tokenizers_that_have_them(
