@@ -15,9 +15,10 @@ from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cases.case_writer import Cases
 from ttmark.detect_service.conversation import ConversationExamination
-from ttmark.detect_service.cost import estimated_tokens
+from ttmark.detect_service.cost import estimated_cost, estimated_tokens
 from ttmark.detect_service.detectors import method_of
-from ttmark.detect_service.document_reader import sizes_to_read
+from ttmark.detect_service.document_limits import is_short, readers_of, sizes_to_read
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.examination import Examination, Finish, OwnReader, Readings
 from ttmark.detect_service.key_selection import KeySelection, check_askable, permitted
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
@@ -120,8 +121,8 @@ class Gate:
     async def take(self, _: DetectionRequest) -> None:
         """Takes the documents from what the caller may ask."""
 
-    async def admit(self, request: DetectionRequest, selection: KeySelection) -> None:
-        """Takes what the examination costs from the tenant's budget."""
+    async def admit(self, mode: str, blocks: int) -> None:
+        """Takes the cost of the examination, in hashed blocks, from the tenant's budget."""
 
     async def read(self, work: Callable[[], Any]) -> Any:
         """Does what takes time in proportion to the texts."""
@@ -157,24 +158,29 @@ async def ask(
     request = await gate.readable(sent if parts is None else parts.visible)
     selection = check_askable(request, caller, backend)
     await gate.take(request)
+    make = partial(readers_of, request, backend)
+    of_documents = make() if is_short(request) else await gate.read(make)
+    readers = [reader for each in of_documents for reader in each]
     spending, counted = None if shows_evidence else means.spending, None
     if spending is not None:
-        counted = await spending.ask(request, caller, selection, gate.read, question.asker)
+        counted = await spending.ask(request, of_documents, caller, selection, gate.read, question.asker)
     finishers: list[Finish] = []
     if parts is not None:
         finishers.append(await means.manifests.verified(parts, gate.owner, question.words))
     if sent.case and means.case_key is not None:
         finishers.append(Cases(sent, means.case_key, question.identifier, counted).added)
-    await gate.admit(request, selection)
+    await gate.admit(request.mode, estimated_cost(request, readers, selection, backend.max_document_tokens))
 
     began = time.perf_counter() if gate.began is None else gate.began
-    examination = _examination(question, request, means, selection, shows_evidence, finishers, counted)
+    examination = _examination(
+        question, request, of_documents, means, selection, shows_evidence, finishers, counted
+    )
     examination.reads_all = reads_all
     steps = _Steps(question, examination, render)
     seconds = None  # for texts to be read in
     evenly = gate.leaves_evenly and not shows_evidence and isinstance(request, CombinedRequest)
     if means.reader is not None and evenly:
-        sizes = sizes_to_read(request, backend.most_read_characters)
+        sizes = sizes_to_read(readers, backend.most_read_characters)
         seconds = means.reader.expected_seconds(caller.line, sizes)
     if not reads_all and (means.reader is None or examination.reader != "up"):
         answer: T = await gate.run(steps.whole)
@@ -184,7 +190,7 @@ async def ask(
     if spending is not None and counted is not None:
         await spending.close(caller, counted, question.asker)
     if evenly:
-        tokens = [estimated_tokens(document, backend.max_document_tokens) for document in request.inputs]
+        tokens = [estimated_tokens(reader, backend.max_document_tokens) for reader in readers]
         await leave_evenly(began, max(gate.least_step, step_seconds(tokens, seconds or 0.0)))
     return answer
 
@@ -221,6 +227,7 @@ def _carries_more_than_words(request: DetectionRequest, label: Label | None) -> 
 def _examination(
     question: Question,
     request: DetectionRequest,
+    readers: Sequence[Sequence[DocumentReader]],
     means: Means,
     selection: KeySelection,
     shows_evidence: bool,
@@ -245,6 +252,7 @@ def _examination(
         method_of(request),
         means.backend,
         selection,
+        readers,
         shows_evidence,
         reader="none" if means.reader is None or not may_be_read else means.reader.state,
         finish=finish if finishers else None,

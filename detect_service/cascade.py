@@ -13,7 +13,8 @@ from ttmark.detect_service.verdict import Finding
 FIRST_SHARE = 0.1
 SECOND_SHARE = 0.9
 # Decades of E under the best of n keys from which on reading may change the verdict: so many times log10 n,
-# and less by some. Of texts without a mark about one in ten has them (docs/adr/0100).
+# and less by some; n counts as divided by the weight of the reading. Of texts without a mark about one in ten
+# has them (docs/adr/0100).
 _READ_FROM, _LESS = 0.8, 0.3
 # Of a conversation: of its largest E so far. Of five messages of random words one in ten has it.
 _CONVERSATION_FROM = 0.3
@@ -27,7 +28,7 @@ def may_be_read(finding: Finding, fpr: float, wanted: Reading) -> bool:
         return wanted == "always"
     if finding.log10_p <= math.log10(fpr * FIRST_SHARE):
         return False
-    return finding.best_log10_e >= _READ_FROM * math.log10(finding.hypotheses) - _LESS
+    return finding.best_log10_e >= _READ_FROM * math.log10(finding.hypotheses / finding.weight) - _LESS
 
 
 def conversation_may_be_read(log10_p: float, fpr: float, wanted: Reading) -> bool:

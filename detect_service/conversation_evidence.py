@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.cascade import FIRST_SHARE, SECOND_SHARE
-from ttmark.detect_service.document_reader import DocumentReader
+from ttmark.detect_service.document_reader import WEIGHTS, DocumentReader
 from ttmark.detect_service.spent_document import SpentDocument
 from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.detection import ReadingName
 from ttmark.shared.watermark.likelihood.conversation import ConversationEvidence, detect_conversation
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 from ttmark.shared.watermark.likelihood.reading import Reading
@@ -33,14 +34,18 @@ class Message:
     readers: Sequence[DocumentReader] = ()
     asked: SpentDocument | None = None
 
+    def place(self, name: ReadingName) -> int:
+        """Which reader reads it so; the first where it has no such reading."""
+        return next((place for place, one in enumerate(self.readers) if name in one.names), 0)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrownEvidence:
     """Of a conversation.
 
     Attributes:
-        grown: log10 of E of the messages up to each [messages]: a mean over the ways of reading, each the
-            product over messages of the mean over keys.
+        grown: log10 of E of the messages up to each [messages]: a mean over the readings by weight, of each
+            the product over messages of the mean over keys.
         of_keys: log10 E of each message under each key, in the way that says most [messages, tries].
     """
 
@@ -82,8 +87,8 @@ def grown_evidence(
 ) -> GrownEvidence:
     """The evidence of messages in order.
 
-    The ways of reading are fixed by the texts alone: all messages as they were sent, and, where one of them
-    has tricks, all without. E is the mean of both, so that no way has to be chosen by its scores.
+    All messages are read in one way, then in the next, those with one text in both alike. E is the mean by
+    weight, so that no way has to be chosen by its scores.
 
     Args:
         readings: what a language model says of texts; one that has none is read without.
@@ -91,28 +96,30 @@ def grown_evidence(
     Raises:
         ValueError: a token that is none.
     """
-    ways = range(max((len(one.readers) for one in messages), default=1) or 1)
-    found = [ConversationEvidence(_of_keys(messages, keys, readings, place)) for place in ways]
+    ways: dict[tuple[int, ...], float] = {}  # what each message is read by, and the weight
+    for name, weight in WEIGHTS.items():
+        way = tuple(one.place(name) for one in messages)
+        ways[way] = ways.get(way, 0.0) + weight
+    found = [ConversationEvidence(_of_keys(messages, keys, readings, way)) for way in ways]
     grown = [one.grown for one in found]
     best = int(np.argmax([one[-1] for one in grown]))
-    return GrownEvidence(log10_mean(np.array(grown)), found[best].of_keys)
+    return GrownEvidence(log10_mean(np.array(grown), weights=list(ways.values())), found[best].of_keys)
 
 
 def _of_keys(
     messages: Sequence[Message],
     keys: Sequence[UnlockedKey],
     readings: Mapping[Content, ByteReading],
-    place: int,
+    way: Sequence[int],
 ) -> Floats:
-    """log10 E of each message under each try [messages, tries], in way of reading number `place`."""
+    """log10 E of each message under each try [messages, tries], each read by its reader number so and so."""
     parts = []
     for key in keys:
         prf_keys = [prf_key for version in key.detectable for prf_key in version.prf_keys]
         if not prf_keys:
             continue
         tokens, read, spent = [], [], []
-        for message in messages:
-            own = min(place, len(message.readers) - 1)
+        for message, own in zip(messages, way, strict=True):
             reader = message.readers[own] if message.readers else None
             tokens.append(np.zeros(0, dtype=np.int64) if reader is None else reader.token_ids(key))
             read.append(None if reader is None else _reading(reader, key, readings))

@@ -13,7 +13,7 @@ from ttmark.detect_service.foreign_marks import foreign_cost
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.shared.http.service_errors import TooMuchWork
 from ttmark.shared.keys.records import ForeignKey
-from ttmark.shared.schemas.detection import DetectionRequest, Document
+from ttmark.shared.schemas.detection import DetectionRequest
 
 # In blocks. Of a token: reading it from a text, or from a list.
 _READ_TOKEN = 1.8
@@ -27,17 +27,17 @@ _BYTES_IN_A_TOKEN = 3
 
 def request_cost(
     request: DetectionRequest,
-    documents: Sequence[Document],
+    readers: Sequence[DocumentReader],
     selection: KeySelection,
     tokens: Mapping[str, Sequence[int]],
 ) -> int:
     """The work of a request in hashed blocks.
 
     Args:
-        documents: what is read; a document that is read in two ways comes twice.
-        tokens: the length of each document in tokens, by the fingerprint of a tokenizer.
+        tokens: how many each reader reads, by the fingerprint of a tokenizer.
     """
     total, method = _REQUEST, method_of(request)
+    documents = [reader.document for reader in readers]
     known: dict[str, float] = {}  # keys with one profile cost the same
     for key in selection.keys:
         profile = key.profile
@@ -55,6 +55,15 @@ def request_cost(
     return round(total)
 
 
+def estimated_cost(
+    request: DetectionRequest, readers: Sequence[DocumentReader], selection: KeySelection, most: int
+) -> int:
+    """The work of a request of which nothing is encoded; readers encode at most so many tokens."""
+    lengths = [estimated_tokens(reader, most) for reader in readers]
+    fingerprints = {key.profile.tokenizer_fingerprint for key in selection.keys}
+    return request_cost(request, readers, selection, dict.fromkeys(fingerprints, lengths))
+
+
 def check_cost_of(
     request: DetectionRequest,
     readers: Sequence[DocumentReader],
@@ -70,8 +79,7 @@ def check_cost_of(
     if limit:
         of_tokenizers = {key.profile.tokenizer_fingerprint: key for key in selection.keys}
         lengths = {name: [one.token_ids(key).size for one in readers] for name, key in of_tokenizers.items()}
-        documents = [reader.document for reader in readers]
-        check_cost(request_cost(request, documents, selection, lengths), limit)
+        check_cost(request_cost(request, readers, selection, lengths), limit)
 
 
 def reading_cost(tokens: int) -> int:
@@ -79,12 +87,11 @@ def reading_cost(tokens: int) -> int:
     return round(tokens * _READ_TOKEN)
 
 
-def estimated_tokens(document: Document, most: int) -> int:
+def estimated_tokens(reader: DocumentReader, most: int) -> int:
     """About how many tokens a document has, at most `most`: those of a text from its bytes in UTF-8."""
-    if document.text is None:
-        return min(most, len(document.token_ids or ()))
-    size = len(document.text) if document.text.isascii() else len(document.text.encode())
-    return min(most, -(-size // _BYTES_IN_A_TOKEN))
+    if reader.document.text is None:
+        return min(most, len(reader.document.token_ids or ()))
+    return min(most, -(-len(reader.text.encode()) // _BYTES_IN_A_TOKEN))
 
 
 def check_cost(blocks: int, most: int) -> None:

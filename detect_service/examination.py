@@ -15,7 +15,8 @@ from ttmark.detect_service.cascade import (
     without_reading,
 )
 from ttmark.detect_service.cost import check_cost_of
-from ttmark.detect_service.document_reader import DocumentReader, read_document
+from ttmark.detect_service.document_limits import read_document
+from ttmark.detect_service.document_reader import DocumentReader, reading_count
 from ttmark.detect_service.documents_without_verdict import is_fault, not_examined
 from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
 from ttmark.detect_service.key_selection import KeySelection
@@ -62,6 +63,7 @@ class Examination:
 
     Attributes:
         method: that the request asks for.
+        readers: of each document.
         shows_evidence: whether the caller may see more than the verdict.
         reader: whether there is a language model, and it answers; else the first step has the whole rate.
         finish: asked for each document; None: nothing is added.
@@ -74,6 +76,7 @@ class Examination:
     method: Method
     backend: DetectionBackend
     selection: KeySelection
+    readers: Sequence[Sequence[DocumentReader]]
     shows_evidence: bool
     reader: Literal["none", "down", "up"] = "none"
     finish: Finish | None = None
@@ -141,7 +144,7 @@ class Examination:
 
     def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError:
         """Document number `index`, its tokens read under all keys; or why it is not, if there are others."""
-        return read_document(self.request, index, self.selection.keys, self.backend)
+        return read_document(self.request, index, self.readers[index], self.selection.keys, self.backend)
 
     def _asked(self, _: int) -> "SpentDocument | None":
         """What of document number `index` is spent; None: nothing is."""
@@ -179,16 +182,15 @@ class Examination:
         findings, readers = [], self._documents[index]
         others = self.selection.versions - len(self.selection.tries)
         for place, reader in enumerate(readers):
-            detector = self._detector(reader, len(readers), share, readings)
+            detector = self._detector(reader, share, readings)
             redrawn = partial(_redrawn, self._asked(index), place)
             found = best_finding(reader.token_ids, self.selection.tries, detector, others, redrawn)
             if found is not None:
                 findings.append(found)
-        return best_reading(findings, self.request.fpr) if findings else None
+        return best_reading(findings, [one.weight for one in readers], self.request.fpr) if findings else None
 
-    def _detector(self, reader: DocumentReader, ways: int, share: float, readings: Readings) -> Detector:
-        """For a document that is read in so many ways."""
-        limit = math.log10(self.request.fpr) - math.log10(max(1, self.selection.versions * ways))
+    def _detector(self, reader: DocumentReader, share: float, readings: Readings) -> Detector:
+        limit = math.log10(self.request.fpr * reader.weight) - math.log10(max(1, self.selection.versions))
         reading = self._reading(reader, readings)
         look = Look(reader.document, limit, share, self.backend.draw_secret, reading)
         return self.method.detector(self.request, look)
@@ -224,7 +226,7 @@ class Examination:
         found, reader_state = self._both_steps(index, readings)
         best, finding = (0, None) if found is None else found
         decision = self._decision(index, finding)
-        result = self._verdict(index, readers[0], finding, decision)
+        result = self._verdict(index, readers, finding, decision)
         if finding is not None and self.shows_evidence:
             result = with_evidence(
                 result,
@@ -257,18 +259,18 @@ class Examination:
         return result if self.finish is None else self.finish(index, result, self.selection.skipped)
 
     def _verdict(
-        self, index: int, as_sent: DocumentReader, finding: Finding | None, decision: Decision
+        self, index: int, readers: Sequence[DocumentReader], finding: Finding | None, decision: Decision
     ) -> DetectionResult:
         # Which key came closest is evidence, which counts its tokens; everybody is told those of the first.
         first = (self.selection.own or self.selection.keys)[0]
         return self._kind(
             id=self._name(index),
             verdict=decision.verdict,
-            tokens=len(as_sent.token_ids(first)),
-            hypotheses=finding.hypotheses if finding else 0,
+            tokens=len(readers[0].token_ids(first)),
+            hypotheses=finding.hypotheses * reading_count(readers) if finding else 0,
             tokens_needed=decision.tokens_needed,
             tokens_typical=decision.tokens_typical,
-            normalization=as_sent.normalization(undone=self.request.normalize),
+            normalization=readers[0].normalization(self.request.normalize),
         )
 
     @property

@@ -84,20 +84,20 @@ def foreign_findings(
         asked: what of it is spent, which is not scored; None: nothing is.
     """
     limit = math.log10(request.fpr)
-    correction = math.log10(max(1, versions * len(readings) * len(hows(request))))
+    tried = max(1, versions * len(hows(request)))
     found = []
     for key in keys:
         for version in key.detectable:
             tries = [
                 one
                 for reader in readings
-                for one in _tries(key, version, reader, hows(request), correction, limit, asked)
+                for one in _tries(key, version, reader, hows(request), tried / reader.weight, limit, asked)
             ]
             best = min(tries, key=lambda one: one.log10_p)
             found.append(
                 replace(
                     best,
-                    hypotheses=sum(one.hypotheses for one in tries),
+                    hypotheses=sum(one.hypotheses * len(one.reader.names) for one in tries),
                     passages=tuple(
                         passage for one in tries if one.reader is best.reader for passage in one.passages
                     ),
@@ -112,11 +112,12 @@ def _tries(
     version: ForeignVersion,
     reader: DocumentReader,
     ways: Sequence[How],
-    correction: float,
+    tried: float,
     limit: float,
     asked: SpentDocument | None,
 ) -> Iterator[ForeignFinding]:
-    """One reading as a whole, and by its passages."""
+    """One reading as a whole, and by its passages, p-values multiplied by what was `tried`."""
+    correction = math.log10(tried)
     tokens = reader.token_ids(key)
     pause()
     text = version.mark.read(tokens)
@@ -214,7 +215,7 @@ def _figures(best: ForeignFinding, request: DetectionRequest, *, found: bool) ->
         where = {"segments": _segments(best)}
     return {
         "tokens": len(best.reader.token_ids(best.key)),
-        "reading": "normalized" if best.reader.undo_tricks else "as_sent",
+        "reading": best.reader.names[0],
         "p_value": 10**best.log10_p,
         "log10_p": best.log10_p,
         "z": None,

@@ -30,8 +30,8 @@ def marked_passages(
 
     Passages of two keys meet half-way between what surely belongs to each; where that overlaps, the one whose
     evidence is stronger stays. The E-value of a passage is at most that of its evidence, times all passages
-    that the document could have and all keys tried; those above 1 are left out. The share is also of the
-    finding's other keys of the pool, as far as they are there.
+    that the document could have and all keys tried, over the weight of its reading; those above 1 are left
+    out. The share is also of the finding's other keys of the pool, as far as they are there.
 
     Args:
         token_ids, reading: of the way of reading that the finding is of.
@@ -44,7 +44,7 @@ def marked_passages(
         carried = find_carried(
             key.profile.watermark(), version.prf_keys[pool_key], tokens, reading=reading(key)
         )
-        step = math.log10(max(1, tokens.size * (tokens.size + 1) // 2) * finding.hypotheses)
+        step = math.log10(max(1, tokens.size * (tokens.size + 1) // 2) * finding.hypotheses / finding.weight)
         for one in carried.passages if presence == 1.0 else ():
             if (log10_e := step - one.log10_gain) <= 0.0:
                 segment = FoundSegment(one.start, one.end, log10_e, key, version, pool_key)

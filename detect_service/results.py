@@ -76,7 +76,7 @@ def with_evidence(
     return result.model_copy(
         update={
             "tokens": len(reader.token_ids(finding.key)),
-            "reading": "normalized" if reader.undo_tricks else "as_sent",
+            "reading": reader.names[0],
             "p_value": 10**finding.log10_p,
             "log10_p": finding.log10_p,
             "z": finding.z,

@@ -11,7 +11,8 @@ import numpy as np
 import orjson
 
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.document_reader import read_document
+from ttmark.detect_service.document_limits import is_short, read_document
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.document_rows import DocumentRows
 from ttmark.detect_service.documents_without_verdict import is_fault
 from ttmark.detect_service.key_selection import KeySelection, tokenizers_of
@@ -31,8 +32,6 @@ from ttmark.shared.schemas.origin import Origin
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.interruption import pause
 
-# Reading less than this takes less time than handing it to another thread and back.
-_INLINE_ITEMS = 8192
 # Token ids of which so few are no text to judge by.
 _SHORT = 32
 _NO_SEED = bytes(16)
@@ -60,6 +59,7 @@ class Spending:
     async def ask(
         self,
         request: DetectionRequest,
+        readers: Sequence[Sequence[DocumentReader]],
         caller: Principal,
         selection: KeySelection,
         run: Run,
@@ -68,6 +68,7 @@ class Spending:
         """The documents of a permitted request, without manifests; `run` reads long ones off the event loop.
 
         Args:
+            readers: as `readers_of` gives them.
             selection: as `check_askable` gives it.
             asker: who asks, where each asker has a limit of its own.
 
@@ -95,11 +96,11 @@ class Spending:
 
         def read() -> list[SpentDocument]:
             return [
-                self._read(index, request, keys, tokenizers, told) for index in range(len(request.inputs))
+                self._read(index, request, of_document, keys, tokenizers, told)
+                for index, of_document in enumerate(readers)
             ]
 
-        size = sum(len(document.text or document.token_ids or ()) for document in request.inputs)
-        documents = read() if size <= _INLINE_ITEMS else await run(read)
+        documents = read() if is_short(request) else await run(read)
         counted = [one for one in documents if one.counts]
         if isinstance(request, CombinedRequest) and request.conversation:
             # An answer about all together is another one with each other message beside.
@@ -128,6 +129,7 @@ class Spending:
         self,
         index: int,
         request: DetectionRequest,
+        readers: Sequence[DocumentReader],
         keys: Sequence[HeldKey],
         tokenizers: Sequence[TextTokenizer | None],
         told: Sequence[Memory],
@@ -142,10 +144,10 @@ class Spending:
             told=told,
         )
         try:
-            readers = read_document(request, index, keys, self.backend)
-            if isinstance(readers, DocumentError):
-                return made(_NO_ROWS, _uncounted(_NO_ROWS), unread=readers)
-            rows = DocumentRows(readers, keys, self.ledger.row_seed)
+            found = read_document(request, index, readers, keys, self.backend)
+            if isinstance(found, DocumentError):
+                return made(_NO_ROWS, _uncounted(_NO_ROWS), unread=found)
+            rows = DocumentRows(found, keys, self.ledger.row_seed)
             if document.text is not None:
                 return made(rows, _uncounted(rows), exact=b"text " + document.text.encode())
             ids = document.token_ids or []

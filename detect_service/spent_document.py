@@ -308,7 +308,7 @@ class SpentDocument:
                     spent.append(
                         {
                             "key_id": key.key_id,
-                            "reading": "normalized" if self.rows.readers[index].undo_tricks else "as_sent",
+                            "reading": self.rows.readers[index].names[0],
                             "row_tokens": width,
                             "rows": edges.reshape(-1, 2).tolist(),
                         }

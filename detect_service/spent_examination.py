@@ -107,11 +107,11 @@ class SpentExamination(Examination):
         share = (
             (SECOND_SHARE if by_model else FIRST_SHARE) if self._has_two_steps(asked.rows.readers) else 1.0
         )
-        detector = self._detector(reader, len(asked.rows.readers), share, readings)
+        detector = self._detector(reader, share, readings)
         own = [(key, version) for key, version in self.selection.tries if key is finding.key]
         others = self.selection.versions - len(own)
         alone = best_finding(reader.token_ids, own, detector, others, lambda _: rows)
         if alone is None:
             return False
-        _, again = best_reading([alone] * len(asked.rows.readers), self.request.fpr)
+        _, again = best_reading([alone], [reader.weight], self.request.fpr)
         return decide(again, self.request.fpr * share).verdict == "watermarked"

@@ -79,11 +79,12 @@ class Finding:
             a text from one completion, several in one that was put together from pieces.
         evidence: the detector's result under it; its own p-value counts the version's hypotheses only.
         log10_p: p-value of the document, corrected (Bonferroni) for every hypothesis tried.
-        hypotheses: versions x keys of their pools x phases tried on this document.
+        hypotheses: versions x keys of their pools x phases tried on this document, in one reading.
         reach: one for each profile that was tried.
         null_log10_p: p-value under one hypothesis that was chosen without looking, the first phase of the
             first version; uniform over texts without its watermark.
         log10_e: of the mean of E over all keys, versions and readings; None except of the likelihood ratio.
+        weight: of the reading.
         segments: disjoint, and in order once all versions were tried; None unless the detector looks for
             segments.
     """
@@ -99,6 +100,7 @@ class Finding:
     null_log10_p: float
     log10_e: float | None = None
     segments: tuple[FoundSegment, ...] | None = None
+    weight: float = 1.0
 
     @property
     def z(self) -> float | None:
@@ -190,22 +192,21 @@ def _of_versions(
     return [found[number] for number in range(len(versions))]
 
 
-def best_reading(findings: Sequence[Finding], fpr: float) -> tuple[int, Finding]:
+def best_reading(findings: Sequence[Finding], weights: Sequence[float], fpr: float) -> tuple[int, Finding]:
     """Of a document that was read in several ways: the reading with the smallest p-value, and its finding.
 
-    The p-value and the E-values of passages are corrected for the number of readings (Bonferroni); passages
-    that no longer reach `fpr` are left out. Passages of the other readings are not reported: their tokens are
-    counted otherwise. E is the mean over the readings.
+    p-values and E-values of passages are divided by the weight of their reading (Bonferroni); passages that
+    no longer reach `fpr` are left out. Passages of the other readings are not reported: their tokens are
+    counted otherwise. E is the mean by weight.
 
     Args:
         findings: the reading as it was sent first.
+        weights: of the readings, 1 in all.
     """
-    count, limit = len(findings), math.log10(fpr)
-    best = min(range(count), key=lambda index: findings[index].log10_p)
-    finding = findings[best]
-    if count == 1:
-        return best, finding
-    step = math.log10(count)
+    limit = math.log10(fpr)
+    steps = [-math.log10(weight) for weight in weights]
+    best = min(range(len(findings)), key=lambda index: findings[index].log10_p + steps[index])
+    finding, step = findings[best], steps[best]
     segments = finding.segments
     if segments is not None:
         segments = tuple(replace(one, log10_e=one.log10_e + step) for one in segments)
@@ -213,17 +214,19 @@ def best_reading(findings: Sequence[Finding], fpr: float) -> tuple[int, Finding]
     of_readings = [one.log10_e for one in findings if one.log10_e is not None]
     return best, replace(
         finding,
-        log10_p=corrected(finding.log10_p, count),
-        log10_e=float(log10_mean(np.array(of_readings))) if of_readings else None,
-        hypotheses=sum(one.hypotheses for one in findings),
+        log10_p=min(0.0, finding.log10_p + step),
+        log10_e=float(log10_mean(np.array(of_readings), weights=weights)) if of_readings else None,
         segments=segments,
         fired=tuple(
             replace(one, log10_p=one.log10_p + step) for one in finding.fired if one.log10_p + step <= limit
         ),
         reach=tuple(
-            replace(chance, correction=chance.correction * count) for one in findings for chance in one.reach
+            replace(chance, correction=chance.correction / weight)
+            for one, weight in zip(findings, weights, strict=True)
+            for chance in one.reach
         ),
         null_log10_p=findings[0].null_log10_p,
+        weight=weights[best],
     )
 
 

@@ -46,14 +46,10 @@ from ttmark.shared.tokenization import TokenizerMissing
 
 
 def text_readings() -> Callable[[str], Sequence[str]]:
-    """The text as it was sent, and without tricks where that is another text (docs/adr/0057)."""
+    """The texts of all readings, each once: as it was sent first, without typography last."""
     normalizer = TextNormalizer()
 
-    def readings(text: str) -> Sequence[str]:
-        without_tricks = normalizer.normalize(text).text
-        return (text,) if without_tricks == text else (text, without_tricks)
-
-    return readings
+    return lambda text: list(dict.fromkeys(one.text for one in normalizer.readings(text).values()))
 
 
 def run(

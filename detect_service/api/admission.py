@@ -10,10 +10,10 @@ from ttmark.detect_service.api.body_route import body_size
 from ttmark.detect_service.api.metrics_and_audit import WorkMetrics
 from ttmark.detect_service.ask import Gate
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.cost import check_cost, estimated_tokens, reading_cost, request_cost
-from ttmark.detect_service.document_reader import RefusedDocument, check_text, shorten, size_of, sized
+from ttmark.detect_service.cost import check_cost, reading_cost
+from ttmark.detect_service.document_limits import RefusedDocument, check_text, shorten, size_of, sized
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull, WorkLimits
-from ttmark.detect_service.key_selection import KeySelection, select_keys
+from ttmark.detect_service.key_selection import select_keys
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import LONG_BODY_BYTES, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, TooMuchWork
@@ -119,24 +119,20 @@ class Admission:
                 await self._budget.settle(grant, used=reading_cost(read))
         return body.model_copy(update={"inputs": inputs})
 
-    async def admit(self, body: DetectionRequest, caller: Principal, selection: KeySelection) -> int:
-        """Takes what the examination of `body` costs from the tenant's budget: hashed blocks.
+    async def admit(self, mode: str, blocks: int, caller: Principal) -> None:
+        """Takes what an examination costs, in hashed blocks, from the tenant's budget.
 
         Raises:
             TooMuchWork: it would be more than one request may ask for.
             TooManyRequests: the tenant's budget is used up.
         """
-        lengths = [estimated_tokens(document, self._backend.max_document_tokens) for document in body.inputs]
-        fingerprints = {key.profile.tokenizer_fingerprint for key in selection.keys}
-        blocks = request_cost(body, body.inputs, selection, dict.fromkeys(fingerprints, lengths))
         try:
             check_cost(blocks, self._backend.max_request_blocks)
         except TooMuchWork:
             self._metrics.refused("cost")
             raise
         await self._grant(caller, blocks)
-        self._metrics.admitted(body.mode, blocks)
-        return blocks
+        self._metrics.admitted(mode, blocks)
 
     async def done(self, blocks: int, caller: Principal, request: Request, work: Callable[[], T]) -> T:
         """The result of `work`, which was admitted; or of a step of it.
@@ -215,8 +211,9 @@ class HttpGate(Gate):
         if self._admission.allowance is not None:
             await self._admission.allowance.take(self._caller, len(request.inputs))
 
-    async def admit(self, request: DetectionRequest, selection: KeySelection) -> None:
-        self._blocks = await self._admission.admit(request, self._caller, selection)
+    async def admit(self, mode: str, blocks: int) -> None:
+        await self._admission.admit(mode, blocks, self._caller)
+        self._blocks = blocks
 
     async def read(self, work: Callable[[], Any]) -> Any:
         return await self._admission.run_long(self._request, body_size(self._request), work)

@@ -14,7 +14,6 @@ from ttmark.detect_service.api.cases import PUBLIC_KEY_PATH
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.ask import Means, Question, ask
-from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.manifests.manifest_words import with_manifests
 from ttmark.detect_service.public import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
 from ttmark.detect_service.spending import Spending
@@ -91,9 +90,9 @@ class PublicGate(HttpGate):
         if self._allowance is not None:
             await self._allowance.take(self._caller, self.guest, words_of(self._text))
 
-    async def admit(self, request: DetectionRequest, selection: KeySelection) -> None:
+    async def admit(self, mode: str, blocks: int) -> None:
         with _without_figures():
-            await super().admit(request, selection)
+            await super().admit(mode, blocks)
 
     async def read(self, work: Callable[[], Any]) -> Any:
         with _without_figures():

@@ -1,7 +1,7 @@
-"""Undoes tricks with characters and breaks of lines that a reader does not see, and keeps the way back.
+"""The readings of a text: as it was sent, without tricks and lines of a page, and without typography.
 
-What counts as a trick is documented in `docs/detection.md`, section "Normalisation". Every rule replaces a
-character by its plain form or removes it, so positions map back.
+All rules are in `docs/spec.md`, section "Readings of a text". Each replaces a character by its plain form or
+removes it, so positions map back.
 """
 
 import re
@@ -17,6 +17,8 @@ import numpy as np
 import regex  # type: ignore[import-untyped]
 from confusable_homoglyphs import categories, confusables  # type: ignore[import-untyped]
 from numpy.typing import NDArray
+
+from ttmark.shared.schemas.detection import ReadingName
 
 Span = tuple[int, int]
 
@@ -36,8 +38,11 @@ _ODD_LINE_END = regex.compile("\r(?=\n)|[\r\x0b\x0c\x85\u2028\u2029]")
 _ODD_SPACE = regex.compile(
     "[\\p{Zs}--\\x20]|[\u3164\uffa0]|(?<![\u2801-\u28ff])\u2800(?![\u2801-\u28ff])", flags=regex.VERSION1
 )
-# Indentation is seen; what stands before the end of a line is not, and hardly a second space in it.
-_NEEDLESS_SPACE = regex.compile(r"(?<![ \t])(?:([ \t]++)(?=\n)|(?<=\S)[ \t]([ \t]++))")
+# Indentation is seen; what stands before the end of a line is not, and hardly a second space in it. Two
+# spaces there are Markdown's, whose line ends with them.
+_NEEDLESS_SPACE = regex.compile(r"(?<![ \t])(?!(?<=\S)  \n)(?:([ \t]++)(?=\n)|(?<=\S)[ \t]([ \t]++))")
+# Typography puts some in; where they are more than one blank in four it was no typography.
+_NO_BREAK_SPACE = re.compile("[\u00a0\u202f]")
 
 
 def invisible_characters(text: str) -> list[Span]:
@@ -55,12 +60,27 @@ def needless_spaces(text: str) -> list[Span]:
     return [match.span(1 if match[1] else 2) for match in _NEEDLESS_SPACE.finditer(text)]
 
 
+def odd_spaces(text: str) -> int:
+    """How many characters of a text are white space that hides words and that no program for texts makes."""
+    odd, no_break = len(_ODD_SPACE.findall(text)), len(_NO_BREAK_SPACE.findall(text))
+    return odd - no_break if 4 * no_break <= odd + text.count(" ") else odd
+
+
+def _doubled(text: str, needless: list[Span]) -> int:
+    """How many of the needless spaces of a text stand in the middle of a sentence."""
+    return sum(
+        last - first
+        for first, last in needless
+        if not text.startswith("\n", last) and (text[first - 2].isalnum() or text[first - 2] in ",;")
+    )
+
+
 def _line_end(match: regex.Match[str]) -> str:
     return "\r" if match.string.startswith("\n", match.end()) and match[0] == "\r" else "\n"
 
 
 _QUOTE = re.compile("^(?:> ?)+", re.MULTILINE)
-_ITEM = re.compile(r"[-*+•>#|\s]|[0-9]+[.)]")
+_ITEM = re.compile(r"[-*+•>#|]|[0-9]+[.)]")
 _FEWEST = 3
 # No text for people has shorter lines on average, and the time that lines take is bounded.
 _NARROWEST = 20
@@ -71,30 +91,46 @@ def quote_signs(text: str) -> list[Span]:
     return [match.span() for match in _QUOTE.finditer(text)] if ">" in text else []
 
 
-def broken_lines(text: str) -> list[int]:
-    """Places of line breaks that only the width of a page made, if most of the breaks in paragraphs are such.
+def indentation(text: str) -> list[Span]:
+    """Spans of the spaces and tabs that all lines with words begin with."""
+    lines = [line for line in text.split("\n") if line.strip()] if " " in text or "\t" in text else []
+    blanks = lines[0][: _indented(lines[0])] if lines else ""
+    while not all(line.startswith(blanks) for line in lines):
+        blanks = blanks[:-1]
+    return [match.span() for match in re.finditer(f"^{blanks}", text, re.MULTILINE)] if blanks else []
 
-    A break is one if the next word would have made its line the longest of the paragraph, and no item of a
-    list, heading or indented line follows.
+
+def broken_lines(text: str) -> list[Span]:
+    """Spans of line breaks that only the width of a page made, if most of the breaks in paragraphs are such.
+
+    A break, with the blanks around it, is one if the next word would have made its line the longest of the
+    paragraph, and the next line goes on: it is no item of a list or heading, and as indented as the line, or
+    further and the line begins an item.
     """
     breaks = text.count("\n")
     if breaks < _FEWEST or len(text) < _NARROWEST * breaks:
         return []
-    places: list[int] = []
+    spans: list[Span] = []
     kept = at = 0
     for blank, lines in groupby(text.split("\n"), lambda line: not line.strip()):
         paragraph = list(lines)
-        longest = max(map(len, paragraph))
+        longest = max(len(line.rstrip()) for line in paragraph)
         for line, following in pairwise(paragraph):
+            end, words = len(line.rstrip()), following.lstrip()
+            deeper = _indented(following) - _indented(line)
             at += len(line) + 1
-            if blank or _ITEM.match(following):
+            if blank or _ITEM.match(words) or deeper < 0 or (deeper and not _ITEM.match(line.lstrip())):
                 continue
-            if len(line) + 1 + len(following.split(None, 1)[0]) > longest:
-                places.append(at - 1)
+            if end + 1 + len(words.split(None, 1)[0]) > longest:
+                spans.append((at - 1 - len(line) + end, at + _indented(following)))
             else:
                 kept += 1
         at += len(paragraph[-1]) + 1
-    return places if len(places) >= max(_FEWEST, kept) else []
+    return spans if len(spans) >= max(_FEWEST, kept) else []
+
+
+def _indented(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 _KEYCAP = "\u20e3"
@@ -149,6 +185,18 @@ def _mostly_below(text: str) -> bool:
     return below > others
 
 
+_LIGATURES = "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
+# What programs put in place of what models write; a long dash is what models write.
+_TYPOGRAPHY = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013", "-"),
+        "\u2026": "...",
+        **{letters: unicodedata.normalize("NFKC", letters) for letters in _LIGATURES},
+    }
+)
+
 # Kinds of compatibility forms that are drawn like the plain letter; a superscript or a circled letter is not.
 _STYLES = ("<font>", "<wide>", "<narrow>", "<compat>")
 _DOTLESS = {"ı": "i", "ȷ": "j"}
@@ -172,7 +220,7 @@ def look_alike_letters() -> dict[str, str]:
 
 @cache
 def styled_letters() -> dict[str, str]:
-    """Mathematical and full-width letters and digits, Roman numerals, ligatures: each with its plain form."""
+    """Mathematical and full-width letters and digits, Roman numerals: each with its plain form."""
     return dict(_styled())
 
 
@@ -180,7 +228,7 @@ def _styled() -> Iterator[tuple[str, str]]:
     for code in range(0x80, 0x20000):
         character = chr(code)
         decomposition = unicodedata.decomposition(character)
-        if not decomposition or unicodedata.category(character)[0] not in "LN":
+        if not decomposition or unicodedata.category(character)[0] not in "LN" or character in _LIGATURES:
             continue
         plain = unicodedata.normalize("NFKC", character)
         plain = _DOTLESS.get(plain, plain)
@@ -207,7 +255,7 @@ def _in_case_of(character: str, letter: str) -> str:
 
 _CR = re.compile("\r")
 # Most texts are ASCII and hold none of these; looking for them takes a hundredth of the time of the rules.
-_PERHAPS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]|[ \t][ \t\n]")
+_PERHAPS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _WORD = re.compile(r"\w+")
 _ASCII_LETTER = re.compile("[A-Za-z]")
 
@@ -223,11 +271,11 @@ class TrickCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NormalizedText:
-    """A text without tricks.
+    """A text in one of its readings.
 
     Attributes:
-        text: what is left.
-        counts: what was undone.
+        text: as it is read.
+        counts: of what can hide words in the text as it was sent.
         origin: [characters of text] position of each in the original; None where they are the same.
     """
 
@@ -236,10 +284,14 @@ class NormalizedText:
     origin: NDArray[np.int64] | None
 
     def original_span(self, start: int, end: int) -> tuple[int, int]:
-        """The half-open span of the original text that a span of `text` stands for."""
+        """The half-open span of the original text that a span of `text` stands for.
+
+        What stands for a part of a character has all of it if it is the first part, else nothing.
+        """
         if self.origin is None or start >= end:
             return start, end
-        return int(self.origin[start]), int(self.origin[end - 1]) + 1
+        first, last = int(self.origin[start]), int(self.origin[end - 1]) + 1
+        return first + int(start > 0 and self.origin[start - 1] == first), last
 
 
 class TextNormalizer:
@@ -249,21 +301,27 @@ class TextNormalizer:
         self._letters = frozenset(look_alike_letters()) | frozenset(styled_letters()) | {"ı", "ȷ"}
         self._below = str.maketrans(letters_marked_below())
 
-    def normalize(self, text: str) -> NormalizedText:
-        """The text without invisible characters, look-alikes, stray marks, odd white space, broken lines."""
+    def readings(self, text: str) -> dict[ReadingName, NormalizedText]:
+        """The text in each of its readings: with `unwrapped` what hides words and what a page did is undone,
+        with `typography` also its quotation marks, hyphens, dots and ligatures."""
         draft, counts = _Draft(text), TrickCounts(0, 0, 0, 0)
         if not text.isascii() or _PERHAPS.search(text):
             draft, counts = self._plain(text)
-        lines = draft.remove(quote_signs(draft.text)) + draft.join(broken_lines(draft.text))
-        return NormalizedText(
-            draft.text, counts._replace(white_space=counts.white_space + lines), draft.origin
-        )
+        draft.remove(quote_signs(draft.text))
+        draft.remove(indentation(draft.text))
+        draft.join(broken_lines(draft.text))
+        needless = needless_spaces(draft.text)
+        counts = counts._replace(white_space=counts.white_space + _doubled(draft.text, needless))
+        draft.remove(needless)
+        unwrapped = NormalizedText(draft.text, counts, draft.origin)
+        draft.expand(_TYPOGRAPHY)
+        typography = NormalizedText(draft.text, counts, draft.origin)
+        as_sent = NormalizedText(text, counts, None)
+        return {"as_sent": as_sent, "unwrapped": unwrapped, "typography": typography}
 
     def _plain(self, text: str) -> tuple["_Draft", TrickCounts]:
-        plain = plain_white_space(text)
-        white_space = _differences(text, plain)
-        draft = _Draft(plain)
-        white_space += draft.remove([match.span() for match in _CR.finditer(plain)])
+        draft = _Draft(plain_white_space(text))
+        draft.remove([match.span() for match in _CR.finditer(draft.text)])
         invisible = draft.remove(invisible_characters(draft.text))
         marks = look_alikes = 0
         if not draft.text.isascii():
@@ -272,8 +330,7 @@ class TextNormalizer:
             if below:
                 marks += draft.expand(self._below)
             look_alikes = self._undo_look_alikes(draft)
-        white_space += draft.remove(needless_spaces(draft.text))
-        return draft, TrickCounts(invisible, look_alikes, white_space, marks)
+        return draft, TrickCounts(invisible, look_alikes, odd_spaces(text), marks)
 
     def _undo_look_alikes(self, draft: "_Draft") -> int:
         if self._letters.isdisjoint(draft.text):
@@ -315,18 +372,19 @@ class _Draft:
         self._move(np.flatnonzero(keep))
         return int(keep.size - len(self.text))
 
-    def join(self, places: list[int]) -> int:
-        """Puts spaces for the line breaks at these places; how many."""
-        if places:
-            letters = list(self.text)
-            for place in places:
-                letters[place] = " "
-            self.text = "".join(letters)
-        return len(places)
+    def join(self, spans: list[Span]) -> None:
+        """Puts a space for each of disjoint spans."""
+        letters = list(self.text) if spans else []
+        for first, _ in spans:
+            letters[first] = " "
+        self.text = "".join(letters) or self.text
+        self.remove([(first + 1, last) for first, last in spans])
 
     def expand(self, table: dict[int, str]) -> int:
         """Replaces characters, each by one or several; how many."""
-        places = [place for place, character in enumerate(self.text) if ord(character) in table]
+        places = []
+        if not self.text.isascii():
+            places = [place for place, character in enumerate(self.text) if ord(character) in table]
         if places:
             sizes = np.ones(len(self.text), dtype=np.int64)
             sizes[places] = [len(table[ord(self.text[place])]) for place in places]

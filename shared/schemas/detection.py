@@ -9,6 +9,9 @@ from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, Rate, Strict
 from ttmark.shared.schemas.manifests import FoundManifest
 from ttmark.shared.schemas.origin import NOT_BOTH, ORIGIN_OR_MORE, PROMPT_OR_MESSAGES, Origin
 
+ReadingName = Literal["as_sent", "unwrapped", "typography"]
+"""How a text is read: as it is, without tricks and lines of a page, or without typography as well."""
+
 
 class Basis(StrEnum):
     """What an answer rests on."""
@@ -129,8 +132,8 @@ class DetectionRequest(StrictModel):
     )
     normalize: bool = Field(
         default=True,
-        description="Read a text a second time without characters that hide a mark; the better "
-        "reading counts, corrected for two.",
+        description="Read a text also without what hides a mark or a page did to it, and without typography; "
+        "the best reading counts, corrected for three.",
     )
     case: bool = Field(
         default=False, description="Adds a signed case to each result, for `ttmark case verify`."
@@ -231,7 +234,7 @@ class NormalizationReport(AnswerModel):
 
     invisible: int = Field(description="Zero-width and other invisible characters.")
     look_alikes: int = Field(description="Letters drawn like Latin ones among Latin letters, or styled.")
-    white_space: int = Field(description="Odd spaces and line ends, broken lines, `>` before quoted lines.")
+    white_space: int = Field(description="Odd spaces, and several for one; none of typography or of a page.")
     marks: int = Field(default=0, description="Combining marks that no language needs there.")
     undone: bool = Field(description="Whether the text was read without them, too (`normalize`).")
 
@@ -296,8 +299,10 @@ class DetectionResult(AnswerModel):
     segments: list[Segment] | None = Field(default=None, description="The passages found, in order.")
     foreign_marks: list[ForeignMarkFound] | None = left_out("Marks of other systems, each at `fpr`.")
     evidence: list[BlockEvidence] | None = None
-    reading: Literal["as_sent", "normalized"] | None = Field(
-        default=None, description="Which reading counts. Characters are always those of the text as sent."
+    reading: str | None = Field(
+        default=None,
+        description="Which reading counts: `as_sent`, `unwrapped`, `typography`. Characters are always those "
+        "of the text as sent.",
     )
     normalization: NormalizationReport | None = Field(
         default=None, description="Null for a document that came as token ids."

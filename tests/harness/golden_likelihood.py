@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from tests.harness.golden_detection import CALLER, exported, write_lines
-from tests.harness.golden_texts import tokenizer_file
+from tests.harness.golden_texts import texts_of, tokenizer_file
 from tests.harness.said_by import SaidBy, SilentReader
 from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
@@ -147,11 +145,6 @@ def asked_about(
     return result
 
 
-def readers_of(document: Document) -> list[DocumentReader]:
-    """The readings of a document."""
-    return DocumentReader.readings(document, TokenizerSet([TOKENIZER]), TextNormalizer(), normalize=True)
-
-
 def documents(keys: Sequence[UnlockedKey]) -> dict[str, str]:
     """Texts by name."""
     by_id = {key.key_id: key for key in keys}
@@ -246,9 +239,7 @@ def likelihood_vectors() -> dict[str, Any]:
         "keys": list(map(exported, keys)),
         "documents": texts,
         "read_as": {
-            name: [said_of(one.text) for one in readers_of(Document(text=text))]
-            for name, text in texts.items()
-            if name in read
+            name: [said_of(one) for one in texts_of(text)] for name, text in texts.items() if name in read
         },
         "cases": cases,
         "conversations": [conversation(keys, texts, *one) for one in CONVERSATIONS],

@@ -9,12 +9,7 @@ from typing import Any
 from tokenizers import Tokenizer, pre_tokenizers
 
 from tests.harness.golden_detection import write_lines
-from ttmark.detect_service.backend import TokenizerSet
-from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.normalization.normalizer import TextNormalizer, look_alike_letters
-from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.schemas.detection import Document
-from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 
 TEXTS = (
@@ -25,6 +20,16 @@ TEXTS = (
     "> Paragraphs of a mail\n> are broken by lines,\n> quoted in answers\n> altogether.\n> 1. An item.",
     "\u0130stanbul \u0131l\u0131k \u00e7ay \u015feker g\u00fcl \u011f\u00f6\u011fe",
 )
+
+# What version 4 of the specification reads otherwise than version 3, or not at all.
+LATER_TEXTS = (
+    "\u201cCurly\u201d \u2018quotes\u2019\u2026 a \u2013 dash\u2014long, non\u2011breaking \ufb01ne \ufb03",
+    "  Printed on a console,\n  indented by two blanks,\n\n  broken at some width\n  or other, as it is.",
+    "1.  Items that a program for\n    texts has wrapped: they\n    hang over.\n2.  Another one,\n    short.",
+    "def f(x):\n    if x:\n        return x\n    return 0",
+    "A hard break  \nand one  blank too   \nmany\u00a0there",
+)
+NORMALIZER = TextNormalizer()
 
 
 def tokenizer_file() -> str:
@@ -52,18 +57,31 @@ def tokenizer_file() -> str:
     )
 
 
+def texts_of(text: str) -> list[str]:
+    """The texts of the readings, each once."""
+    return list(dict.fromkeys(one.text for one in NORMALIZER.readings(text).values()))
+
+
+def reading_vectors() -> dict[str, Any]:
+    """Texts in their readings."""
+    found = [
+        {name: one.text for name, one in NORMALIZER.readings(text).items()} for text in (*TEXTS, *LATER_TEXTS)
+    ]
+    return {"texts": found}
+
+
 def text_vectors() -> dict[str, Any]:
-    """Look-alikes, each followed by its ASCII letter; a tokenizer; texts with the ids of their readings."""
+    """Look-alikes, each followed by its ASCII letter; a tokenizer; texts with the ids of their readings.
+
+    Of version 3, in which a text was read as sent and `unwrapped`.
+    """
     file = tokenizer_file()
     tokenizer = TextTokenizer(Tokenizer.from_str(file))
-    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
-    key = UnlockedKey("golden", "golden", profile, 1, ())
-    tokenizers, normalizer = TokenizerSet([tokenizer]), TextNormalizer()
     texts = []
     for text in TEXTS:
-        readers = DocumentReader.readings(Document(text=text), tokenizers, normalizer, normalize=True)
-        readings = [reader.token_ids(key).tolist() for reader in readers]
-        texts.append({"text": text, "normalized": normalizer.normalize(text).text, "readings": readings})
+        unwrapped = NORMALIZER.readings(text)["unwrapped"].text
+        readings = [tokenizer.encode(one) for one in dict.fromkeys([text, unwrapped])]
+        texts.append({"text": text, "normalized": unwrapped, "readings": readings})
     return {
         "look_alikes": "".join(letter + plain for letter, plain in sorted(look_alike_letters().items())),
         "tokenizer": file,
@@ -75,3 +93,4 @@ def text_vectors() -> dict[str, Any]:
 
 if __name__ == "__main__":
     write_lines("texts", text_vectors())
+    write_lines("readings", reading_vectors())

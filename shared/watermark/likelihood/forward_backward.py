@@ -2,7 +2,7 @@
 
 import ctypes
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -147,8 +147,8 @@ def log10_of(sums: Floats, exponents: NDArray[np.int64]) -> Floats:
     return logarithms
 
 
-def log10_mean(values: Floats, axis: int = 0) -> Floats:
-    """log10 of the mean of 10**values along an axis."""
+def log10_mean(values: Floats, axis: int = 0, weights: Sequence[float] | None = None) -> Floats:
+    """log10 of the mean of 10**values along an axis, by weights where there are some."""
     most = values.max(axis=axis, keepdims=True)
-    mean = np.log10(np.mean(10.0 ** (values - most), axis=axis)) + most.squeeze(axis)
+    mean = np.log10(np.average(10.0 ** (values - most), axis=axis, weights=weights)) + most.squeeze(axis)
     return np.asarray(mean, dtype=np.float64)

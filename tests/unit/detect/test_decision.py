@@ -56,7 +56,7 @@ def test_a_key_that_could_not_have_been_found_is_corrected_for_its_own_phases(to
 def test_a_second_reading_is_part_of_the_correction(tokens: Tokens) -> None:
     found = finding([key("one", 1)], tokens)
     assert decide(found, 1.5 * 2.0**-BLOCKS).verdict == "not_detected"
-    _, both = best_reading([found, found], 1e-2)
+    _, both = best_reading([found, found], [0.5, 0.5], 1e-2)
     assert decide(both, 1.5 * 2.0**-BLOCKS).verdict == "too_short"
     assert decide(both, 2.1 * 2.0**-BLOCKS).verdict == "not_detected"
 

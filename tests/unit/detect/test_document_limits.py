@@ -43,7 +43,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(TextTokenizer, "encode", forbidden)
     monkeypatch.setattr("ttmark.detect_service.spending.DocumentRows", forbidden)
-    monkeypatch.setattr("ttmark.detect_service.normalization.normalizer.TextNormalizer.normalize", forbidden)
+    monkeypatch.setattr("ttmark.detect_service.normalization.normalizer.TextNormalizer.readings", forbidden)
 
 
 @pytest.mark.usefixtures("unread")

@@ -38,7 +38,7 @@ WHY = {
 PLACES = (
     "detect_service.manifests.manifest_stripping:PartedText.__init__",
     "detect_service.manifests.manifest_examiner:ManifestExaminer._one",
-    "detect_service.normalization.normalizer:TextNormalizer.normalize",
+    "detect_service.normalization.normalizer:TextNormalizer.readings",
     "detect_service.document_reader:DocumentReader.token_ids",
     "shared.tokenization:TextTokenizer.encode",
     "detect_service.examination:message",
@@ -163,7 +163,7 @@ async def test_its_neighbours_are_answered_as_if_it_were_not_there(service, desk
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_every_route_sets_it_apart(desk: Desk, break_at: Break, mode: str) -> None:
-    break_at("detect_service.normalization.normalizer:TextNormalizer.normalize")
+    break_at("detect_service.normalization.normalizer:TextNormalizer.readings")
     texts = ["a cat on a mat " * 20, FAILING, "a dog on a log " * 20, FAILING]
     response = await desk.ask(texts, mode, normalize=False)
     assert response.status_code == 200
@@ -201,7 +201,7 @@ def row(number: int, text: str) -> InputRow:
 
 def test_in_a_bulk_run_it_has_a_row_that_says_so(service, break_at: Break) -> None:
     texts = ["a cat on a mat " * 20, FAILING, service.marked("a-one", 300)]
-    break_at("detect_service.normalization.normalizer:TextNormalizer.normalize")
+    break_at("detect_service.normalization.normalizer:TextNormalizer.readings")
     examiner = Examiner(service.backend, "a", DetectionOptions(keys=("a-one",)))
     rows = examiner.output_rows([row(number, text) for number, text in enumerate(texts)])
     assert [one["verdict"] for one in rows] == ["not_detected", None, "watermarked"]
@@ -210,7 +210,7 @@ def test_in_a_bulk_run_it_has_a_row_that_says_so(service, break_at: Break) -> No
 
 async def test_the_public_is_told_that_nothing_is_known(service, break_at: Break) -> None:
     async with public_service(service) as public:
-        break_at("detect_service.normalization.normalizer:TextNormalizer.normalize")
+        break_at("detect_service.normalization.normalizer:TextNormalizer.readings")
         answer = await public.ask(FAILING)
     assert answer.status_code == 200
     assert answer.json()["verdict"] == "not_examined"

@@ -26,6 +26,7 @@ from ttmark.detect_service.jobs.sealed_jobs import JobLimits, Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.normalization.normalizer import NormalizedText, TextNormalizer
 from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.schemas.detection import ReadingName
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken
@@ -183,16 +184,16 @@ async def test_lines_name_the_next_page(desk: Desk) -> None:
 
 
 async def test_a_document_that_fails_inside_has_an_error_and_is_counted(service, desk, monkeypatch):
-    normalize = TextNormalizer.normalize
+    readings = TextNormalizer.readings
 
-    def failing(normalizer: TextNormalizer, text: str) -> NormalizedText:
+    def failing(normalizer: TextNormalizer, text: str) -> dict[ReadingName, NormalizedText]:
         if text == SECRET_TEXT:
             raise ValueError(text)
-        return normalize(normalizer, text)
+        return readings(normalizer, text)
 
     marked = service.marked("a-one")
     job = await desk.make([marked, SECRET_TEXT, "a" * 6_000, SECRET_TEXT, marked])
-    monkeypatch.setattr(TextNormalizer, "normalize", failing)
+    monkeypatch.setattr(TextNormalizer, "readings", failing)
     await desk.work()
     rows = (await desk.results(job))["results"]
     codes = [row.get("error", {}).get("code") for row in rows]

@@ -2,15 +2,20 @@
 
 import textwrap
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.harness.spec_detector.normalisation import normalised
-from ttmark.detect_service.normalization.normalizer import TextNormalizer
+from ttmark.detect_service.normalization.normalizer import NormalizedText, TextNormalizer
 
 NORMALIZER = TextNormalizer()
+
+
+def unwrapped(text: str) -> NormalizedText:
+    return NORMALIZER.readings(text)["unwrapped"]
 
 
 @pytest.mark.parametrize(
@@ -20,15 +25,17 @@ NORMALIZER = TextNormalizer()
         ("h\u0435llo w\u043erld", "hello world", (0, 2, 0, 0)),
         ("zero\u200bwidth \u2060joined\ufeff", "zerowidth joined", (3, 0, 0, 0)),
         ("one\u00a0two\u2009three", "one two three", (0, 0, 2, 0)),
-        ("a\r\nb\rc\u2028d", "a\nb\nc\nd", (0, 0, 3, 0)),
+        ("one two three four,\u00a0five", "one two three four, five", (0, 0, 0, 0)),
+        ("a\r\nb\rc\u2028d", "a\nb\nc\nd", (0, 0, 0, 0)),
+        ("> a  \r\n> b.  c\r\n> 1.  d\t\r\n", "a  \nb. c\n1. d\n", (0, 0, 0, 0)),
         ("\U0001d5f5\U0001d5f2\U0001d5f9\U0001d5f9\U0001d5fc", "hello", (0, 5, 0, 0)),
         ("I\u0399\u0406", "III", (0, 2, 0, 0)),
-        ("\u2170\u217d\u217e\u217f \u2171 \ufb01ne", "icdm ii fine", (0, 6, 0, 0)),
+        ("\u2170\u217d\u217e\u217f \u2171 \ufb01ne", "icdm ii \ufb01ne", (0, 5, 0, 0)),
         ("th\u0131s \u0131s \u0237ust \U0001d6a4t", "this is just it", (0, 4, 0, 0)),
         ("\u0261ood \u0251nd", "good and", (0, 2, 0, 0)),
         ("one  two   three", "one two three", (0, 0, 3, 0)),
         ("one\u2800two\u3164three \uffa0four", "one two three four", (0, 0, 4, 0)),
-        ("ends  \n  \n", "ends\n\n", (0, 0, 4, 0)),
+        ("ends  \nor  ends   \n  \n", "ends  \nor ends\n\n", (0, 0, 1, 0)),
         ("a\u0323n e\u0323gg, \u1ecdn\u1eb9", "an egg, one", (0, 0, 0, 4)),
         ("x\u0353 .\u0301 \u0301", "x . ", (0, 0, 0, 3)),
         ("a\x01b\x7fc\u0085", "abc\n", (2, 0, 1, 0)),
@@ -37,7 +44,7 @@ NORMALIZER = TextNormalizer()
     ],
 )
 def test_tricks_are_undone_and_counted(text: str, plain: str, counts: tuple[int, int, int, int]) -> None:
-    normalized = NORMALIZER.normalize(text)
+    normalized = unwrapped(text)
     assert normalized.text == plain
     assert tuple(normalized.counts) == counts
 
@@ -60,7 +67,7 @@ PARAGRAPHS = "\n".join(
 
 
 @pytest.mark.parametrize("width", [30, 40, 72, 90])
-@pytest.mark.parametrize("sign", ["", "> ", "> > "])
+@pytest.mark.parametrize("sign", ["", "> ", "> > ", "  "])
 @pytest.mark.parametrize(
     "own", ["", "\n\n".join(f"I read your page {page} twice, and then again." for page in range(40))]
 )
@@ -70,21 +77,39 @@ def test_lines_that_a_page_or_a_mail_broke_are_joined(width: int, sign: str, own
         f"{own}\n\n{text}\n\n{own}".strip()
         for text in ("\n".join(sign + line for line in wrapped), PARAGRAPHS)
     )
-    normalized = NORMALIZER.normalize(broken)
+    normalized = unwrapped(broken)
     assert normalized.text == plain
     start = normalized.text.index("somebody")
     assert broken[slice(*normalized.original_span(start, start + 8))] == "somebody"
-    assert NORMALIZER.normalize(plain).text == plain
+    assert unwrapped(plain).text == plain
 
 
-LINE = st.lists(st.sampled_from(["a", "lamp", "lighthouse", "-", "1.", ">", " ", "*"]), max_size=9).map(
-    " ".join
-)
+def test_lines_of_items_hang_over_and_are_joined_where_code_is_not() -> None:
+    items = [f"{number}.  {PARAGRAPHS.split(chr(10))[0]}" for number in (9, 10)]
+    hanging = "\n\n".join(textwrap.fill(one, 50, subsequent_indent="    ") for one in items)
+    assert unwrapped(hanging).text == "\n\n".join(items).replace(".  T", ". T")
+    code = (
+        "def f(names):\n    for name in names:\n        print(name)\n        yield len(name)\n    return\n"
+        * 3
+    )
+    assert unwrapped(code).text == code
+
+
+def test_typography_is_put_back_as_models_write_it() -> None:
+    text = "\u201cSo\u201d, \u2018he\u2019 said\u2026 an \ufb03x \u2013 non\u2011stop \u2014 \u201athat\u201b"
+    readings = NORMALIZER.readings(text)
+    assert readings["unwrapped"].text == text
+    assert readings["typography"].text == "\"So\", 'he' said... an ffix - non-stop \u2014 'that'"
+
+
+LINE = st.lists(
+    st.sampled_from(["a", "lamp", "lighthouse", "-", "1.", ">", " ", "*", "   "]), max_size=9
+).map(" ".join)
 
 
 @given(st.lists(LINE, max_size=12).map("\n".join))
 def test_lines_are_joined_as_the_specification_says(text: str) -> None:
-    assert NORMALIZER.normalize(text).text == normalised(text, {})
+    assert unwrapped(text).text == normalised(text, {})
 
 
 @pytest.mark.parametrize(
@@ -111,28 +136,31 @@ def test_lines_are_joined_as_the_specification_says(text: str) -> None:
     ],
 )
 def test_other_scripts_and_emoji_stay_as_they_are(text: str) -> None:
-    assert NORMALIZER.normalize(text).text == text
+    assert unwrapped(text).text == text
 
 
-@given(
-    st.text(
-        alphabet="ab \t\r\n\u200b\u0323\u1eb9\u3164\u2800\u0131\u2170\x01\u00a0\u0435\U0001f600\U0001d5f5"
-    )
-)
-def test_every_kept_character_maps_to_one_original_character(text: str) -> None:
-    normalized = NORMALIZER.normalize(text)
-    spans = [normalized.original_span(at, at + 1) for at in range(len(normalized.text))]
-    assert all(end - start == 1 for start, end in spans)
-    assert spans == sorted(spans)
-    for kept, (start, _) in zip(normalized.text, spans, strict=True):
-        assert kept == text[start] or not text[start].isascii() or text[start] in "\r\t"
-    assert len(text) - len(normalized.text) <= sum(normalized.counts)
+NASTY = "ab 1.,;> \t\r\n\u200b\u0323\u1eb9\u3164\u2800\u0131\u2170\x01\u00a0\u0435\u2028\u2026\u201c\ufb03\U0001f600\U0001d5f5"
 
 
-@given(st.text(alphabet="ab \t\r\n\u200b\u00a0\u0435\u2028\u3164\u2800\u0131\u2170\x01"))
-def test_a_normalized_text_holds_no_tricks(text: str) -> None:
-    once = NORMALIZER.normalize(text).text
-    assert NORMALIZER.normalize(once).text == once
+@given(st.text(alphabet=NASTY), st.lists(st.integers(0, 60), max_size=8))
+def test_passages_of_each_reading_lie_in_the_text_as_sent_in_their_order(text: str, ends: list[int]) -> None:
+    for reading in NORMALIZER.readings(text).values():
+        places = sorted(min(end, len(reading.text)) for end in ends)
+        spans = [reading.original_span(*each) for each in pairwise(places) if each[0] < each[1]]
+        assert all(0 <= start <= end <= len(text) for start, end in spans)
+        assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+        # Nothing that is plain is taken for something else.
+        for at, kept in enumerate(reading.text):
+            start, end = reading.original_span(at, at + 1)
+            read = text[start:end] or text[start - 1]
+            assert kept in read or not read.isascii() or read[0] in "\r\n\t"
+    assert NORMALIZER.readings(text)["as_sent"].text == text
+
+
+@given(st.text(alphabet=NASTY))
+def test_a_text_without_typography_holds_no_tricks(text: str) -> None:
+    once = NORMALIZER.readings(text)["typography"].text
+    assert {one.text for one in NORMALIZER.readings(once).values()} == {once}
 
 
 LONG = "\U000e0061", "\U0001f3f4\U000e0061", "\r\n", "\ufb01"
@@ -144,7 +172,7 @@ def test_the_time_grows_with_the_length_alone(pattern: str) -> None:
     def seconds(characters: int) -> float:
         text = "x" + pattern * (characters // len(pattern)) + "x"
         began = time.process_time()
-        NORMALIZER.normalize(text)
+        NORMALIZER.readings(text)
         return time.process_time() - began
 
     # Ten times the text: a quadratic rule would take a hundred times as long.

@@ -9,6 +9,7 @@ from tests.unit.detect.held_keys import key_of
 from ttmark.detect_service.backend import TokenizerSet
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
+from ttmark.detect_service.text_reader import text_readers
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.tokenization import TextTokenizer
@@ -31,7 +32,7 @@ def tokenizer(request) -> TextTokenizer:
 
 def reader_of(tokenizer: TextTokenizer, text: str) -> tuple[DocumentReader, UnlockedKey]:
     document, tokenizers = Document(text=text), TokenizerSet([tokenizer])
-    return DocumentReader(document, tokenizers, TextNormalizer(), undo_tricks=False), key_of(tokenizer)
+    return text_readers(document, tokenizers, TextNormalizer(), normalize=False)[0], key_of(tokenizer)
 
 
 def readable(text: str) -> str:

@@ -12,9 +12,10 @@ from tests.unit.detect.callers import CALLERS
 from tests.unit.detect.held_keys import key_of
 from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.document_reader import DocumentReader
+from ttmark.detect_service.document_reader import reading_count
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.detect_service.options import DetectionOptions, Mode
+from ttmark.detect_service.text_reader import text_readers
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -56,7 +57,7 @@ async def test_what_readers_cannot_see_hides_no_watermark(service, mode: Mode) -
     plain, *scrubbed = await service.results(mode, body)
     assert (plain.verdict, plain.reading) == ("watermarked", "as_sent")
     for one in scrubbed:
-        assert (one.id, one.verdict, one.reading) == (one.id, "watermarked", "normalized")
+        assert (one.id, one.verdict, one.reading) == (one.id, "watermarked", "unwrapped")
         assert one.log10_p == pytest.approx(plain.log10_p + math.log10(2))
         assert one.tokens == plain.tokens
     as_sent = await service.results(mode, {**body, "normalize": False})
@@ -67,13 +68,13 @@ async def test_what_readers_cannot_see_hides_no_watermark(service, mode: Mode) -
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_text_whose_spaces_mean_something_is_found_as_before(service, mode: Mode) -> None:
     text = service.marked("a-one", tokens=400, spaces="double")
-    assert TextNormalizer().normalize(text).text != text
+    assert TextNormalizer().readings(text)["unwrapped"].text != text
     body = {"inputs": [{"text": text}], "keys": ["a-one"], "evidence": "blocks"}
     (both,) = await service.results(mode, body)
     (as_sent,) = await service.results(mode, {**body, "normalize": False})
     assert (both.verdict, both.reading, as_sent.verdict) == ("watermarked", "as_sent", "watermarked")
     assert both.log10_p == pytest.approx(as_sent.log10_p + math.log10(2))
-    assert both.hypotheses == 2 * as_sent.hypotheses
+    assert both.hypotheses == 3 * as_sent.hypotheses
     assert both.evidence == as_sent.evidence
 
 
@@ -87,16 +88,22 @@ async def test_positions_of_the_normalized_reading_are_those_of_the_text_as_it_w
         assert scrubbed[block.start_char : block.end_char].rstrip(" \u3164") == read
 
 
-def test_a_text_without_tricks_is_read_once_and_any_other_at_most_twice() -> None:
-    def readings(normalize: bool, **content: object) -> int:
-        document = Document.model_validate(content)
-        return len(DocumentReader.readings(document, TokenizerSet([]), TextNormalizer(), normalize=normalize))
-
-    assert readings(True, text="def f(x):\n    return x\n") == 1
-    assert readings(True, text="Ein schöner Satz – mit “Zeichen”.") == 1
-    assert readings(True, text="two  spaces\u200b") == 2
-    assert readings(False, text="two  spaces\u200b") == 1
-    assert readings(True, token_ids=[1, 2]) == 1
+@pytest.mark.parametrize(
+    ("text", "weights"),
+    [
+        ("def f(x):\n    return x\n", {"as_sent": 1.0}),
+        ("Ein schöner Satz — mit Zeichen.", {"as_sent": 1.0}),
+        ("two  spaces\u200b", {"as_sent": 0.5, "unwrapped": 0.5}),
+        ("“Zeichen”", {"as_sent": 0.75, "typography": 0.25}),
+        ("“two”  spaces", {"as_sent": 0.5, "unwrapped": 0.25, "typography": 0.25}),
+    ],
+)
+def test_texts_that_are_the_same_in_several_readings_are_read_once_and_have_all_their_weight(text, weights):
+    for normalize in (True, False):
+        readers = text_readers(Document(text=text), TokenizerSet([]), TextNormalizer(), normalize=normalize)
+        expected = weights if normalize else {"as_sent": 1.0}
+        assert {one.names[0]: one.weight for one in readers} == expected
+        assert reading_count(readers) == (3 if normalize else 1)
 
 
 def backends(tokenizer: TextTokenizer, count: int) -> list[DetectionBackend]:

@@ -17,6 +17,7 @@ from tests.unit.watermark.conftest import Counting
 from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import request_cost
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.key_selection import KeySelection
@@ -87,7 +88,8 @@ def test_the_cost_counts_documents_versions_keys_of_a_pool_and_decoys(service: S
         key = replace(one, profile=one.profile.model_copy(update={"pool": pool}))
         request = request_of(name, [Document(token_ids=[97])] * documents)
         lengths = {key.profile.tokenizer_fingerprint: [tokens] * documents}
-        return request_cost(request, request.inputs, KeySelection.of([key] * times), lengths)
+        readers = [DocumentReader(document) for document in request.inputs]
+        return request_cost(request, readers, KeySelection.of([key] * times), lengths)
 
     for name in ("direct", "aligned", "scan"):
         small, middle, large = (cost(name, pool=pool) for pool in (16, 256, 4096))
