@@ -92,12 +92,14 @@ def quote_signs(text: str) -> list[Span]:
 
 
 def indentation(text: str) -> list[Span]:
-    """Spans of the spaces and tabs that all lines with words begin with."""
+    """Spans of the spaces and tabs that all lines with words begin with, if there are several lines."""
     lines = [line for line in text.split("\n") if line.strip()] if " " in text or "\t" in text else []
-    blanks = lines[0][: _indented(lines[0])] if lines else ""
+    blanks = lines[0][: _indented(lines[0])] if len(lines) > 1 else ""
     while not all(line.startswith(blanks) for line in lines):
         blanks = blanks[:-1]
-    return [match.span() for match in re.finditer(f"^{blanks}", text, re.MULTILINE)] if blanks else []
+    return (
+        [match.span() for match in re.finditer(f"^{blanks}(?=.*\\S)", text, re.MULTILINE)] if blanks else []
+    )
 
 
 def broken_lines(text: str) -> list[Span]:
@@ -307,8 +309,8 @@ class TextNormalizer:
         draft, counts = _Draft(text), TrickCounts(0, 0, 0, 0)
         if not text.isascii() or _PERHAPS.search(text):
             draft, counts = self._plain(text)
-        draft.remove(quote_signs(draft.text))
-        draft.remove(indentation(draft.text))
+        for spans in (indentation, quote_signs, indentation):
+            draft.remove(spans(draft.text))
         draft.join(broken_lines(draft.text))
         needless = needless_spaces(draft.text)
         counts = counts._replace(white_space=counts.white_space + _doubled(draft.text, needless))

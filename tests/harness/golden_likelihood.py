@@ -4,6 +4,7 @@
 """
 
 import hashlib
+import textwrap
 import zlib
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -63,13 +64,13 @@ def written(
     prf_key: bytes | None,
     tokens: int,
     *,
-    accents: bool = False,
+    others: Sequence[str] = (),
     sharpness: float = 0.5,
 ) -> str:
     """Text of whole blocks that the tokenizer reads as they were made, unmarked without a key.
 
     Args:
-        accents: of pairs: an accented letter, which has two tokens, is a block now and then.
+        others: of pairs: a word of two tokens, as an accented letter is, is a block now and then.
         sharpness: of the twelve candidates' weights: larger ones leave less choice.
     """
     size = watermark.block_size
@@ -79,8 +80,8 @@ def written(
         blocks = ["".join(generator.choice(list(LETTERS), size)) for _ in range(12)]
         if size > 1:
             blocks[:2] = [" " + block[1:] for block in blocks[:2]]
-        if accents and size == 2:
-            blocks[2:4] = "é", "ü"
+        if size == 2:
+            blocks[2 : 2 + len(others)] = others
         probs = generator.dirichlet(np.full(12, 1 / sharpness))
         context = tracker.next_context(ids)
         rows: NDArray[np.int64] = np.array([TOKENIZER.encode(block) for block in blocks])
@@ -164,7 +165,7 @@ def documents(keys: Sequence[UnlockedKey]) -> dict[str, str]:
         "choiceless": write("pairs", 80, sharpness=8.0),
         "old": write("pairs", 80, version=1),
         "hidden": write("pairs", 80).replace("a", "\N{CYRILLIC SMALL LETTER A}"),
-        "accents": write("pairs", 80, accents=True).replace("é", "e\N{COMBINING ACUTE ACCENT}"),
+        "accents": write("pairs", 80, others="éü").replace("é", "e\N{COMBINING ACUTE ACCENT}"),
         "edited": pairs[:30] + "ZZZ" + pairs[37:61] + pairs[62:],
         "short": write("pairs", 20),
         "passage": f"{plain(140)} \N{OWL}\N{OWL}\n{write('pairs', 90)}.{plain(140)}",
@@ -178,7 +179,22 @@ def documents(keys: Sequence[UnlockedKey]) -> dict[str, str]:
         "note": write("notes", 60, number=2),
         "unmarked": plain(100),
         "joined": write("notes", 80, number=0) + write("notes", 80, number=2),
+        "typeset": typeset(write("pairs", 80, others=QUOTING)),
+        "printed": printed(typeset(write("pairs", 160, others=QUOTING))),
     }
+
+
+QUOTING = "'s", '."'
+
+
+def typeset(text: str) -> str:
+    """As programs for typography make it."""
+    return text.replace("'", "\u2019").replace('"', "\u201d")
+
+
+def printed(text: str) -> str:
+    """As a console shows it."""
+    return textwrap.indent(textwrap.fill(text, 60), "  ")
 
 
 CASES: list[tuple[str, list[str] | None, State, Literal["auto", "always", "never"]]] = [
@@ -190,6 +206,8 @@ CASES: list[tuple[str, list[str] | None, State, Literal["auto", "always", "never
     *[(name, [name], "up", "always") for name in ("channels", "orders", "tournament", "pool")],
     *[(name, ["notes"], "none", "auto") for name in ("stitched", "note", "joined")],
     *[(name, None, "up", "auto") for name in ("old", "note", "hidden", "short")],
+    *[(name, ["pairs"], "none", "auto") for name in ("typeset", "printed")],
+    *[(name, ["pairs"], "up", "always") for name in ("typeset", "printed")],
     ("whole", ["pairs"], "up", "never"),
     ("edited", ["pairs"], "down", "auto"),
 ]
@@ -200,6 +218,7 @@ CONVERSATIONS: list[tuple[list[str] | None, list[str], State]] = [
     (["pairs"], ["unmarked", "short", "unmarked"], "up"),
     (["pool"], ["unmarked", "pool", "short"], "none"),
     (None, ["hidden", "note"], "up"),
+    (["pairs"], ["typeset", "hidden", "printed"], "up"),
 ]
 
 
@@ -275,4 +294,4 @@ def mixture_digests() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    write_lines("likelihood", likelihood_vectors())
+    write_lines("likelihood-4", likelihood_vectors())

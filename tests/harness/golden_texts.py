@@ -4,6 +4,7 @@
 """
 
 import json
+import textwrap
 from typing import Any
 
 from tokenizers import Tokenizer, pre_tokenizers
@@ -21,11 +22,14 @@ TEXTS = (
     "\u0130stanbul \u0131l\u0131k \u00e7ay \u015feker g\u00fcl \u011f\u00f6\u011fe",
 )
 
+WORDS = (
+    "Words that a program has broken at the width of its page, and that somebody copied as they stood there."
+)
 # What version 4 of the specification reads otherwise than version 3, or not at all.
 LATER_TEXTS = (
     "\u201cCurly\u201d \u2018quotes\u2019\u2026 a \u2013 dash\u2014long, non\u2011breaking \ufb01ne \ufb03",
-    "  Printed on a console,\n  indented by two blanks,\n\n  broken at some width\n  or other, as it is.",
-    "1.  Items that a program for\n    texts has wrapped: they\n    hang over.\n2.  Another one,\n    short.",
+    textwrap.indent(textwrap.fill(WORDS, 28), "  "),
+    textwrap.fill(WORDS, 31, initial_indent="1.  ", subsequent_indent="    "),
     "def f(x):\n    if x:\n        return x\n    return 0",
     "A hard break  \nand one  blank too   \nmany\u00a0there",
 )

@@ -1,4 +1,4 @@
-"""From exported keys and the readings of a document to an answer."""
+"""From exported keys and a document of token ids to an answer of the three modes."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -52,16 +52,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Reach:
-    """One version on one reading: blocks that count, and hypotheses under one key version."""
+    """One version on one reading: blocks that count, and what a p-value is multiplied by for the version."""
 
     scheme: Scheme
     blocks: int
-    count: int
+    count: float
 
 
 @dataclass(frozen=True)
 class _Try:
-    """One version on one reading: log10 p of each key times phases x pool, E-values of spans times pool."""
+    """One version: log10 p of each key times phases x pool, E-values of spans times pool."""
 
     key_id: str
     version: int
@@ -72,38 +72,32 @@ class _Try:
 
 def detect(
     exports: Sequence[dict[str, Any]],
-    readings: Sequence[Sequence[int]],
+    tokens: Sequence[int],
     mode: Mode,
     fpr: float,
     *,
     any_phase: bool = False,
 ) -> Answer:
-    """The best of all versions of the exported keys on all readings.
+    """The best of all versions of the exported keys.
 
     Args:
         exports: files of `ttmark keys export`, in the order of their key ids.
-        readings: tokens of the document as it was sent and, where that is another text, normalised.
         any_phase: of `direct`.
     """
     versions = sum("prf_keys" in version for exported in exports for version in exported["versions"])
-    others, limit = math.log10(versions * len(readings)), math.log10(fpr)
-    by_reading = [
-        [
-            one
-            for exported in exports
-            for one in _versions(exported, tokens, mode, limit - math.log10(versions), any_phase=any_phase)
-        ]
-        for tokens in readings
+    others, limit = math.log10(versions), math.log10(fpr)
+    every = [
+        one
+        for exported in exports
+        for one in _versions(exported, tokens, mode, limit - others, any_phase=any_phase)
     ]
-    every = [one for tries in by_reading for one in tries]
     best = min(every, key=lambda one: min(one.of_keys))
     corrected = [min(0.0, p + others) for p in best.of_keys]
-    counts = next(tries for tries in by_reading if best in tries)
     needed, typical = too_short([one.reach for one in every], limit - others) or (None, None)
-    spans = disjoint([(e + others, start, end) for one in counts for e, start, end in one.spans])
+    spans = disjoint([(e + others, start, end) for one in every for e, start, end in one.spans])
     return Answer(
         log10_p=min(corrected),
-        hypotheses=sum(one.reach.count for one in every),
+        hypotheses=int(sum(one.reach.count for one in every)),
         key_id=best.key_id,
         version=best.version,
         pool_key=corrected.index(min(corrected)),

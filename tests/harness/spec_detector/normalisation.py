@@ -1,4 +1,4 @@
-"""The normalised reading of a text, rule by rule and character by character."""
+"""The readings of a text, rule by rule and character by character."""
 
 import re
 import unicodedata
@@ -12,17 +12,49 @@ JOINERS = {"\u200c", "\u200d", *map(chr, range(0xFE00, 0xFE10))}
 KEYCAP = "\u20e3"
 
 
-def normalised(text: str, look_alikes: Mapping[str, str]) -> str:
-    """The text after the eight rules of the specification."""
+def unwrapped(text: str, look_alikes: Mapping[str, str]) -> str:
+    """The text after the nine rules of the specification."""
     text = _invisible(_white_space(text).replace("\r", ""))
     if not text.isascii():
         text = _plain_letters(_stray_marks(text), look_alikes)
-    text = re.sub(r"(?<=[^ \t\n])([ \t])[ \t]+", r"\1", re.sub(r"[ \t]+(?=\n)", "", text))
-    return _joined(_unquoted(text))
+    lines = _unindented(text).split("\n")
+    text = _joined(_unindented("\n".join(re.sub("^(?:> ?)*", "", line) for line in lines)))
+    text = re.sub(r"(?<=[^ \t\n])([ \t])[ \t]+(?![ \t\n])", r"\1", text)
+    return re.sub(r"([^ \t\n]  |)[ \t]*(?=\n)", _before_line_end, text)
 
 
-def _unquoted(text: str) -> str:
-    return "\n".join(re.sub("^(?:> ?)*", "", line) for line in text.split("\n"))
+def _before_line_end(match: re.Match[str]) -> str:
+    return match[0] if match[0] == match[1] else match[1].rstrip(" \t")
+
+
+def without_typography(text: str) -> str:
+    """An `unwrapped` text after the last rule."""
+    plain = {**dict.fromkeys("‘’‚‛", "'"), **dict.fromkeys("“”„‟", '"'), "…": "..."}
+    plain |= dict.fromkeys("\u2010\u2011\u2012\u2013", "-")
+    plain |= {chr(code): unicodedata.normalize("NFKC", chr(code)) for code in range(0xFB00, 0xFB07)}
+    return "".join(plain.get(c, c) for c in text)
+
+
+def _unindented(text: str) -> str:
+    lines = text.split("\n")
+    words = [line for line in lines if line.strip()]
+    width = 0
+    while len(words) > 1 and all(line[: width + 1] == words[0][: width + 1] for line in words):
+        if words[0][width] not in " \t":
+            break
+        width += 1
+    return "\n".join(line[width:] if line.strip() else line for line in lines)
+
+
+def _goes_on(line: str, after: str) -> bool:
+    item, deeper = r"[-*+•>#|]|[0-9]+[.)]", _indented(after) - _indented(line)
+    return not re.match(item, after.lstrip()) and (
+        deeper == 0 or (deeper > 0 and bool(re.match(item, line.lstrip())))
+    )
+
+
+def _indented(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _joined(text: str) -> str:
@@ -32,21 +64,24 @@ def _joined(text: str) -> str:
     broken, others = set(), 0
     for i in range(len(lines) - 1):
         line, after = lines[i], lines[i + 1]
-        if not line.strip() or not after.strip() or after[0] in "-*+•>#| \t" or re.match("[0-9]+[.)]", after):
+        if not line.strip() or not after.strip() or not _goes_on(line, after):
             continue
         first = last = i
         while first > 0 and lines[first - 1].strip():
             first -= 1
         while last + 1 < len(lines) and lines[last + 1].strip():
             last += 1
-        longest = max(len(each) for each in lines[first : last + 1])
-        if len(f"{line} {after.split()[0]}") > longest:
+        longest = max(len(each.rstrip()) for each in lines[first : last + 1])
+        if len(f"{line.rstrip()} {after.split()[0]}") > longest:
             broken.add(i)
         else:
             others += 1
     if len(broken) < max(3, others):
         return text
-    return "".join(line + (" " if i in broken else "\n") for i, line in enumerate(lines))[:-1]
+    out = lines[0]
+    for i, line in enumerate(lines[1:]):
+        out = f"{out.rstrip()} {line.lstrip()}" if i in broken else f"{out}\n{line}"
+    return out
 
 
 @lru_cache(2**16)
@@ -166,5 +201,5 @@ def _unstyled(c: str) -> str:
     form, plain = unicodedata.decomposition(c), unicodedata.normalize("NFKC", c)
     plain = {"\u0131": "i", "\u0237": "j"}.get(plain, plain)
     styled = form and (form[0] != "<" or form.startswith(("<font>", "<wide>", "<narrow>", "<compat>")))
-    of_kind = _within(c, (0x80, 0x1FFFF)) and unicodedata.category(c)[0] in "LN"
+    of_kind = _within(c, (0x80, 0xFAFF), (0xFB07, 0x1FFFF)) and unicodedata.category(c)[0] in "LN"
     return plain if styled and of_kind and plain.isascii() and plain.isalnum() else c

@@ -22,12 +22,15 @@ ReaderState = Literal["none", "down", "not_needed", "read"]
 class Reading:
     """Tokens as one reading of a text gives them; where they end in its bytes, and what was said of it.
 
-    The last two are None of token ids, or where nothing was said.
+    The next two are None of token ids, or where nothing was said. `weight` and `count` are of all readings
+    that have the text.
     """
 
     tokens: Sequence[int]
     ends: Sequence[int] | None = None
     parts: Parts | None = None
+    weight: float = 1.0
+    count: int = 1
 
     def said(self) -> Said | None:
         return None if self.parts is None or self.ends is None else Said(self.parts, self.ends)
@@ -90,12 +93,13 @@ class _Try:
 
 @dataclass(frozen=True)
 class _Step:
-    """One step of the question: all versions on all readings."""
+    """One step of the question: all versions on all readings; `tries` are keys over the reading's weight."""
 
     best: _Try
     log10_p: float
     log10_e: float
     hypotheses: int
+    tries: float
     fired: tuple[tuple[_Try, int], ...]
 
 
@@ -157,7 +161,7 @@ def detect_combined(
     if two:
         log10_p, log10_e, state = min(0.0, log10_p + 1), log10_e - 1, "not_needed"
         open_ = step.log10_p > math.log10(fpr * 0.1)
-        open_ &= float(step.best.of_keys.max()) >= 0.8 * math.log10(step.hypotheses) - 0.3
+        open_ &= float(step.best.of_keys.max()) >= 0.8 * math.log10(step.tries) - 0.3
         if wanted == "always" or open_:
             state = "down"
             if all(reading.parts is not None for reading in readings):
@@ -176,19 +180,20 @@ def _step(
 ) -> _Step:
     versions = [(one, version) for one in exports for version in reversed(one["versions"])]
     versions = [(one, version) for one, version in versions if "prf_keys" in version]
-    limit = math.log10(fpr) + math.log10(share) - math.log10(len(versions) * len(readings))
+    limits = [math.log10(fpr * share * reading.weight / len(versions)) for reading in readings]
     together: dict[Any, list[bytes]] = {}
     for one, version in versions:
         together.setdefault(_group(one, version), []).extend(map(bytes.fromhex, version["prf_keys"]))
     secrets = {name: secret or secret_of(keys) for name, keys in together.items()}
-    best, log10_p, of_readings, fired, hypotheses = None, math.inf, [], {}, 0
-    for number, reading in enumerate(readings):
+    best, log10_p, of_readings, fired, keys = None, math.inf, [], {}, 0
+    for number, (reading, limit) in enumerate(zip(readings, limits, strict=True)):
         tails: dict[Any, Tail] = {}
         tries = [_try(*one, number, reading, limit, secrets, tails) for one in versions]
         own = min(tries, key=lambda one: one.log10_p)
-        of_reading = min(0.0, own.log10_p + math.log10(len(versions)))
-        of_readings.append(float(log10_mean(np.concatenate([one.of_keys for one in tries]))))
-        hypotheses += sum(one.of_keys.size for one in tries)
+        of_reading = min(0.0, own.log10_p + math.log10(len(versions))) - math.log10(reading.weight)
+        log10_e = float(log10_mean(np.concatenate([one.of_keys for one in tries])))
+        of_readings.append(log10_e + math.log10(reading.weight))
+        keys = sum(one.of_keys.size for one in tries)
         fired[number] = [
             (min(0.0, p + math.log10(len(one.own_p))), one, k)
             for one in tries
@@ -201,9 +206,10 @@ def _step(
     in_order = sorted(fired[best.reading], key=lambda one: one[0])
     return _Step(
         best,
-        min(0.0, log10_p + math.log10(len(readings))),
-        float(log10_mean(np.array(of_readings))),
-        hypotheses,
+        min(0.0, log10_p),
+        log10_sum(of_readings),
+        keys * sum(reading.count for reading in readings),
+        keys / readings[best.reading].weight,
         tuple((one, k) for _, one, k in in_order),
     )
 
@@ -266,14 +272,14 @@ def _answer(
     if log10_p <= math.log10(fpr):
         return _with_passages(found, readings[best.reading], step)
     every = [
-        Reach(Scheme(one["profile"]), blocks, len(version["prf_keys"]))
+        Reach(Scheme(one["profile"]), blocks, len(version["prf_keys"]) / reading.weight)
         for reading in readings
         for one in exports
         for version in one["versions"]
         if "prf_keys" in version
         for blocks in [_blocks(Scheme(one["profile"]), len(reading.tokens))]
     ]
-    short = too_short(every, math.log10(fpr) - math.log10(len(every)))
+    short = too_short(every, math.log10(fpr) - math.log10(len(every) // len(readings)))
     needed, typical = short or (None, None)
     verdict = "too_short" if short else "not_detected"
     return replace(found, verdict=verdict, tokens_needed=needed, tokens_typical=typical)
@@ -298,7 +304,7 @@ def _with_passages(found: Found, reading: Reading, step: _Step) -> Found:
         unmarked *= 1 - (1 if (one, k) in fire else odds[k] / (1 + odds[k])) * carried
         if (one, k) not in fire:
             continue
-        most = math.log10(max(1, n * (n + 1) // 2) * step.hypotheses)
+        most = math.log10(max(1, n * (n + 1) // 2) * step.tries)
         name = (one.export["key_id"], one.version["version"], k)
         for start, end in _runs(carried >= 0.5):
             if end - start < scheme.size:
@@ -366,7 +372,7 @@ def _runs(flags: Array) -> Iterator[tuple[int, int]]:
 
 def detect_conversation(
     exports: Sequence[dict[str, Any]],
-    ways: Sequence[Sequence[Reading]],
+    ways: Sequence[tuple[Sequence[Reading], float]],
     fpr: float,
     *,
     reader: Literal["none", "down", "up"] = "none",
@@ -375,11 +381,11 @@ def detect_conversation(
     """log10 E up to each message, log10 p, and what the reader did.
 
     Args:
-        ways: the messages as they were sent and, where one has another, in their last readings.
+        ways: the messages in each of their readings, with the weights of the ways.
     """
-    silent = [[replace(message, parts=None) for message in way] for way in ways]
+    silent = [([replace(message, parts=None) for message in way], weight) for way, weight in ways]
     grown = _grown(exports, silent)
-    fits = wanted != "never" and any(message.ends for way in ways for message in way)
+    fits = wanted != "never" and any(message.ends for way, _ in ways for message in way)
     if not fits or reader != "up":
         state: ReaderState = "down" if wanted != "never" and reader == "down" else "none"
         return grown, -max(0.0, *grown), state
@@ -387,17 +393,17 @@ def detect_conversation(
     state, grown = "not_needed", [value - 1 for value in grown]
     if wanted == "always" or open_:
         state = "down"
-        if all(message.parts is not None for way in ways for message in way if message.ends):
+        if all(message.parts is not None for way, _ in ways for message in way if message.ends):
             state = "read"
             read = [value + math.log10(0.9) for value in _grown(exports, ways)]
             grown = [log10_sum(pair) for pair in zip(grown, read, strict=True)]
     return grown, -max(0.0, *grown), state
 
 
-def _grown(exports: Sequence[dict[str, Any]], ways: Sequence[Sequence[Reading]]) -> list[float]:
-    """log10 of the mean over the ways of the products up to each message."""
+def _grown(exports: Sequence[dict[str, Any]], ways: Sequence[tuple[Sequence[Reading], float]]) -> list[float]:
+    """log10 of the mean over the ways, by weight, of the products up to each message."""
     products = []
-    for way in ways:
+    for way, weight in ways:
         seen: dict[int, set[Row]] = {number: set() for number in range(len(exports))}
         of_messages = []
         for message in way:
@@ -410,6 +416,5 @@ def _grown(exports: Sequence[dict[str, Any]], ways: Sequence[Sequence[Reading]])
                         cells = cells_under(scheme, bytes.fromhex(key), message.tokens)
                         of_keys.append(float(log10_evidence(text, cells[None])[0]))
             of_messages.append(float(log10_mean(np.array(of_keys))))
-        products.append(np.cumsum(of_messages))
-    grown: list[float] = log10_mean(np.array(products)).tolist()
-    return grown
+        products.append(np.cumsum(of_messages) + math.log10(weight))
+    return [log10_sum(list(each)) for each in zip(*products, strict=True)]

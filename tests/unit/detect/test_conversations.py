@@ -47,7 +47,7 @@ async def test_short_answers_with_several_keys_of_a_pool_are_found_together_and_
     assert (found.key.key_id, found.key.pool_key) == ("d-pool", None)
     assert found.log10_e == pytest.approx(found.messages[-1].log10_e)
     assert found.log10_p == pytest.approx(-max(one.log10_e or 0.0 for one in found.messages))
-    assert found.hypotheses == 16
+    assert found.hypotheses == 3 * 16
     assert "Taken together" in found.message.explanation
 
 

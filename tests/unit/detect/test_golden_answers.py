@@ -10,15 +10,15 @@ from tokenizers import Tokenizer
 
 from tests.harness.golden import GOLDEN, approximately
 from tests.harness.golden_detection import detection_vectors
-from tests.harness.golden_texts import text_vectors
+from tests.harness.golden_texts import NORMALIZER, reading_vectors, text_vectors
 from tests.harness.spec_detector import detect
-from tests.harness.spec_detector.normalisation import normalised
-from ttmark.detect_service.normalization.normalizer import TextNormalizer
+from tests.harness.spec_detector.normalisation import unwrapped, without_typography
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 
 ANSWERS = json.loads((GOLDEN / "detection.json").read_text())
 TEXTS = json.loads((GOLDEN / "texts.json").read_text())
+READINGS = json.loads((GOLDEN / "readings.json").read_text())
 
 
 def pairs(table):
@@ -55,7 +55,7 @@ def test_golden_answers_follow_from_the_specification_alone(case):
     keys = [key for key in ANSWERS["keys"] if case["keys"] == "any" or key["key_id"] in case["keys"]]
     tokens, expected = ANSWERS["documents"][case["document"]], case["answer"]
     mode = "scan" if case["mode"] == "localized" else case["mode"]
-    answer = detect(keys, [tokens], mode, ANSWERS["fpr"], any_phase=case.get("phase") == "any")
+    answer = detect(keys, tokens, mode, ANSWERS["fpr"], any_phase=case.get("phase") == "any")
     assert answer.log10_p == pytest.approx(expected["log10_p"], abs=1e-6)
     assert answer.hypotheses == expected["hypotheses"]
     spans = [(start, end, pytest.approx(e, abs=1e-6)) for start, end, e, *_ in expected.get("segments", [])]
@@ -78,20 +78,26 @@ def test_golden_texts_are_reproduced_and_follow_from_the_specification_alone():
     assert LOOK_ALIKES.items() <= pairs(found.pop("look_alikes")).items()
     assert found == {name: value for name, value in TEXTS.items() if name != "look_alikes"}
     for text in TEXTS["texts"]:
-        assert normalised(text["text"], LOOK_ALIKES) == text["normalized"]
+        assert unwrapped(text["text"], LOOK_ALIKES) == text["normalized"]
     assert {len(text["readings"]) for text in TEXTS["texts"]} == {1, 2}
     for text in TEXTS["texts"]:
         assert len(text["readings"]) == 1 + (text["normalized"] != text["text"])
+    assert reading_vectors() == READINGS
+    for text in READINGS["texts"]:
+        assert unwrapped(text["as_sent"], LOOK_ALIKES) == text["unwrapped"]
+        assert without_typography(text["unwrapped"]) == text["typography"]
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_any_text_is_normalised_as_specified(seed):
-    generator, normalizer = random.Random(seed), TextNormalizer()
+    generator = random.Random(seed)
     tricks = [*TRICKS, *generator.sample(sorted(LOOK_ALIKES), 6), *generator.sample(STYLED, 6)]
     for _ in range(400):
         few = generator.sample(tricks, 8) + list("aeZ1_ \n")
         text = "".join(generator.choices(few, k=generator.randint(1, 14)))
-        assert normalised(text, LOOK_ALIKES) == normalizer.normalize(text).text, ascii(text)
+        found = {name: one.text for name, one in NORMALIZER.readings(text).items()}
+        plain = unwrapped(text, LOOK_ALIKES)
+        assert list(found.values()) == [text, plain, without_typography(plain)], ascii(text)
 
 
 def test_a_fingerprint_is_the_digest_of_the_canonical_form():

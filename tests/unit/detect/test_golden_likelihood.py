@@ -11,22 +11,28 @@ from tests.harness.golden import GOLDEN, approximately
 from tests.harness.golden_detection import exported
 from tests.harness.golden_likelihood import (
     LETTERS,
+    QUOTING,
     SECRET,
     asked_about,
     likelihood_vectors,
+    printed,
     reading_keys,
     said_of,
     shown,
+    typeset,
     written,
 )
 from tests.harness.spec_detector import Reading, detect_combined, detect_conversation
-from tests.harness.spec_detector.normalisation import normalised
+from tests.harness.spec_detector.normalisation import unwrapped, without_typography
 from tests.harness.spec_detector.reader_classes import token_ends
 from tests.unit.detect.test_golden_answers import LOOK_ALIKES, TEXTS
 from ttmark.shared.schemas.detection import Document
 
-VECTORS = json.loads((GOLDEN / "likelihood.json").read_text())
-CASES = VECTORS["cases"]
+VECTORS = {
+    version: json.loads((GOLDEN / name).read_text())
+    for version, name in ((3, "likelihood.json"), (4, "likelihood-4.json"))
+}
+CASES = [(version, case) for version, vectors in VECTORS.items() for case in vectors["cases"]]
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +42,25 @@ def tokenizer():
     return found
 
 
-def readings_of(tokenizer, text, read_as=None):
+def weighted(text, version=4):
+    """The texts of the readings, each with its names and their weights."""
+    plain = unwrapped(text, LOOK_ALIKES)
+    if version == 3:
+        return {one: [1 / len({text, plain})] for one in (text, plain)}
+    texts = {}
+    for one, weight in ((text, 0.5), (plain, 0.25), (without_typography(plain), 0.25)):
+        texts.setdefault(one, []).append(weight)
+    return texts
+
+
+def readings_of(tokenizer, text, read_as=None, version=4):
     """The readings of a text, by the second implementation; `read_as` is what a reader said of each."""
-    texts = list(dict.fromkeys([text, normalised(text, LOOK_ALIKES)]))
+    texts = weighted(text, version)
     encoded = [tokenizer.encode(one, add_special_tokens=False) for one in texts]
     parts = [None] * len(texts) if read_as is None else read_as
     return [
-        Reading(one.ids, token_ends(of, one.offsets), said)
-        for of, one, said in zip(texts, encoded, parts, strict=True)
+        Reading(one.ids, token_ends(of, one.offsets), said, sum(weights), len(weights))
+        for (of, weights), one, said in zip(texts.items(), encoded, parts, strict=True)
     ]
 
 
@@ -69,43 +86,54 @@ def assert_same(found, expected):
 
 
 def named(case):
+    if not isinstance(case, dict):
+        return str(case)
     keys = case["keys"] if case["keys"] == "any" else "+".join(case["keys"])
-    return f"{case['document']}-{keys}-{case['reader']}-{case['wanted']}{case.get('draw_secret', '-secret')}"
+    what = case.get("document") or "+".join(case["messages"])
+    return f"{what}-{keys}-{case['reader']}-{case['wanted']}{case.get('draw_secret', '-secret')}"
 
 
 def test_golden_answers_of_the_default_question_are_reproduced():
     found = json.loads(json.dumps(likelihood_vectors()))
-    assert approximately(VECTORS) == found
+    assert approximately(VECTORS[4]) == found
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", CASES, ids=named)
-def test_answers_to_the_default_question_follow_from_the_specification_alone(tokenizer, case):
-    keys = [key for key in VECTORS["keys"] if case["keys"] == "any" or key["key_id"] in case["keys"]]
-    name = case["document"]
-    said = VECTORS["read_as"][name] if case["reader"] == "up" else None
-    readings = readings_of(tokenizer, VECTORS["documents"][name], said)
-    secret = bytes.fromhex(case.get("draw_secret", VECTORS["draw_secret"]))
+@pytest.mark.parametrize(("version", "case"), CASES, ids=named)
+def test_answers_to_the_default_question_follow_from_the_specification_alone(tokenizer, version, case):
+    vectors, name = VECTORS[version], case["document"]
+    keys = [key for key in vectors["keys"] if case["keys"] == "any" or key["key_id"] in case["keys"]]
+    said = vectors["read_as"][name] if case["reader"] == "up" else None
+    readings = readings_of(tokenizer, vectors["documents"][name], said, version)
+    secret = bytes.fromhex(case.get("draw_secret", vectors["draw_secret"]))
     options = {"secret": secret, "reader": case["reader"], "wanted": case["wanted"]}
-    assert_same(detect_combined(keys, readings, VECTORS["fpr"], **options), case["answer"])
+    assert_same(detect_combined(keys, readings, vectors["fpr"], **options), case["answer"])
 
 
-@pytest.mark.parametrize("case", VECTORS["conversations"], ids=lambda case: "-".join(case["messages"]))
-def test_conversations_follow_from_the_specification_alone(tokenizer, case):
-    keys = [key for key in VECTORS["keys"] if case["keys"] == "any" or key["key_id"] in case["keys"]]
-    messages = []
+@pytest.mark.parametrize(
+    ("version", "case"),
+    [(version, case) for version, vectors in VECTORS.items() for case in vectors["conversations"]],
+    ids=named,
+)
+def test_conversations_follow_from_the_specification_alone(tokenizer, version, case):
+    vectors, messages = VECTORS[version], []
+    keys = [key for key in vectors["keys"] if case["keys"] == "any" or key["key_id"] in case["keys"]]
     for name in case["messages"]:
-        said = VECTORS["read_as"][name] if case["reader"] == "up" else None
-        messages.append(readings_of(tokenizer, VECTORS["documents"][name], said))
-    count = max(map(len, messages))
-    ways = [[readings[min(way, len(readings) - 1)] for readings in messages] for way in range(count)]
+        said = vectors["read_as"][name] if case["reader"] == "up" else None
+        of_texts = readings_of(tokenizer, vectors["documents"][name], said, version)
+        messages.append([one for one in of_texts for _ in range(one.count)])
+    weights = (0.5, 0.25, 0.25) if version == 4 else [1 / max(map(len, messages))] * max(map(len, messages))
+    ways = [
+        ([readings[min(way, len(readings) - 1)] for readings in messages], weight)
+        for way, weight in enumerate(weights)
+    ]
     options = {"reader": case["reader"], "wanted": case["wanted"]}
-    grown, log10_p, state = detect_conversation(keys, ways, VECTORS["fpr"], **options)
+    grown, log10_p, state = detect_conversation(keys, ways, vectors["fpr"], **options)
     answer = case["answer"]
     assert grown == pytest.approx(answer["grown"], abs=1e-9)
     assert log10_p == pytest.approx(answer["log10_p"], abs=1e-9)
     assert state == answer["reader"]
-    assert (log10_p <= math.log10(VECTORS["fpr"])) == (answer["verdict"] == "watermarked")
+    assert (log10_p <= math.log10(vectors["fpr"])) == (answer["verdict"] == "watermarked")
 
 
 PROFILES = {
@@ -126,9 +154,10 @@ def made_up(seed, keys):
     version = key.versions[int(generator.integers(2))]
     prf_key = version.prf_keys[int(generator.integers(len(version.prf_keys)))]
     watermark, tokens = key.profile.watermark(), int(generator.integers(3, 150))
-    options = {"sharpness": float(generator.choice([0.3, 2.0, 8.0])), "accents": bool(generator.integers(2))}
-    text = written(generator, watermark, None if generator.random() < 0.25 else prf_key, tokens, **options)
-    kind = generator.choice(["whole", "edited", "passage", "looped", "hidden", "letters"])
+    sharpness, others = float(generator.choice([0.3, 2.0, 8.0])), "éü" if generator.integers(2) else QUOTING
+    prf_key = None if generator.random() < 0.25 else prf_key
+    text = written(generator, watermark, prf_key, tokens, sharpness=sharpness, others=others)
+    kind = generator.choice(["whole", "edited", "passage", "looped", "hidden", "letters", "printed"])
     if kind == "edited":
         text = "".join(generator.choice(list(LETTERS)) if generator.random() < 0.06 else c for c in text)
     elif kind == "passage":
@@ -140,6 +169,8 @@ def made_up(seed, keys):
         text = text.replace("a", "\N{CYRILLIC SMALL LETTER A}").replace(" ", "\N{NO-BREAK SPACE}", 2)
     elif kind == "letters":
         text = text.replace("é", "e\N{COMBINING ACUTE ACCENT}").replace("q", "\N{OWL}")
+    elif kind == "printed":
+        text = printed(typeset(text)) if generator.integers(2) else typeset(text)
     names = None if generator.random() < 0.3 else [key.key_id]
     fpr = float(generator.choice([1e-2, 1e-3, 1e-5, 1e-9]))
     how = {
@@ -155,7 +186,7 @@ def assert_agreement(tokenizer, seed, keys):
     result = asked_about(keys, [Document(text=text)], names=names, fpr=fpr, fails=fails, **how)
     said = None
     if how["reader"] == "up" and not fails:
-        said = [said_of(one) for one in dict.fromkeys([text, normalised(text, LOOK_ALIKES)])]
+        said = [said_of(one) for one in weighted(text)]
     exports = [exported(key) for key in keys if names is None or key.key_id in names]
     found = detect_combined(exports, readings_of(tokenizer, text, said), fpr, secret=SECRET, **how)
     assert_same(found, shown(result))
