@@ -17,7 +17,7 @@ from ttmark.detect_service.cases.case_writer import Cases
 from ttmark.detect_service.conversation import ConversationExamination
 from ttmark.detect_service.cost import estimated_cost, estimated_tokens
 from ttmark.detect_service.detectors import method_of
-from ttmark.detect_service.document_limits import is_short, readers_of, sizes_to_read
+from ttmark.detect_service.document_limits import readers_of, sizes_to_read
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.examination import Examination, Finish, OwnReader, Readings
 from ttmark.detect_service.key_selection import KeySelection, check_askable, permitted
@@ -158,8 +158,7 @@ async def ask(
     request = await gate.readable(sent if parts is None else parts.visible)
     selection = check_askable(request, caller, backend)
     await gate.take(request)
-    make = partial(readers_of, request, backend)
-    of_documents = make() if is_short(request) else await gate.read(make)
+    of_documents = await gate.read(partial(readers_of, request, backend))
     readers = [reader for each in of_documents for reader in each]
     spending, counted = None if shows_evidence else means.spending, None
     if spending is not None:

@@ -16,7 +16,7 @@ from ttmark.detect_service.conversation_evidence import (
 )
 from ttmark.detect_service.conversation_words import conversation_message
 from ttmark.detect_service.cost import check_cost_of
-from ttmark.detect_service.document_reader import DocumentReader, reading_count
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.documents_without_verdict import is_fault, no_verdict, not_examined
 from ttmark.detect_service.results import is_weak, shown_key
 from ttmark.detect_service.spent_document import UNSEEN_SHARE, Counted
@@ -167,7 +167,8 @@ class ConversationExamination(SpentExamination):
 
     def _decided(self, evidence: GrownEvidence) -> CombinedResult:
         lengths = self._lengths
-        hypotheses = len(self._tries) * max((reading_count(one.readers) for one in self._messages), default=1)
+        readings = max(sum(len(one.names) for one in message.readers) for message in self._messages)
+        hypotheses = len(self._tries) * max(1, readings)
         facts: dict[str, Any] = {"id": NAME, "tokens": sum(lengths), "hypotheses": hypotheses}
         if evidence.log10_p <= math.log10(self.request.fpr):
             return CombinedResult(verdict="watermarked", **facts)

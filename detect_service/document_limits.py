@@ -14,8 +14,8 @@ from ttmark.shared.schemas.detection import DetectionRequest, Document, Document
 from ttmark.shared.tokenization import BYTES_OF_A_TOKEN, TextTokenizer, TooManyTokens
 from ttmark.shared.watermark.interruption import pause
 
-# Of a list that is cut, before other threads may run; of short documents, characters or token ids.
-_AT_ONCE, _SHORT = 65_536, 8_192
+# Of a list that is cut, before other threads may run.
+_AT_ONCE = 65_536
 
 
 class RefusedDocument(Document):
@@ -46,12 +46,6 @@ def size_of(document: Document, enough: int) -> int:
         return len(document.token_ids or ())
     text = without_wrappers(document.text)
     return len(text) if text.isascii() or len(text) > enough else len(text.encode())
-
-
-def is_short(request: DetectionRequest) -> bool:
-    """Whether reading the documents takes less time than handing them to another thread and back."""
-    size = sum(len(document.text or document.token_ids or ()) for document in request.inputs)
-    return size <= _SHORT
 
 
 def sizes_to_read(readers: Iterable[DocumentReader], most: int) -> list[int]:
@@ -141,7 +135,7 @@ def _readers(request: DetectionRequest, index: int, backend: DetectionBackend) -
     document, most = request.inputs[index], backend.max_document_tokens
     check_size(index, document, most)
     if document.text is None:
-        return [DocumentReader(document)]
+        return [DocumentReader(document, ["as_sent"], 1.0)]
     return text_readers(
         document, backend.tokenizers, backend.normalizer, normalize=request.normalize, most=most
     )

@@ -25,13 +25,16 @@ class DocumentReader:
         document: what was sent.
         names: of the readings that it stands for, one at least: those of a text that are the same.
         weight: their parts of the rate together.
-        text: what the tokenizers are given; empty for token ids.
     """
 
     document: Document
-    names: Sequence[ReadingName] = ("as_sent",)
-    weight: float = 1.0
-    text: str = ""
+    names: Sequence[ReadingName]
+    weight: float
+
+    @property
+    def text(self) -> str:
+        """What the tokenizers are given; empty for token ids."""
+        return ""
 
     @property
     def content(self) -> Content:
@@ -58,8 +61,3 @@ class DocumentReader:
     def characters(self, _: HeldKey, __: int, ___: int) -> Span | None:
         """The half-open span of the submitted text that tokens first..last cover; None without a text."""
         return None
-
-
-def reading_count(readers: Sequence[DocumentReader]) -> int:
-    """How many readings of a document were asked for, whether they have one text or several."""
-    return sum(len(reader.names) for reader in readers)

@@ -16,7 +16,7 @@ from ttmark.detect_service.cascade import (
 )
 from ttmark.detect_service.cost import check_cost_of
 from ttmark.detect_service.document_limits import read_document
-from ttmark.detect_service.document_reader import DocumentReader, reading_count
+from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.documents_without_verdict import is_fault, not_examined
 from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
 from ttmark.detect_service.key_selection import KeySelection
@@ -267,7 +267,7 @@ class Examination:
             id=self._name(index),
             verdict=decision.verdict,
             tokens=len(readers[0].token_ids(first)),
-            hypotheses=finding.hypotheses * reading_count(readers) if finding else 0,
+            hypotheses=finding.hypotheses * sum(len(one.names) for one in readers) if finding else 0,
             tokens_needed=decision.tokens_needed,
             tokens_typical=decision.tokens_typical,
             normalization=readers[0].normalization(self.request.normalize),

@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.document_limits import is_short, read_document
+from ttmark.detect_service.document_limits import read_document
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.document_rows import DocumentRows
 from ttmark.detect_service.documents_without_verdict import is_fault
@@ -100,7 +100,7 @@ class Spending:
                 for index, of_document in enumerate(readers)
             ]
 
-        documents = read() if is_short(request) else await run(read)
+        documents = await run(read)
         counted = [one for one in documents if one.counts]
         if isinstance(request, CombinedRequest) and request.conversation:
             # An answer about all together is another one with each other message beside.

@@ -17,7 +17,7 @@ from ttmark.shared.watermark.interruption import aside
 from ttmark.shared.watermark.likelihood.reading import Reading
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False)
 class TextReader(DocumentReader):
     """A text is encoded at most once per tokenizer, however many keys share it, and once more for places.
 
@@ -28,9 +28,13 @@ class TextReader(DocumentReader):
 
     tokenizers: TokenizerSet
     normalized: NormalizedText
-    most: int | None = None
+    most: int | None
     _ids: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     _offsets: dict[str, list[Span]] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return self.normalized.text
 
     @property
     def content(self) -> Content:
@@ -42,9 +46,8 @@ class TextReader(DocumentReader):
     def token_ids(self, key: HeldKey) -> NDArray[np.int64]:
         fingerprint = key.profile.tokenizer_fingerprint
         if fingerprint not in self._ids:
-            self._ids[fingerprint] = np.array(
-                self._tokenizer(key).encode(self.text, self.most), dtype=np.int64
-            )
+            ids = self._tokenizer(key).encode(self.text, self.most)
+            self._ids[fingerprint] = np.array(ids, dtype=np.int64)
         return self._ids[fingerprint]
 
     def reading(self, key: HeldKey, of_text: ByteReading) -> Reading:
@@ -91,20 +94,12 @@ def text_readers(
     with aside():  # regular expressions over the whole text
         texts = normalizer.readings(document.text or "")
     if not normalize:
-        text, own = document.text or "", texts["as_sent"]
-        return [TextReader(document, text=text, tokenizers=tokenizers, normalized=own, most=most)]
+        return [TextReader(document, ["as_sent"], 1.0, tokenizers, texts["as_sent"], most)]
     alike: dict[str, list[ReadingName]] = {}
     for name, one in texts.items():
         alike.setdefault(one.text, []).append(name)
+    weights = [sum(WEIGHTS[name] for name in names) for names in alike.values()]
     return [
-        TextReader(
-            document,
-            names,
-            sum(WEIGHTS[name] for name in names),
-            text,
-            tokenizers=tokenizers,
-            normalized=texts[names[0]],
-            most=most,
-        )
-        for text, names in alike.items()
+        TextReader(document, names, weight, tokenizers, texts[names[0]], most)
+        for names, weight in zip(alike.values(), weights, strict=True)
     ]

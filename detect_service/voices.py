@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import TYPE_CHECKING
 
+from ttmark.detect_service.document_limits import readers_of
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.schemas.detection import Document, Voice
 
@@ -57,8 +58,9 @@ def voice_of(examination: "Examination", index: int) -> Voice | None:
         return "whole"
     parts = [Document(text=own), Document(text=quoted)]
     request = examination.request.model_copy(update={"inputs": parts})
+    readers = readers_of(request, examination.backend)
     alone = type(examination)(
-        request, examination.method, examination.backend, examination.selection, shows_evidence=False
+        request, examination.method, examination.backend, examination.selection, readers, shows_evidence=False
     )
     try:
         alone.look()

@@ -41,9 +41,8 @@ def detect(
 def detect(text: Any, key: Key, *, fpr: float = 1e-5, reader: Any = None, model: Any = None) -> Any:
     """Whether a text carries the key's mark, how sure that is, and where.
 
-    A text is read as the detection service reads it: as it was sent, and without invisible and look-alike
-    characters, with broken lines joined and quotation marks before lines taken away. The better reading
-    counts, corrected for two.
+    A text is read as the detection service reads it: as it was sent, without what hides words or a page did,
+    and without typography. The best reading counts, by its part of the rate.
 
     Args:
         text: a text, its token ids, or a list of either, each of which is a question of its own.
@@ -119,9 +118,8 @@ def _shown(result: Any, fpr: float, text: str | None, *, was_read: bool) -> Find
         whole = FoundPassage(0, result.tokens, *((None, None) if text is None else (0, len(text))))
         passages = passages or (whole,)
     share = 0.0 if result.marked_share is None else result.marked_share.estimate
-    return Finding(
-        result.verdict, result.log10_p, result.log10_e, fpr, result.tokens, passages, share, was_read, text
-    )
+    figures = result.verdict, result.log10_p, result.log10_e, fpr, result.tokens
+    return Finding(*figures, passages, share, was_read, text, result.reading)
 
 
 class _ReaderFailed(InternalError):

@@ -34,6 +34,7 @@ class Finding:
         fpr: the false alarm rate that the verdict is held to.
         share: of the tokens that stand in marked passages, estimated; 0 where nothing was found.
         read: whether a model read the text along.
+        reading: the one that counts: `as_sent`, `unwrapped` or `typography`.
     """
 
     verdict: str
@@ -45,6 +46,7 @@ class Finding:
     share: float = 0.0
     read: bool = False
     text: str | None = None
+    reading: str = "as_sent"
 
     @property
     def p(self) -> float:

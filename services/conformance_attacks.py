@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -45,13 +45,6 @@ from ttmark.shared.client import Client, ClientError
 from ttmark.shared.tokenization import TokenizerMissing
 
 
-def text_readings() -> Callable[[str], Sequence[str]]:
-    """The texts of all readings, each once: as it was sent first, without typography last."""
-    normalizer = TextNormalizer()
-
-    return lambda text: list(dict.fromkeys(one.text for one in normalizer.readings(text).values()))
-
-
 def run(
     options: AttackOptions, own: Sequence[str] | None, token: str, signer: CaseKey, started: float
 ) -> None:
@@ -78,13 +71,13 @@ def run(
         )
         texts = _texts(options, own, source, progress)
         check_identity(work, {"texts": texts.sha256, "detector": detector, "seed": seed})
-        documents, readings = human_documents(), text_readings()
+        documents, normalizer = human_documents(), TextNormalizer()
         drawn = np.random.default_rng(sampling_seed(seed, "attacks", "people"))
         passages = passages_of(documents, len(texts.texts), drawn)
         synonyms = None if options.wordnet is None else Synonyms.read(options.wordnet)
         measures = quality(
             work,
-            lambda text: readings(text)[-1],
+            lambda text: normalizer.readings(text)["typography"].text,
             options.encoder,
             options.judge,
             options.encoder_texts,

@@ -23,6 +23,8 @@ from ttmark.shared.schemas.detection import DetectionRequest
 T = TypeVar("T")
 # About a millisecond: handing less to another thread and back costs more than it saves.
 _INLINE_BLOCKS = 5_000
+# Bytes of a body whose texts or numbers are read in as little time.
+_SHORT_BODY = 10_000
 # Parsing a body of numbers, and whatever else looks at the whole of it once.
 _BLOCKS_IN_A_BYTE = 0.3
 # Of it the parsing alone, which is done whatever the request says.
@@ -216,7 +218,8 @@ class HttpGate(Gate):
         self._blocks = blocks
 
     async def read(self, work: Callable[[], Any]) -> Any:
-        return await self._admission.run_long(self._request, body_size(self._request), work)
+        size = body_size(self._request)
+        return work() if size <= _SHORT_BODY else await self._admission.run_long(self._request, size, work)
 
     async def run(self, work: Callable[[], Any]) -> Any:
         return await self._admission.done(self._blocks, self._caller, self._request, work)

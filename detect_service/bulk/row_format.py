@@ -70,6 +70,7 @@ COLUMNS = {
     "metadata": "strings",
     "log10_e": "float64",
     "reader": "string",
+    "reading": "string",
     "scope": "string",
     "marked_share": "float64",
     "marked_share_low": "float64",

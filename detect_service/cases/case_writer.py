@@ -105,6 +105,8 @@ def _facts(case: Case) -> Iterator[tuple[str, str]]:
         yield "Whose words", result["voice"]
     if result.get("p_value") is not None:
         yield "p-value, corrected", f"{result['p_value']:.3g}"
+    if result.get("reading"):
+        yield "Reading that counts", result["reading"].replace("_", " ")
     yield "Held to", f"a false alarm rate of {options['fpr']:g} per text"
     yield "Checked by", case["route"]
     yield from chosen_by_sender(case).items()

@@ -41,6 +41,7 @@ _ODD_SPACE = regex.compile(
 # Indentation is seen; what stands before the end of a line is not, and hardly a second space in it. Two
 # spaces there are Markdown's, whose line ends with them.
 _NEEDLESS_SPACE = regex.compile(r"(?<![ \t])(?!(?<=\S)  \n)(?:([ \t]++)(?=\n)|(?<=\S)[ \t]([ \t]++))")
+_DOUBLED_SPACE = re.compile(r"(?<=[\w,;])[ \t]([ \t]+)(?=\S)")
 # Typography puts some in; where they are more than one blank in four it was no typography.
 _NO_BREAK_SPACE = re.compile("[\u00a0\u202f]")
 
@@ -61,18 +62,9 @@ def needless_spaces(text: str) -> list[Span]:
 
 
 def odd_spaces(text: str) -> int:
-    """How many characters of a text are white space that hides words and that no program for texts makes."""
+    """How many spaces of a text are none that people or typography write."""
     odd, no_break = len(_ODD_SPACE.findall(text)), len(_NO_BREAK_SPACE.findall(text))
     return odd - no_break if 4 * no_break <= odd + text.count(" ") else odd
-
-
-def _doubled(text: str, needless: list[Span]) -> int:
-    """How many of the needless spaces of a text stand in the middle of a sentence."""
-    return sum(
-        last - first
-        for first, last in needless
-        if not text.startswith("\n", last) and (text[first - 2].isalnum() or text[first - 2] in ",;")
-    )
 
 
 def _line_end(match: regex.Match[str]) -> str:
@@ -312,9 +304,9 @@ class TextNormalizer:
         for spans in (indentation, quote_signs, indentation):
             draft.remove(spans(draft.text))
         draft.join(broken_lines(draft.text))
-        needless = needless_spaces(draft.text)
-        counts = counts._replace(white_space=counts.white_space + _doubled(draft.text, needless))
-        draft.remove(needless)
+        white_space = counts.white_space + sum(map(len, _DOUBLED_SPACE.findall(draft.text)))
+        counts = counts._replace(white_space=white_space)
+        draft.remove(needless_spaces(draft.text))
         unwrapped = NormalizedText(draft.text, counts, draft.origin)
         draft.expand(_TYPOGRAPHY)
         typography = NormalizedText(draft.text, counts, draft.origin)

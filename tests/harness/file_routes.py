@@ -1,10 +1,11 @@
-"""`python -m tests.harness.file_routes ANSWERS SMOLLM2 [COUNT]`: what is left of marked answers in files.
+"""`python -m tests.harness.file_routes SMOLLM2 [WORD...]`: what is left of marked answers elsewhere.
 
-ANSWERS is a file of `tests.harness.marked_answers`, SMOLLM2 the model's folder. COUNT answers of each kind
-whose log10 p is between -37 and -13 go through pandoc, LibreOffice and python-docx into files, which are read
-and asked about as the service does. Prints a table of the share of log10 p that is kept.
+SMOLLM2 is the model's folder. Nine answers whose log10 p is between -37 and -13, three of each kind, go
+through pandoc, LibreOffice, python-docx and others, as files and as texts to paste, and are asked about as
+the service does. Prints the share of log10 p that is kept, for routes whose name holds a WORD.
 """
 
+import gzip
 import io
 import json
 import re
@@ -12,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterator
+import venv
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from email.message import EmailMessage
 from functools import partial
 from pathlib import Path
@@ -34,6 +36,14 @@ KINDS = {
 }
 
 
+ANSWERS = Path(__file__).parents[2] / "docs/results/found-read-answers.jsonl.gz"
+TYPOGRIFY = """
+import sys, html
+from typogrify.filters import smartypants
+sys.stdout.write(html.unescape(smartypants(sys.stdin.read())))
+"""
+
+
 class Answer(NamedTuple):
     """A marked answer, and how sure its mark is as written."""
 
@@ -43,30 +53,69 @@ class Answer(NamedTuple):
     log10_p: float
 
 
-def chosen(file: Path, folder: str, count: int) -> Iterator[Answer]:
-    """The first answers of each kind, by their order in the file."""
-    fingerprint = text_tokenizer(folder).fingerprint
+def rows() -> list[dict[str, Any]]:
+    with gzip.open(ANSWERS, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def answer_of(row: dict[str, Any], kind: str, model: str) -> Answer:
+    """A row as it is found where it was written."""
+    fingerprint = text_tokenizer(model).fingerprint
     profile = Profile(
         scheme="gumbel", block_size=2, context_width=2, parameters={}, tokenizer_fingerprint=fingerprint
     )
+    key = ttmark.Key(None, ((profile, (bytes.fromhex(row["prf_key"]),)),))
+    return Answer(kind, key, row["text"], ttmark.detect(row["text"], key, model=model).log10_p)
+
+
+def chosen(model: str, count: int = 3) -> Iterator[Answer]:
+    """The first answers of each kind, by their order in the file."""
     left = dict.fromkeys(KINDS, count)
-    for line in file.read_text("utf-8").splitlines():
-        said = json.loads(line)
-        kind = next((name for name, form in KINDS.items() if form.search(said["text"])), None)
-        if said["form"] not in ("chat", "list") or kind is None or not left[kind]:
-            continue
-        key = ttmark.Key(None, ((profile, (bytes.fromhex(said["prf_key"]),)),))
-        log10_p = ttmark.detect(said["text"], key, model=folder).log10_p
-        if RANGE[0] <= log10_p <= RANGE[1]:
-            left[kind] -= 1
-            yield Answer(kind, key, said["text"], log10_p)
+    for row in rows():
+        kind = next((name for name, form in KINDS.items() if form.search(row["text"])), None)
+        if row["form"] in ("chat", "list") and kind is not None and left[kind]:
+            answer = answer_of(row, kind, model)
+            if RANGE[0] <= answer.log10_p <= RANGE[1]:
+                left[kind] -= 1
+                yield answer
+
+
+def print_table(routes: Mapping[str, Callable[[str], str]], answers: Sequence[Answer], model: str) -> None:
+    """A row for each route: the share of log10 p that is kept, on the mean of each kind and of all."""
+    kinds = dict.fromkeys(answer.kind for answer in answers)
+    titles = ["route", *kinds, "all", "least", "found at 1e-5"]
+    print("| " + " | ".join(titles) + " |\n|" + "---|" * len(titles))
+    for name, route in routes.items():
+        shares: dict[str, list[float]] = {kind: [] for kind in kinds}
+        found = 0
+        for answer in answers:
+            result: Any = ttmark.detect(route(answer.text), answer.key, model=model)
+            found += result.verdict == "watermarked"
+            shares[answer.kind].append(min(result.log10_p / answer.log10_p, 1.0))
+        every = [share for each in shares.values() for share in each]
+        numbers = [*map(mean, shares.values()), mean(every), min(every)]
+        shown = " | ".join(f"{share:.2f}" for share in numbers)
+        print(f"| {name} | {shown} | {found} of {len(every)} |", flush=True)
+
+
+def python_with(folder: Path, *packages: str) -> str:
+    """A Python in the folder that has packages of PyPI."""
+    python = folder / "bin/python"
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True)
+    return str(python)
+
+
+def run(*command: str, text: str = "") -> bytes:
+    """What a command writes, given a text."""
+    return subprocess.run(command, input=text.encode(), check=True, capture_output=True).stdout
 
 
 def pandoc(ending: str, source: str, text: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"a.{ending}"
-        command = ["pandoc", "-s", "-f", source, "-o", str(file), "--metadata", "title= "]
-        subprocess.run(command, input=text.encode(), check=True, capture_output=True)
+        run("pandoc", "-s", "-f", source, "-o", str(file), "--metadata", "title= ", text=text)
         return file.read_bytes()
 
 
@@ -75,8 +124,7 @@ def libreoffice(ending: str, text: str) -> bytes:
         page = Path(folder) / "a.html"
         page.write_bytes(pandoc("html", "markdown-smart", text))
         filters = {"docx": "docx:MS Word 2007 XML", "odt": "odt:writer8", "rtf": "rtf:Rich Text Format"}
-        command = ["soffice", "--headless", "--convert-to", filters[ending], "--outdir", folder, str(page)]
-        subprocess.run(command, check=True, capture_output=True)
+        run("soffice", "--headless", "--convert-to", filters[ending], "--outdir", folder, str(page))
         return (Path(folder) / f"a.{ending}").read_bytes()
 
 
@@ -109,8 +157,25 @@ def reply(text: str) -> bytes:
     return message.as_bytes()
 
 
+def pasted(form: str, source: str, text: str) -> str:
+    return run("pandoc", "-f", source, "-t", form, text=text).decode()
+
+
+def typogrified(text: str) -> str:
+    return run(python_with(Path("/tmp/typogrify"), "typogrify==2.1.0"), "-c", TYPOGRIFY, text=text).decode()
+
+
+def wrapped(width: int, blanks: str, text: str) -> str:
+    wrap = partial(textwrap.wrap, width=width, initial_indent=blanks, subsequent_indent=blanks)
+    return "\n".join(one for line in text.split("\n") for one in wrap(line) or [""])
+
+
+def from_file(name: str, text: str) -> str:
+    return extract_text(name, FILES[name](text)).text
+
+
 ENDINGS = ("docx", "odt", "rtf", "epub", "html")
-ROUTES: dict[str, Callable[[str], bytes]] = {
+FILES: dict[str, Callable[[str], bytes]] = {
     **{f"pandoc.{ending}": partial(pandoc, ending, "markdown-smart") for ending in ENDINGS},
     **{f"pandoc, curly quotes.{ending}": partial(pandoc, ending, "markdown") for ending in ENDINGS},
     **{f"LibreOffice.{ending}": partial(libreoffice, ending) for ending in ("docx", "odt", "rtf")},
@@ -118,27 +183,26 @@ ROUTES: dict[str, Callable[[str], bytes]] = {
     "mail.eml": mail,
     "a reply, more own than quoted lines.eml": reply,
 }
+PASTES: dict[str, Callable[[str], str]] = {
+    "paste untouched": str,
+    "paste with Windows line ends": lambda text: text.replace("\n", "\r\n"),
+    "paste of 72 columns": partial(wrapped, 72, ""),
+    "paste of 76 columns, indented by two": partial(wrapped, 76, "  "),
+    **{
+        f"paste of pandoc's {form}": partial(pasted, form, "markdown-smart")
+        for form in ("plain", "rst", "org", "asciidoc")
+    },
+    "paste of pandoc's plain, curly quotes": partial(pasted, "plain", "markdown"),
+    "paste of typogrify": typogrified,
+}
 
 
 def main() -> None:
     """Prints the table."""
-    file, folder, *more = sys.argv[1:]
-    answers = list(chosen(Path(file), folder, int(more[0]) if more else 3))
-    titles = ["route", *KINDS, "all", "least", "found at 1e-5"]
-    print("| " + " | ".join(titles) + " |\n|" + "---|" * len(titles))
-    for name, route in ROUTES.items():
-        shares: dict[str, list[float]] = {kind: [] for kind in KINDS}
-        found = 0
-        for answer in answers:
-            text = extract_text(name, route(answer.text)).text
-            result: Any = ttmark.detect(text, answer.key, model=folder)
-            found += result.verdict == "watermarked"
-            shares[answer.kind].append(min(result.log10_p / answer.log10_p, 1.0))
-        every = [share for each in shares.values() for share in each]
-        numbers = [*map(mean, shares.values()), mean(every), min(every)]
-        print(
-            f"| {name} | " + " | ".join(f"{share:.2f}" for share in numbers) + f" | {found} of {len(every)} |"
-        )
+    model, *words = sys.argv[1:]
+    routes: dict[str, Callable[[str], str]] = {name: partial(from_file, name) for name in FILES} | PASTES
+    wanted = {name: route for name, route in routes.items() if any(one in name for one in words or [""])}
+    print_table(wanted, list(chosen(model)), model)
 
 
 if __name__ == "__main__":

@@ -2,25 +2,20 @@
 
 Outside of CI. SMOLLM2 is the model's folder; FOLDER gets the programs of PyPI and a PDF by answer and route.
 It needs Debian's chromium, groff, libreoffice-writer, wkhtmltopdf, hyphen-en-us and fonts-liberation.
-Prints the share of log10 p that is left, by route and answer; `--again` reads the files that are there.
+Prints the share of log10 p that is left; `--again` reads the files that are there.
 """
 
-import gzip
-import json
 import re
 import subprocess
 import sys
-import time
-import venv
+import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-import ttmark
+from tests.harness.file_routes import answer_of, print_table, python_with, rows, run
 from ttmark.detect_service.extraction.readers_by_format import extract_text
-from ttmark.library.tokenizer import text_tokenizer
-from ttmark.shared.schemas.profile import Profile
 
-ANSWERS = Path(__file__).parents[2] / "docs/results/found-read-answers.jsonl.gz"
 CHOSEN = {
     "prose": (10, 12, 38, 107),
     "dialogue": (8, 128, 248),
@@ -56,10 +51,7 @@ class Routes:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._python = folder / "programs/bin/python"
-        if not self._python.exists():
-            venv.create(folder / "programs", with_pip=True)
-            subprocess.run([self._python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
+        self._python = python_with(folder / "programs", *PACKAGES)
 
     def all(self) -> dict[str, Callable[[str, Path], None]]:
         return {
@@ -76,8 +68,7 @@ class Routes:
         }
 
     def _here(self, program: str, text: str, *arguments: object) -> str:
-        command = [str(self._python), "-c", program, *map(str, arguments)]
-        return subprocess.run(command, input=text, check=True, capture_output=True, text=True).stdout
+        return run(self._python, "-c", program, *map(str, arguments), text=text).decode()
 
     def _fpdf2(self, text: str, file: Path) -> None:
         self._here(FPDF2, text, file)
@@ -93,17 +84,17 @@ class Routes:
     def _chromium(self, text: str, file: Path, option: str, style: str) -> None:
         page = self._page(text, style)
         options = ("--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer")
-        _run("chromium", *options, f"--print-to-pdf={file}", page.as_uri())
+        run("chromium", *options, f"--print-to-pdf={file}", page.as_uri())
 
     def _wkhtmltopdf(self, text: str, file: Path) -> None:
-        _run("wkhtmltopdf", "-q", self._page(text, PRINTED), file)
+        run("wkhtmltopdf", "-q", str(self._page(text, PRINTED)), str(file))
 
     def _office(self, text: str, file: Path, style: str) -> None:
         page = self._page(text, style)
         kept = f"-env:UserInstallation={(self._folder / 'office').as_uri()}"
         for source, kind in ((page, "odt:writer8"), (page.with_suffix(".odt"), "pdf:writer_pdf_Export")):
             infilter = ["--infilter=HTML (StarWriter)"] if source is page else []
-            _run(
+            run(
                 "soffice",
                 kept,
                 "--headless",
@@ -111,8 +102,8 @@ class Routes:
                 "--convert-to",
                 kind,
                 "--outdir",
-                self._folder,
-                source,
+                str(self._folder),
+                str(source),
             )
             if source is page and style is HYPHENATED:
                 _hyphenate(page.with_suffix(".odt"))
@@ -133,10 +124,6 @@ class Routes:
             subprocess.run(["groff", "-K", "utf8", "-ms", "-Tpdf"], input=source, stdout=made, check=True)
 
 
-def _run(*command: object) -> None:
-    subprocess.run([str(one) for one in command], check=True, capture_output=True)
-
-
 def _hyphenate(file: Path) -> None:
     """Turns hyphenation on for all paragraphs of an odt, as the page's style asks."""
     import zipfile
@@ -152,48 +139,22 @@ def _hyphenate(file: Path) -> None:
             archive.writestr(name, content)
 
 
+def text_of(folder: Path, name: str, make: Callable[[str, Path], None], text: str) -> str:
+    """What is read out of a route's file."""
+    file = folder / f"{re.sub('[^a-z0-9]+', '-', name.lower())}-{zlib.crc32(text.encode())}.pdf"
+    if "--again" not in sys.argv or not file.exists():
+        make(text, file)
+    return extract_text(file.name, file.read_bytes()).text
+
+
 def main() -> None:
     """Makes the files and prints the table."""
     folder, model = Path(sys.argv[1]), sys.argv[2]
     folder.mkdir(parents=True, exist_ok=True)
-    profile = Profile(
-        scheme="gumbel",
-        block_size=2,
-        context_width=2,
-        parameters={},
-        tokenizer_fingerprint=text_tokenizer(model).fingerprint,
-    )
-
-    def log10_p(index: int, text: str) -> float:
-        key = ttmark.Key(None, ((profile, (bytes.fromhex(answers[index]["prf_key"]),)),))
-        return ttmark.detect(text, key, model=model).log10_p
-
-    with gzip.open(ANSWERS, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    answers = {row["index"]: row for row in rows if row["form"] == "chat"}
-    routes = Routes(folder).all()
-    chosen = [(kind, index) for kind, indices in CHOSEN.items() for index in indices]
-    whole = {i: log10_p(i, answers[i]["text"]) for _, i in chosen}
-    print("| route | " + " | ".join(f"{kind} {index}" for kind, index in chosen) + " | mean | found |")
-    print("| as written | " + " | ".join(f"{whole[index]:.1f}" for _, index in chosen) + " | | |")
-    means, seconds = [], 0.0
-    for name, make in routes.items():
-        left, found = [], 0
-        for _, index in chosen:
-            file = folder / f"{re.sub('[^a-z0-9]+', '-', name.lower())}-{index}.pdf"
-            if "--again" not in sys.argv or not file.exists():
-                make(answers[index]["text"], file)
-            began = time.process_time()
-            text = extract_text(file.name, file.read_bytes()).text
-            seconds += time.process_time() - began
-            file.with_suffix(".txt").write_text(text, encoding="utf-8")
-            p = log10_p(index, text)
-            left.append(p / whole[index])
-            found += p <= -5
-        means.append(sum(left) / len(left))
-        shown = " | ".join(f"{share:.2f}" for share in left)
-        print(f"| {name} | {shown} | {means[-1]:.2f} | {found} of {len(left)} |", flush=True)
-    print(f"mean of the routes {sum(means) / len(means):.3f}; {seconds:.1f} s of reading")
+    by_index = {row["index"]: row for row in rows() if row["form"] == "chat"}
+    answers = [answer_of(by_index[one], kind, model) for kind, indices in CHOSEN.items() for one in indices]
+    routes = {name: partial(text_of, folder, name, make) for name, make in Routes(folder).all().items()}
+    print_table(routes, answers, model)
 
 
 if __name__ == "__main__":

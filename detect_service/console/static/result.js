@@ -102,6 +102,7 @@ export class ResultView {
         [t("numbers.log10_p"), decimal(result.log10_p, 3)],
         ...(result.log10_e == null ? [] : [[t("numbers.evidence"), eValue(result.log10_e)]]),
         ...(result.reader ? [[t("numbers.reader"), t(`reader.${result.reader}`)]] : []),
+        ...(result.reading ? [[t("numbers.reading"), t(`reading.${result.reading}`)]] : []),
         ...(result.z === null ? [] : [[t("numbers.z"), decimal(result.z, 3)]]),
         ...(result.scored_blocks === null ? [] : [[t("numbers.blocks"), count(result.scored_blocks)]]),
         [t("numbers.tokens"), count(result.tokens)],

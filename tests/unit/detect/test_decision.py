@@ -1,5 +1,8 @@
 """A document is too short for a verdict where the correction leaves nothing possible, or nothing usual."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -59,6 +62,28 @@ def test_a_second_reading_is_part_of_the_correction(tokens: Tokens) -> None:
     _, both = best_reading([found, found], [0.5, 0.5], 1e-2)
     assert decide(both, 1.5 * 2.0**-BLOCKS).verdict == "too_short"
     assert decide(both, 2.1 * 2.0**-BLOCKS).verdict == "not_detected"
+
+
+@pytest.mark.parametrize("weights", [(1.0,), (0.5, 0.5), (0.75, 0.25), (0.5, 0.25, 0.25)])
+@pytest.mark.parametrize("fpr", [1e-1, 1e-2, 1e-3])
+def test_the_parts_of_the_rate_that_readings_have_are_the_rate(tokens, weights, fpr) -> None:
+    found, parts = finding([key("one", 1)], tokens), []
+    for own in range(len(weights)):
+
+        def is_alarm(p: float, own: int = own) -> bool:
+            of_readings = [replace(found, log10_p=0.0)] * len(weights)
+            of_readings[own] = replace(found, log10_p=math.log10(p))
+            _, best = best_reading(of_readings, weights, fpr)
+            return decide(best, fpr).verdict == "watermarked"
+
+        # Uniform p-values alarm with the chance of the largest that does.
+        low, high = 0.0, 1.0
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (middle, high) if is_alarm(middle) else (low, middle)
+        parts.append(low)
+    assert parts == pytest.approx([weight * fpr for weight in weights])
+    assert sum(parts) == pytest.approx(fpr)
 
 
 def gumbel_pairs(keys: int) -> list[UnlockedKey]:

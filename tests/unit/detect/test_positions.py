@@ -4,6 +4,7 @@ import unicodedata
 
 import pytest
 
+from tests.harness.golden_texts import LATER_TEXTS
 from tests.harness.trained_tokenizers import KINDS
 from tests.unit.detect.held_keys import key_of
 from ttmark.detect_service.backend import TokenizerSet
@@ -38,6 +39,19 @@ def reader_of(tokenizer: TextTokenizer, text: str) -> tuple[DocumentReader, Unlo
 def readable(text: str) -> str:
     """What a tokenizer may change about a text: compatible letters, composed accents, white space."""
     return "".join(unicodedata.normalize("NFKC", text).split())
+
+
+@pytest.mark.parametrize("text", [*WORDS.values(), *LATER_TEXTS])
+def test_in_every_reading_places_lie_in_the_text_as_sent_and_in_its_order(tokenizer, text: str) -> None:
+    key = key_of(tokenizer)
+    for reader in text_readers(
+        Document(text=text), TokenizerSet([tokenizer]), TextNormalizer(), normalize=True
+    ):
+        count = reader.token_ids(key).size
+        spans = [reader.characters(key, place, place + 1) for place in range(count)]
+        assert all(0 <= first <= last <= len(text) for first, last in spans)
+        assert [first for first, _ in spans] == sorted(first for first, _ in spans)
+        assert [last for _, last in spans] == sorted(last for _, last in spans)
 
 
 @pytest.mark.parametrize("text", WORDS.values(), ids=WORDS)

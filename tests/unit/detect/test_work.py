@@ -16,21 +16,25 @@ from tests.unit.detect.served import served
 from tests.unit.watermark.conftest import Counting
 from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.cost import request_cost
+from ttmark.detect_service.cost import estimated_cost, request_cost
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.key_selection import KeySelection
+from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.detect_service.results import response_json
+from ttmark.detect_service.text_reader import text_readers
 from ttmark.shared.limits.allowances import WorkBudget
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
+    CombinedRequest,
     DetectionRequest,
     DirectRequest,
     Document,
     LocalizedRequest,
 )
+from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.detectors.alignment import detect_aligned
 from ttmark.shared.watermark.detectors.localized import detect_localized
@@ -88,7 +92,7 @@ def test_the_cost_counts_documents_versions_keys_of_a_pool_and_decoys(service: S
         key = replace(one, profile=one.profile.model_copy(update={"pool": pool}))
         request = request_of(name, [Document(token_ids=[97])] * documents)
         lengths = {key.profile.tokenizer_fingerprint: [tokens] * documents}
-        readers = [DocumentReader(document) for document in request.inputs]
+        readers = [DocumentReader(document, ["as_sent"], 1.0) for document in request.inputs]
         return request_cost(request, readers, KeySelection.of([key] * times), lengths)
 
     for name in ("direct", "aligned", "scan"):
@@ -121,6 +125,21 @@ async def test_a_request_of_too_much_work_says_how_much_the_limit_and_what_to_re
     assert int(detail.split("estimated at ")[1].split()[0]) > 50_000
     assert fine.status_code == 200
     assert 'ttmark_detect_work_refusals_total{reason="cost"} 1.0' in metrics
+
+
+async def test_all_texts_of_a_document_are_priced_before_one_is_read(service, monkeypatch):
+    document, key = Document(text="\u201cone\u201d  two " * 400), service.keys["a-one"]
+    request = CombinedRequest(inputs=[document], keys=["a-one"])
+    readers = text_readers(document, service.backend.tokenizers, TextNormalizer(), normalize=True)
+    assert len(readers) == 3
+    two = estimated_cost(request, readers[:2], KeySelection.of([key]), 10_000)
+    read: list[object] = []
+    monkeypatch.setattr(TextTokenizer, "encode", lambda *given: read.append(given) or [1, 2, 3])
+    async with client_of(service, blocks=two) as client:
+        refused = await client.post("/v1/detect", json=request.model_dump())
+        assert (refused.status_code, read) == (413, [])
+        fine = await client.post("/v1/detect", json={**request.model_dump(), "normalize": False})
+    assert (fine.status_code, len(read)) == (200, 1)
 
 
 async def test_a_text_with_more_tokens_than_its_bytes_suggested_is_held_to_the_limit(service):
