@@ -51,13 +51,13 @@ def files(folder: Path, count: int) -> Iterator[Path]:
     people = [of_one.texts for of_one in shipped_sets(count, SEED) if of_one.name.startswith("people")]
     texts = [text for passages in zip(*people, strict=True) for text in passages]
     printed = {f"{name}.pdf": make for name, make in pdf_routes.Routes(folder).all().items()}
-    for place, name in enumerate([*printed, *file_routes.ROUTES, *_OTHERS]):
+    for place, name in enumerate([*printed, *file_routes.FILES, *_OTHERS]):
         for number in range(count):
             path, text = folder / f"{place}-{number}{Path(name).suffix}", texts[(place + number) % len(texts)]
             if not path.exists() and name in printed:
                 printed[name](text, path)
             elif not path.exists():
-                path.write_bytes((file_routes.ROUTES | _OTHERS)[name](text))
+                path.write_bytes((file_routes.FILES | _OTHERS)[name](text))
             yield path
 
 
