@@ -50,6 +50,7 @@ REASONS = frozenset(
         "disabled",
         "too_short",
         "confined",
+        "tail",
         "policy",
     }
 )

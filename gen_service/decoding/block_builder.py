@@ -112,6 +112,7 @@ class BlockBuilder:
         self.mass: Floats = np.ones(1)  # [open]
         self._ended: Ints = np.empty((0, block_size), dtype=np.int64)  # [ended, block_size]
         self._ended_mass: Floats = np.empty(0)  # [ended]
+        self.from_tail = False  # whether the whole block was drawn already, so that a key has no choice
 
     @property
     def frontier(self) -> Ints:
@@ -188,6 +189,7 @@ class BlockBuilder:
             uniform = self._draws.uniform(self._position, Draw.TAIL_TOKEN, level)
             self.paths = tails.draw(drawn - len(others), uniform)
         self.mass = np.ones(1)
+        self.from_tail = self._deep
         self._set_ended_apart()
 
 
@@ -280,8 +282,8 @@ class TandemBlock:
 
     @property
     def marked(self) -> bool:
-        """Whether the key has a say: it has none in what the caller chose."""
-        return self.share >= LEAST_SHARE
+        """Whether the key has a say: it has none in what the caller chose, nor in what the tail gave."""
+        return self.share >= LEAST_SHARE and not self.builder.from_tail
 
     @property
     def paths(self) -> list[TokenPath]:

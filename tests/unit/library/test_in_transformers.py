@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
 import ttmark
+from tests.harness.random_model import small_llama
 from ttmark.gen_service.decoding.request import GenerationRequest
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.library import in_transformers
@@ -116,6 +117,16 @@ def test_custom_generate_refuses_what_it_would_leave_out(
         own.generate(
             **tokenizer(PROMPTS[:1], return_tensors="pt"), custom_generate=ttmark.tandem(key), **options
         )
+
+
+def test_a_model_too_unsure_for_pairs_is_said_to_be_so(theirs: tuple[Any, Any], key: ttmark.Key) -> None:
+    torch.manual_seed(0)
+    size = theirs[0].config.vocab_size
+    unsure = ttmark.load((LlamaForCausalLM(small_llama(vocab_size=size, eos_token_id=None)), theirs[1]))
+    options = {"key": key, "max_new_tokens": 60, "seed": 1, "chat": False}
+    with pytest.warns(UserWarning, match="too unsure"):
+        unsure.generate("A", top_k=0, **options)
+    unsure.generate("A", top_k=50, **options)
 
 
 def test_a_processor_marks_single_tokens(theirs: tuple[Any, Any], key: ttmark.Key) -> None:
