@@ -190,15 +190,15 @@ class _Blocks:
         elif marker is not None:
             found.kind, (found.marker, found.cut, found.text_x0) = "item", marker
             self._numbers[round(line.x0 / 9)] = found.marker
-            self._nest(found.text_x0, 1.2 * line.size)
+            self._nest(found.text_x0 - left, 1.2 * line.size)
             found.level = len(self._items)
         elif ratio >= _HEADINGS[-1][0]:
             found.kind, found.gap = "heading", None
             found.level = next(level for least, level in _HEADINGS if ratio >= least)
             self._items.clear()
-        elif self._items and line.x0 > left + close and abs(line.x0 - self._items[-1]) < close:
+        elif self._items and line.x0 > left + close and abs(line.x0 - left - self._items[-1]) < close:
             found.level = len(self._items)
-        elif self._items and line.x0 < self._items[0] - close:
+        elif self._items and line.x0 - left < self._items[0] - close:
             self._items.clear()
         if before is not None and before.kind == "heading":
             found.gap = None

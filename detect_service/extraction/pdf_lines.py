@@ -1,5 +1,6 @@
 """The lines of a page of a PDF, column after column, from the pieces of words that it draws."""
 
+import re
 import unicodedata
 from bisect import bisect
 from collections import Counter
@@ -12,6 +13,7 @@ from ttmark.detect_service.extraction.layout import Run
 from ttmark.detect_service.extraction.pdf_pieces import Drawing, Piece
 
 Row = list[Piece]
+_ITEM = re.compile("[0-9]{1,3}[.)]$|[\u2022\u25cf\u25cb\u25aa]")
 _SAME_LINE = 0.45  # of the size of type: less than any leading
 _TINY, _SMALL = 0.45, 0.75
 _LOW, _HIGH, _MIDDLE = -0.15, 0.75, 0.35  # of letters, of their size, from the base line
@@ -179,9 +181,16 @@ def _split(rows: list[Row]) -> tuple[int, int, float] | None:
                 continue
             left = [[piece for piece in row if piece.x0 < x] for row in rows[first:at]]
             right = [[piece for piece in row if piece.x0 >= x] for row in rows[first:at]]
-            if _is_prose(left, 3, em) and _is_prose(right, 2, em):
+            prose = _is_prose(left, 3, em) and _is_prose(right, 2, em)
+            if prose or (_is_list(left) and _is_list(right)):
                 best = first, at, float(start)
     return best
+
+
+def _is_list(rows: list[Row]) -> bool:
+    """Whether half of the rows, and not one alone, begin as items do; a table's numbers are in one column."""
+    said = [row for row in rows if row]
+    return 2 * sum(bool(_ITEM.match(row[0].text)) for row in said) >= max(len(said), 4)
 
 
 def _is_prose(rows: list[Row], fewest: int, em: float) -> bool:

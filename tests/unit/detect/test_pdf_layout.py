@@ -219,6 +219,12 @@ LAYOUTS: dict[str, tuple[bytes, str]] = {
     "tabs for blanks": (pdf(two(8), characters="1 beginbfchar <20> <0009> endbfchar"), f"{FERRY}\n\n{QUAY}"),
     "two columns": (pdf(columns(justified=True)), f"## An island in the north\n\n{FERRY}\n\n{QUAY}"),
     "two ragged columns": (pdf(columns(justified=False)), f"## An island in the north\n\n{FERRY}\n\n{QUAY}"),
+    "a list in two columns": (
+        pdf([put(72 + 220 * (number // 4) + 18 * place, 700 - LEADING * (number % 4), text)
+             for number, word in enumerate(["Bread", "Goats", "Pianos", "Rope", "Coats", "Buttons", "Lamps"])
+             for place, text in enumerate((f"{number + 1}.", word))]),
+        "1. Bread\n2. Goats\n3. Pianos\n4. Rope\n5. Coats\n6. Buttons\n7. Lamps",
+    ),
     "a list": (
         pdf(items()),
         "Things to take along:\n9. A rope\n10. A coat that is long enough for two people, with buttons:\n"
