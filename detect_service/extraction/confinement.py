@@ -50,9 +50,11 @@ def lacking() -> list[str]:
     """Those of `seccomp` and `Landlock` that this machine, its kernel or container does not give."""
     if _MACHINE is None:
         return ["seccomp", "Landlock"]
-    fail = struct.pack("I", _FAIL)
-    given = {"seccomp": _call(_MACHINE[2], 2, 0, fail), "Landlock": _call(_CREATE_RULESET, None, 0, 1)}
-    return [name for name, answer in given.items() if answer < 0]
+    asked = {
+        "seccomp": (_MACHINE[2], 2, 0, struct.pack("I", _FAIL)),
+        "Landlock": (_CREATE_RULESET, None, 0, 1),
+    }
+    return [name for name, (number, *arguments) in asked.items() if _answer(number, *arguments) < 0]
 
 
 def confine() -> None:
@@ -64,40 +66,36 @@ def confine() -> None:
     missing = lacking()
     if _MACHINE is None:
         return
-    _done(_LIBRARY.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    _LIBRARY.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     if "Landlock" not in missing:
         libraries = [folder for folder in sys.path if folder.endswith("-packages")]
         _see_only([Path(os.__file__).parent, "/usr", "/lib", "/lib64", *libraries])
     if "seccomp" not in missing:
-        _filter_calls(*_MACHINE)
+        column, machine, seccomp = _MACHINE
+        instructions = [struct.pack("HBBI", *instruction) for instruction in _program(column, machine)]
+        program = ctypes.create_string_buffer(b"".join(instructions))
+        _call(seccomp, 1, 1, struct.pack("HP", len(instructions), ctypes.addressof(program)))
 
 
 def _see_only(folders: list[Path | str]) -> None:
     """Nothing else can be opened: no file of the service, and nothing in `/proc` about other processes."""
-    rules = _done(_call(_CREATE_RULESET, struct.pack("Q", _ALL_RIGHTS), 8, 0))
+    rules = _call(_CREATE_RULESET, struct.pack("Q", _ALL_RIGHTS), 8, 0)
     for folder in folders:
         with suppress(FileNotFoundError):
             place = os.open(folder, os.O_PATH)
-            _done(_call(_ADD_RULE, rules, 1, struct.pack("=Qi", _READ, place), 0))
+            _call(_ADD_RULE, rules, 1, struct.pack("=Qi", _READ, place), 0)
             os.close(place)
-    _done(_call(_RESTRICT_SELF, rules, 0))
+    _call(_RESTRICT_SELF, rules, 0)
     os.close(rules)
 
 
-def _filter_calls(column: int, machine: int, seccomp: int) -> None:
-    words = iter(_CALLS.split())
-    numbers = {call[0]: int(call[1 + column]) for call in zip(words, words, words, strict=True)}
-    instructions = [struct.pack("HBBI", *instruction) for instruction in _program(numbers, machine)]
-    program = ctypes.create_string_buffer(b"".join(instructions))
-    _done(_call(seccomp, 1, 1, struct.pack("HP", len(instructions), ctypes.addressof(program))))
-
-
-def _program(calls: dict[str, int], machine: int) -> Iterator[tuple[int, int, int, int]]:
+def _program(column: int, machine: int) -> Iterator[tuple[int, int, int, int]]:
     """Instructions: code, how many to pass over if equal and if not, operand."""
     yield from [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, machine), (_RETURN, 0, 0, _REFUSE), (_LOAD, 0, 0, 0)]
-    for name, number in calls.items():
-        looked_at = _ARGUMENTS.get(name, [])
-        yield _EQUAL, 0, 4 * len(looked_at) + 1, number & _WHOLE
+    words = iter(_CALLS.split())
+    for call in zip(words, words, words, strict=True):
+        looked_at = _ARGUMENTS.get(call[0], [])
+        yield _EQUAL, 0, 4 * len(looked_at) + 1, int(call[1 + column]) & _WHOLE
         for argument, bits, value in looked_at:
             yield from [(_LOAD, 0, 0, 16 + 8 * argument), (_AND, 0, 0, bits), (_EQUAL, 1, 0, value)]
             yield _RETURN, 0, 0, _REFUSE
@@ -105,12 +103,12 @@ def _program(calls: dict[str, int], machine: int) -> Iterator[tuple[int, int, in
     yield _RETURN, 0, 0, _REFUSE
 
 
-def _call(number: int, *arguments: object) -> int:
+def _answer(number: int, *arguments: object) -> int:
     answer: int = _LIBRARY.syscall(ctypes.c_long(number), *arguments)
     return answer
 
 
-def _done(answer: int) -> int:
-    if answer < 0:
+def _call(number: int, *arguments: object) -> int:
+    if (answer := _answer(number, *arguments)) < 0:
         raise OSError(ctypes.get_errno(), "the kernel refuses to confine the process")
     return answer
