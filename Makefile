@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SYSTEM_PACKAGES := redis-server chromium prometheus prometheus-alertmanager minisign
+SYSTEM_PACKAGES := redis-server chromium prometheus prometheus-alertmanager minisign tesseract-ocr:tesseract
 
 .PHONY: help up test test-long test-vllm stack-test stack-clean check docs audit lock frameworks soak soak-vllm mutate observe bench gpu release clean
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs the named Debian packages where their command is missing: system_packages.sh redis-server [chromium ...]
+# Installs the named Debian packages where their command is missing: system_packages.sh redis-server [PACKAGE:COMMAND ...]
 set -euo pipefail
 missing=()
 for package in "$@"; do
-    command -v "$package" >/dev/null || missing+=("$package")
+    command -v "${package#*:}" >/dev/null || missing+=("${package%:*}")
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
 command -v apt-get >/dev/null || { echo "ttmark: the tests need ${missing[*]}; install them with your package manager" >&2; exit 1; }

@@ -15,6 +15,11 @@ RUN /opt/ttmark/bin/pip install --no-cache-dir -c constraints.txt ".[detect,prov
     && /opt/ttmark/bin/python -P -m ttmark.shared.watermark.likelihood
 
 FROM python:3.11.13-slim-bookworm
+# Debian's packages that read pictures, and their languages: "tesseract-ocr tesseract-ocr-deu". None: pictures are refused.
+ARG OCR_PACKAGES=""
+# hadolint ignore=DL3008,SC2086
+RUN [ -z "$OCR_PACKAGES" ] || { apt-get update && apt-get install -y --no-install-recommends $OCR_PACKAGES \
+        && rm -rf /var/lib/apt/lists/*; }
 RUN useradd --uid 10001 --no-create-home ttmark && mkdir /state /audit && chown ttmark /state /audit
 COPY --from=build /opt/ttmark /opt/ttmark
 # A lost DNS query is repeated after a second; after the usual five, Redis has been given up (4 s).

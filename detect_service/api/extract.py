@@ -124,6 +124,7 @@ async def written(found: Extraction) -> AsyncIterator[bytes]:
         title=found.title,
         unread=found.unread,
         pages=list(found.pages) or None,
+        recognised=found.recognised or None,
     )
     yield rest.model_dump_json(exclude_none=True).removeprefix('{"text":"').removesuffix("}").encode()
     for start in range(0, len(found.parts), SLICE_PARTS):

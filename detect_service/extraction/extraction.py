@@ -11,7 +11,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Literal, cast, get_args
 
-from ttmark.shared.schemas.extraction import ENDINGS, FILE_KINDS, ExtractedPart
+from ttmark.shared.schemas.extraction import ENDINGS, FILE_KINDS, PICTURES, ExtractedPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class Extraction:
         title: of a mail, its subject and who sent it.
         unread: what of the file could not be read, in words.
         pages: of a PDF, where each page begins in the text, in characters.
+        recognised: whether a machine read pictures.
     """
 
     text: str
@@ -32,6 +33,7 @@ class Extraction:
     title: str | None = None
     unread: str | None = None
     pages: tuple[int, ...] = ()
+    recognised: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +44,9 @@ class ExtractionLimits:
         workers: processes that read files; each reads one at a time. A deployment chooses them by its cores
             and memory.
         queue: files that may wait for a process: whoever is last waits 40 s for two processes at worst.
-        cpu_seconds: CPU time for a file: a web page of 2 MB can be made to take 87.
+        cpu_seconds: CPU time for a file: a web page of 2 MB can be made to take 87. A picture has 8 more.
         seconds: time for a file on the clock, waiting for a process not included: its CPU time on a core that
-            six share.
+            six share. A picture or PDF has twice as much.
         memory_bytes: address space of a process: two have room in a container of 2 GiB.
         text_bytes: the text of a file, in UTF-8: ten times the longest document that is examined.
     """
@@ -67,12 +69,14 @@ Reason = Literal[
     "nesting",
     "cells",
     "pages",
+    "pixels",
     "text",
     "parts",
     "cpu",
     "memory",
     "time",
     "crash",
+    "not_installed",
 ]
 
 
@@ -112,9 +116,10 @@ def limited(parts: Iterable[ExtractedPart]) -> tuple[ExtractedPart, ...]:
     return found
 
 
-Format = Literal["text", "html", "docx", "odt", "rtf", "pdf", "epub", "eml", "mbox", "csv"]
+Format = Literal["text", "html", "docx", "odt", "rtf", "pdf", "epub", "eml", "mbox", "csv", "picture"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 _OTHER_NAMES: dict[str, Format] = {"txt": "text", "md": "text", "markdown": "text", "htm": "html"}
+_OTHER_NAMES |= dict.fromkeys(PICTURES, "picture")
 FORMAT_OF_ENDING: Mapping[str, Format] = MappingProxyType(
     {f".{ending}": _OTHER_NAMES.get(ending) or cast(Format, ending) for ending in ENDINGS}
 )

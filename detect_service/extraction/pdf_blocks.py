@@ -7,12 +7,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median
 from typing import Literal
 from unicodedata import east_asian_width
 
-from ttmark.detect_service.extraction.layout import BULLET, Block, Run
+from ttmark.detect_service.extraction.layout import BULLET, Block, Run, markdown
 from ttmark.detect_service.extraction.pdf_lines import Line
 
 PAGE = "\x02"
@@ -83,6 +83,12 @@ class _Setting:
 def blocks_of(pages: Sequence[Sequence[Line]]) -> list[Block]:
     """The blocks of a document; headers and footers stand behind the paragraph that they would part."""
     return list(_Blocks(pages).made()) if any(pages) else []
+
+
+def text_of(pages: Sequence[Sequence[Line]]) -> tuple[str, tuple[int, ...]]:
+    """The text of a document, and where in it each page begins, in characters."""
+    before, *texts = markdown(blocks_of(pages)).strip().split(PAGE)
+    return before + "".join(texts), tuple(accumulate(map(len, texts[:-1]), initial=len(before)))
 
 
 class _Blocks:

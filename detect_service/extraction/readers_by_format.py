@@ -11,6 +11,7 @@ from ttmark.detect_service.extraction.html_text import html_text
 from ttmark.detect_service.extraction.mail_text import eml_text, mbox_text
 from ttmark.detect_service.extraction.odt_text import odt_text
 from ttmark.detect_service.extraction.pdf_text import pdf_text
+from ttmark.detect_service.extraction.picture_text import picture_text
 from ttmark.detect_service.extraction.plain_text import csv_text, plain_text
 from ttmark.detect_service.extraction.rtf_text import rtf_text
 from ttmark.detect_service.extraction.worker_process import ALONE, MANIFEST
@@ -27,6 +28,7 @@ _READERS = {
     "eml": lambda content: eml_text(content, extract_text),
     "mbox": mbox_text,
     "csv": csv_text,
+    "picture": picture_text,
 }
 
 

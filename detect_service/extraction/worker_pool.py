@@ -10,10 +10,12 @@ import structlog
 from ttmark.detect_service.extraction.confinement import lacking
 from ttmark.detect_service.extraction.extraction import Extraction, ExtractionLimits, LimitExceeded, format_of
 from ttmark.detect_service.extraction.worker_process import ALONE, MANIFEST, WorkerProcess, manifest_request
+from ttmark.shared.schemas.extraction import PICTURES
 
 _log = structlog.get_logger("ttmark.extraction")
 # Memory that a library does not give back is given back by the end of its process.
 _FILES_OF_A_PROCESS = 200
+_WITH_PICTURES = (".pdf", *(f".{ending}" for ending in PICTURES))
 
 
 class ExtractionBusy(Exception):
@@ -107,12 +109,12 @@ class ExtractionWorkers:
 
     async def _read(self, filename: str, content: bytes) -> Extraction:
         worker = await self._worker()
+        seconds = self.limits.seconds * (1 + filename.lower().endswith(_WITH_PICTURES))
         try:
-            async with asyncio.timeout(self.limits.seconds):
+            async with asyncio.timeout(seconds):
                 return await worker.read(filename, content)
         except TimeoutError:
             worker.kill()
-            seconds = self.limits.seconds
             raise LimitExceeded(
                 f"Reading the file takes more than the limit of {seconds:g} seconds.", "time"
             ) from None

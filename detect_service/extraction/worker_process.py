@@ -45,6 +45,7 @@ class AnswerHead(BaseModel):
         title: of a mail.
         unread: what could not be read, in words.
         pages: where each begins in the text, in characters.
+        recognised: whether a machine read pictures.
         reason: None if there is a text.
         limit: whether the reason is a limit.
     """
@@ -57,6 +58,7 @@ class AnswerHead(BaseModel):
     title: str | None = None
     unread: str | None = None
     pages: tuple[NonNegativeInt, ...] = ()
+    recognised: bool = False
     reason: Reason | None = None
     limit: bool = False
     message: str = ""
@@ -117,7 +119,8 @@ class WorkerProcess:
             stderr=DEVNULL,  # a traceback would show what is in the file
             limit=LONGEST_LINE,
             # Nothing else of the environment: it may hold secrets.
-            env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            # One thread (Tesseract's OpenMP): a confined process may make no others.
+            env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "OMP_THREAD_LIMIT": "1"},
             start_new_session=True,  # a Ctrl-C is the service's to handle
         )
         return cls(process, limits)
@@ -164,7 +167,7 @@ class WorkerProcess:
             parts = await self._parts(answer.size)
             return Extraction("", answer.encoding, parts, unread=answer.unread)
         text = await self._source.readexactly(answer.size)
-        kept = answer.model_dump(include={"encoding", "title", "unread", "pages"})
+        kept = answer.model_dump(include={"encoding", "title", "unread", "pages", "recognised"})
         return Extraction(text.decode("utf-8"), **kept)
 
     async def _parts(self, left: int) -> tuple[ExtractedPart, ...]:

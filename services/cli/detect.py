@@ -42,8 +42,8 @@ def detect(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Files (txt, md, html, docx, odt, rtf, pdf, epub, eml, or plain text), folders, or "
-            "- for standard input."
+            help="Files (txt, md, html, docx, odt, rtf, pdf, epub, eml, png, jpeg, webp, tiff, or plain "
+            "text), folders, or - for standard input."
         ),
     ] = None,
     mode: AskedMode = "combined",

@@ -107,6 +107,8 @@ async def _read(file: str | NotExamined, workers: ExtractionWorkers) -> str | No
         require("detect")
         filename = file if Path(file).suffix.lower() in FORMAT_OF_ENDING else f"{file}.txt"
         found = await workers.extract(filename, content)
+        if found.recognised:
+            typer.echo(f"{shown(file)}: a machine read pictures (OCR), letters may be wrong", err=True)
         if found.unread:
             typer.echo(f"{shown(file)}: {found.unread}", err=True)
         if found.parts:  # of a mail the body comes first

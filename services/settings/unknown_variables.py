@@ -25,6 +25,7 @@ OF_OTHERS = frozenset(
         "TTMARK_PROMETHEUS_URL",
         "TTMARK_VERSION",
         "TTMARK_TORCH_INDEX",
+        "TTMARK_OCR_PACKAGES",
         "TTMARK_FAULTS",
         "TTMARK_RESULTS",
         "TTMARK_TEST_MODEL",

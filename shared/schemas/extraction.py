@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from ttmark.shared.schemas.fields import AnswerModel, StrictModel, left_out
 
+PICTURES = ("png", "jpg", "jpeg", "webp", "tif", "tiff")
 ENDINGS = (
     "txt",
     "text",
@@ -22,8 +23,9 @@ ENDINGS = (
     "eml",
     "mbox",
     "csv",
+    *PICTURES,
 )
-FILE_KINDS = "txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox or csv"
+FILE_KINDS = "txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox, csv, png, jpeg, webp or tiff"
 """For people."""
 _ANY_CASE = "|".join("".join(f"[{letter}{letter.upper()}]" for letter in ending) for ending in ENDINGS)
 _FILENAME = rf"[^/]\.({_ANY_CASE})$"
@@ -82,6 +84,9 @@ class ExtractionResponse(AnswerModel):
         default=None,
         description="Where each page of a PDF begins in the text, in characters; pages behind its end are "
         "left out.",
+    )
+    recognised: bool | None = Field(
+        default=None, description="Whether a machine read pictures (OCR): letters may be wrong."
     )
     parts: list[ExtractedPart] | None = Field(
         default=None,

@@ -48,7 +48,7 @@ def main() -> None:
         page.locator("#batch").scroll_into_view_if_needed()
         page.screenshot(path=IMAGES / "console-files.png")
         page = _opened(browser, given.detection, token, height=800)
-        page.locator("#file").set_input_files([files["picture.png"]])
+        page.locator("#file").set_input_files([files["picture.gif"]])
         page.locator("#text-problem").wait_for()
         page.screenshot(path=IMAGES / "console-rejected-file.png")
         page = _opened(browser, f"{given.generation}/playground", token, height=900)
@@ -68,7 +68,7 @@ def _files(folder: Path, generation: Client) -> dict[str, Path]:
         "manual-page.txt": human,
         "letter.txt": letter,
         "note.txt": human[:120],
-        "picture.png": "x",
+        "picture.gif": "x",
     }
     for name, text in texts.items():
         (folder / name).write_text(text)

@@ -24,7 +24,7 @@ def folder(tmp_path: Path, site) -> Path:
         "in/deep/letter10.txt": site.marked("press-room", 160),
         "in/letter9.txt": site.human(150, 9),
         "in/short.md": "bade bor",
-        "in/picture.png": "x",
+        "in/picture.gif": "x",
         "in/.hidden.txt": "x",
         "in/post.mbox": MAILS.format(site.human(150, 5), site.marked("help-desk", 160)),
         "in/rows.csv": f"id,text\nx,{site.human(150, 6)}\n,{site.human(150, 7)}\n",

@@ -12,7 +12,10 @@ from typer.testing import CliRunner, Result
 
 from tests.browser import actions
 from tests.browser.actions import file, give, sign_in
+from tests.harness import drawn_pictures
+from tests.unit.detect.test_pictures import needs_tesseract
 from ttmark.services.cli.main import app
+from ttmark.shared.schemas.extraction import FILE_KINDS
 
 
 def check(page: Page, *asked: str) -> None:
@@ -25,6 +28,14 @@ def invoke(command: list[str]) -> Result:
     """Runs `ttmark` on a thread of its own: Playwright's event loop runs on this one."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(CliRunner().invoke, app, command).result()
+
+
+@needs_tesseract
+def test_a_screenshot_is_read_and_the_console_says_who_read_it(connected: Page) -> None:
+    give(connected, file("screen.png", drawn_pictures.saved(drawn_pictures.page(), "PNG")))
+    expect(connected.locator("#text")).to_have_value(drawn_pictures.TEXT, timeout=60_000)
+    said = "A machine read this text in a picture: letters may be wrong."
+    expect(connected.locator("#text-problem")).to_have_text(said)
 
 
 def passages(site) -> str:
@@ -58,12 +69,10 @@ def test_results_name_the_file_and_a_rejected_one_leaves_nothing(connected: Page
     connected.get_by_role("button", name="Clear").click()
     check(connected, site.human(80))
     expect(source).to_be_hidden()
-    give(connected, file("picture.png", b"x"))
+    give(connected, file("picture.gif", b"x"))
     expect(box).to_have_value("")
     problem = connected.locator("#text-problem")
-    expect(problem).to_have_text(
-        "picture.png was not read. Files can be txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox or csv."
-    )
+    expect(problem).to_have_text(f"picture.gif was not read. Files can be {FILE_KINDS}.")
     expect(problem).to_be_in_viewport(ratio=1)
     expect(connected.locator("#result")).to_be_hidden()
 

@@ -4,7 +4,7 @@ import { extract } from "/console/api.js";
 import { t } from "/console/language.js";
 import { failureWords } from "/console/words.js";
 
-const READ_BY_THE_SERVICE = /\.(docx|odt|rtf|html?|pdf|epub|eml|mbox|csv|txt|text|md|markdown)$/i;
+const READ_BY_THE_SERVICE = /\.(docx|odt|rtf|html?|pdf|epub|eml|mbox|csv|txt|text|md|markdown|png|jpe?g|webp|tiff?)$/i;
 const READ_HERE = /\.(txt|text|md|markdown)$/i;
 const SHARE_OF_A_BODY = 0.7; // base64 makes four bytes of three
 
@@ -40,7 +40,8 @@ export async function readTexts(file, name, allowed, signal) {
   if (!READ_BY_THE_SERVICE.test(file.name)) throw new Unreadable(() => t("file.kinds"));
   if (!allowed) throw new Unreadable(() => t("file.connect"));
   try {
-    const { text, title, unread, pages, parts } = await extract(allowed.token, file, signal);
+    const { text, title, pages, parts, recognised, ...said } = await extract(allowed.token, file, signal);
+    const unread = [recognised && t("file.recognised"), said.unread].filter(Boolean).join(" ");
     return parts?.map((one) => ({ ...one, problem: one.problem && (() => one.problem) })) ?? [{ name, text, title, unread, pages }];
   } catch (error) {
     if (error.status === undefined) throw error;

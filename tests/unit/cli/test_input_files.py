@@ -76,7 +76,7 @@ def test_the_service_s_limits_hold_and_as_many_processes_as_the_setting_says(tmp
 
 
 def test_a_folder_stands_for_its_readable_files_in_the_order_of_their_paths(tmp_path: Path) -> None:
-    names = ["b.md", "a/z.TXT", "a/b.html", "c.png", ".hidden.txt", ".git/d.txt", "a/e"]
+    names = ["b.md", "a/z.TXT", "a/b.html", "c.gif", ".hidden.txt", ".git/d.txt", "a/e"]
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -88,4 +88,4 @@ def test_a_folder_stands_for_its_readable_files_in_the_order_of_their_paths(tmp_
     assert found[:4] == ["-", *inside]
     assert isinstance(found[4], NotExamined)
     assert (found[4].name, found[5:]) == (empty, ["e.log"])
-    assert skipped == 2  # c.png and a/e
+    assert skipped == 2  # c.gif and a/e

@@ -107,8 +107,8 @@ async def test_each_mail_of_a_mailbox_and_each_row_of_a_table_is_a_text_of_its_o
 
 async def test_a_file_that_cannot_be_read_is_a_problem(service) -> None:
     for name, content, reason in (
-        ("a.odp", b"PK", "txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox or csv"),
-        ("a", b"text", "txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox or csv"),
+        ("a.odp", b"PK", "txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox, csv, png, jpeg, webp or tiff"),
+        ("a", b"text", "txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox, csv, png, jpeg, webp or tiff"),
         ("a.pdf", b"%PDF", "not a PDF"),
         ("a.docx", b"not a zip", "not a Word document"),
         ("a.html", b"<!-- -->", "not a web page"),

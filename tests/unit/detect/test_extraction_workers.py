@@ -255,7 +255,10 @@ async def test_one_owner_leaves_half_of_the_places_to_others(workers: Extraction
 
 
 async def test_an_unknown_format_is_refused_without_a_process(workers: ExtractionWorkers) -> None:
-    with pytest.raises(UnreadableFile, match="txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox or csv"):
+    with pytest.raises(
+        UnreadableFile,
+        match="txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox, csv, png, jpeg, webp or tiff",
+    ):
         await workers.extract("a.exe", b"")
     assert children() == []
 

@@ -1,5 +1,6 @@
 """A PDF is read as its pages show it: a table of layouts, each set by a few lines of PDF."""
 
+import sys
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -338,7 +339,8 @@ def test_it_is_told_where_pages_begin() -> None:
     assert [found.text[at:].split()[0] for at in found.pages] == ["The", "stayed", "stayed"]
 
 
-def test_what_could_not_be_read_is_told() -> None:
+def test_what_could_not_be_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
     picture = stream(b"\x00", b"/Subtype /Image /Width 1 /Height 1 /BitsPerComponent 8 /ColorSpace /G ")
     shown = pdf([put(72, 700, "A\x02B")], ["/X Do"], ["q Q"], forms="/X 14 0 R", more=[picture])
     found = extract_text("a.pdf", shown)

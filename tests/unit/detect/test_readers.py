@@ -83,7 +83,7 @@ def test_a_page_whose_stream_is_damaged_is_read_up_to_there() -> None:
 
 
 def test_a_pdf_without_text_is_told_apart_from_a_damaged_one() -> None:
-    with pytest.raises(UnreadableFile, match="may be pictures") as caught:
+    with pytest.raises(UnreadableFile, match="holds no text") as caught:
         extract_text("a.pdf", page(stream(b"q Q")))
     assert caught.value.reason == "no_text"
     with pytest.raises(UnreadableFile, match="not a PDF"):
