@@ -13,7 +13,9 @@ from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.reasoning import ReasoningReader
 from ttmark.gen_service.api.request_plan import Plan
+from ttmark.gen_service.api.tool_calls import as_held
 from ttmark.gen_service.api.watermark_report import scored, watermark_block
+from ttmark.gen_service.decoding.marks import without_marks
 from ttmark.gen_service.engine import Delta, FinishReason, MarkReport, TokenLogprob
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import InternalError
@@ -167,7 +169,9 @@ class Account:
         """How detectable a completion that has ended is."""
         outcome = self._outcomes[index]
         tokenizer = self._plan.model.generator.tokenizer
-        outcome.log10_p = await scored(self._plan.requests[index], outcome.text, tokenizer)
+        tools = self._plan.tools
+        text = outcome.text if tools is None else as_held(tools, outcome.text)
+        outcome.log10_p = await scored(self._plan.requests[index], text, tokenizer)
         if self._readers:
             count = self._readers[index].count
             outcome.reasoning_tokens = await asyncio.to_thread(count, outcome.token_ids, tokenizer)
@@ -181,6 +185,8 @@ class Account:
             return delta
         final = delta.finish_reason is not None
         reasoning, text = self._readers[delta.index].read(delta.text, final=final)
+        # The marks of calls are read where these are.
+        text = text if self._plan.tools else without_marks(text)
         return replace(delta, text=text, reasoning=reasoning)
 
     def _labelled(self, delta: Delta) -> Delta:

@@ -1,20 +1,27 @@
 """From a conversation to the text that the model continues, by the tokenizer's own template."""
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import TemplateError
 
 from ttmark.gen_service.api.template_sandbox import BoundedEnvironment, TemplateTooLarge
-from ttmark.gen_service.api.tool_formats import calls_text, format_of, system_text
+from ttmark.gen_service.api.tool_formats import OURS, ToolFormat, calls_text, system_text
 from ttmark.shared.http.request_body import HttpLimits, parse_json
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, MalformedJson
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import ToolCall
 
+if TYPE_CHECKING:
+    from ttmark.gen_service.api.learned_format import Learned
 
-def turns(messages: Sequence[ChatMessage], *, parts: bool = False) -> list[dict[str, Any]]:
+
+def turns(
+    messages: Sequence[ChatMessage], form: ToolFormat = OURS, *, parts: bool = False
+) -> list[dict[str, Any]]:
     """The messages, for a template that knows tools: arguments are values, results name their function.
 
     Args:
@@ -27,7 +34,10 @@ def turns(messages: Sequence[ChatMessage], *, parts: bool = False) -> list[dict[
         if parts and isinstance(message.content, list):
             turn["content"] = [part.model_dump(include={"type", "text"}) for part in message.content]
         if message.tool_calls:
+            turn["content"] = turn["content"] or form.content
             turn["tool_calls"] = [_call(call) for call in message.tool_calls]
+            for call in turn["tool_calls"] if form.text_arguments else ():
+                call["function"]["arguments"] = _as_text(call["function"]["arguments"])
             names |= {call.id: call.function.name for call in message.tool_calls}
         if message.tool_call_id is not None:
             turn["tool_call_id"] = message.tool_call_id
@@ -37,10 +47,8 @@ def turns(messages: Sequence[ChatMessage], *, parts: bool = False) -> list[dict[
     return told
 
 
-def turns_in_words(
-    messages: Sequence[ChatMessage], tools: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """The messages with tools, calls and results as texts, for a template that knows none of them."""
+def turns_in_words(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    """The messages with calls and results as texts, for a template that knows neither."""
     told: list[dict[str, Any]] = []
     for message in messages:
         role, content = _role(message), message.text
@@ -53,10 +61,6 @@ def turns_in_words(
                 continue
         turn = {"role": role, "content": content, "results": message.role == "tool"}
         told.append(turn | _thoughts(message))
-    if tools and told and told[0]["role"] == "system":
-        told[0]["content"] += "\n\n" + system_text(tools)
-    elif tools:
-        told.insert(0, {"role": "system", "content": system_text(tools)})
     return [{name: value for name, value in turn.items() if name != "results"} for turn in told]
 
 
@@ -70,6 +74,22 @@ def arguments_of(call: ToolCall) -> Any:
         return parse_json(written.encode(), HttpLimits())
     except MalformedJson:
         return call.function.arguments
+
+
+def _show(told: list[dict[str, Any]], text: str, *, system: bool) -> None:
+    """Puts a text of ours in front: into the system's turn, or the first user's where there can be none."""
+    first = told[0] if told else {}
+    if system and first.get("role") != "system":
+        told.insert(0, {"role": "system", "content": text})
+    elif system:
+        first["content"] += "\n\n" + text
+    else:
+        turn = next((turn for turn in told if turn["role"] == "user"), first)
+        turn["content"] = f"{text}\n\n{turn['content']}"
+
+
+def _as_text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
@@ -91,6 +111,7 @@ def _role(message: ChatMessage) -> str:
     return "system" if message.role == "developer" else message.role
 
 
+_LEARNING_STEPS = 20_000_000
 _STEPS = 1_000_000
 # Of the prompt's limit: a template joins and copies what it writes several times.
 _COPIES = 16
@@ -119,7 +140,27 @@ class ChatTemplate:
         self._special_tokens = dict(special_tokens or {})
         self.source = source
         self._takes: tuple[bool, bool] | None = None
-        self.tool_format = format_of(source)
+
+    @cached_property
+    def learned(self) -> "Learned":
+        """How the model calls tools and reasons, by its template."""
+        return _learned(self.source, tuple(self._special_tokens.items()))
+
+    @cached_property
+    def _takes_system(self) -> bool:
+        turns = [{"role": role, "content": _PROBE} for role in ("system", "user")]
+        try:
+            return self.written(turns, (), opens_answer=True).count(_PROBE) == len(turns)
+        except Exception:  # a template is foreign code
+            return False
+
+    def written(
+        self, told: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], opens_answer: bool
+    ) -> str:
+        """What the template makes of turns as they are; within the budget of whoever asks."""
+        given: dict[str, Any] = {"messages": told, "tools": tools or None, "documents": None}
+        given |= {"add_generation_prompt": opens_answer, **self._special_tokens}
+        return self._template.render(given)
 
     def render(
         self,
@@ -148,19 +189,22 @@ class ChatTemplate:
             raise BadRequest(
                 f"chat_template_kwargs: {taken[0]} is set by the service.", param="chat_template_kwargs"
             )
-        taught = self.tool_format.taught or not (tools or any(map(_of_tools, messages)))
+        of_tools = bool(tools) or any(map(_of_tools, messages))
+        form = (self.learned.tools if of_tools else None) or ToolFormat("", "", "")
         pieces: list[str] = []
         written = 0
         try:
             with self._environment.spending(_STEPS + _COPIES * most):
                 takes_text, takes_parts = self._takes or self._look_at_content()
-                told = turns(messages, parts=takes_parts) if taught else turns_in_words(messages, tools)
+                told = turns(messages, form, parts=takes_parts) if form.writes else turns_in_words(messages)
+                if tools and not form.shows:
+                    _show(told, system_text(form, tools), system=self._takes_system)
                 for turn in told:
                     if not takes_text and isinstance(turn["content"], str):
                         turn["content"] = [{"type": "text", "text": turn["content"]}]
                 given: dict[str, Any] = {"messages": told, "tools": None, "documents": None}
                 given |= {"add_generation_prompt": opens_answer, **self._special_tokens}
-                if tools and taught:
+                if tools and form.shows:
                     given["tools"] = list(tools)
                 for piece in self._template.generate(given, **variables):
                     written += len(piece)
@@ -202,3 +246,14 @@ class ChatTemplate:
             return _PROBE in shown
         # What writes the list itself, as Python or JSON does, has not read it.
         return shown.count(_PROBE) == 2 and not any(f"{mark}text{mark}: " in shown for mark in "'\"")
+
+
+@lru_cache(64)
+def _learned(source: str, special_tokens: tuple[tuple[str, str], ...]) -> "Learned":
+    """What one template says, learned within one budget of time."""
+    # Imported here: only what serves a model has need of it.
+    from ttmark.gen_service.api.learned_format import learn
+
+    template = ChatTemplate(source, dict(special_tokens))
+    with template._environment.spending(_LEARNING_STEPS):
+        return learn(template.written)

@@ -1,11 +1,12 @@
-"""Reasoning: what a model writes between tags before its answer, told apart from it piece by piece."""
+"""Reasoning: what a model writes between marks before its answer, told apart from it piece by piece."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from ttmark.gen_service.decoding.marks import NO_MARKS, Marks, without_marks
 from ttmark.gen_service.decoding.sequence import overlap
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -13,13 +14,34 @@ ReasoningRule = Literal["auto", "think", "none"]
 _ANYTHING = r"(.|\n)*"
 
 
-START, END = "<think>", "</think>"
-"""What stands before reasoning, and what ends it."""
+@dataclass(frozen=True, slots=True)
+class Thoughts:
+    """The marks of an answer.
+
+    Attributes:
+        opening: stands before reasoning; empty: the model does not reason.
+        close: ends it.
+        start: stands before the words, after reasoning or without.
+        stop: stands behind the words.
+    """
+
+    opening: str = "<think>"
+    close: str = "</think>"
+    start: str = ""
+    stop: str = ""
 
 
-def reasons(template: str, rule: ReasoningRule) -> bool:
-    """Whether a model reasons before it answers: by the rule, or as its chat template knows the tags."""
-    return END in template if rule == "auto" else rule == "think"
+def thoughts_of(template: str, learned: Thoughts | None, rule: ReasoningRule) -> Thoughts | None:
+    """How a model reasons before it answers: by the rule, by what its template writes, or as that knows the
+    usual tags; None: in no way that shows."""
+    usual = Thoughts()
+    if rule == "none":
+        return Thoughts("", "", learned.start, learned.stop) if learned else None
+    if learned is not None and learned.opening:
+        return learned
+    if rule == "think" or usual.close in template:
+        return Thoughts(start=learned.start, stop=learned.stop) if learned else usual
+    return learned
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,36 +49,54 @@ class Reasoning:
     """Where the answers to one prompt reason.
 
     Attributes:
-        opened: whether the prompt ends in the first tag, so that answers begin inside.
+        opened: whether the prompt ends in the first mark, so that answers begin inside.
+        thoughts: the marks, encoded by `marks`.
     """
 
     opened: bool
+    thoughts: Thoughts = field(default_factory=Thoughts)
+    marks: Marks = field(default=NO_MARKS, compare=False)
 
     def rules(self, rest: str) -> list[str]:
         """A grammar in llguidance's dialect of Lark: what `rest` says, after reasoning if there is any."""
-        start = "" if self.opened else f"{_regex(START)} "
+        thoughts, marks = self.thoughts, self.marks
+        if not thoughts.opening:
+            return [f"start: {rest}"]
+        front = "" if self.opened else marks.begins(thoughts.opening)
         return [
             f"start: thought{'' if self.opened else '?'} {rest}",
             "thought: reasoning BLANKS?",
-            f"reasoning[lazy]: {start}/{_ANYTHING}/ {_regex(END)}",
+            *marks.until("reasoning", "REASONED", thoughts.close, front),
+            f"REASONED: /{_ANYTHING}/",
             r"BLANKS: /\n{1,2}/",
         ]
 
     @property
     def no_words(self) -> str:
         """Taken from a terminal of words in such a grammar: words that begin as reasoning does."""
-        return "" if self.opened else f" & ~({_regex(START)} /{_ANYTHING}/)"
+        opening = self.thoughts.opening
+        text = without_marks(opening) == opening and opening
+        return f" & ~({_regex(opening)} /{_ANYTHING}/)" if text and not self.opened else ""
+
+    @property
+    def around_words(self) -> tuple[str, str]:
+        """What may stand before and behind words in such a grammar."""
+        start, stop = (self.marks.lark(mark) for mark in (self.thoughts.start, self.thoughts.stop))
+        return f"({start})?" if start else "", f"({stop})?" if stop else ""
 
 
 class ReasoningReader:
-    """Splits one text into reasoning and answer, both without blanks around the tags.
+    """Splits one text into reasoning and answer, both without blanks around the marks.
 
-    The pieces add up to the same however the text is cut. A text that does not begin with the first tag has
-    no reasoning, unless the prompt has opened it; one without the last tag has nothing else.
+    The pieces add up to the same however the text is cut. A text that does not begin with the first mark has
+    no reasoning, unless the prompt has opened it; one without the last mark has nothing else. Marks around
+    words are left out.
     """
 
     def __init__(self, reasoning: Reasoning) -> None:
         self._opened = reasoning.opened
+        self._marks = reasoning.thoughts
+        self._shown = reasoning.marks.shown
         self._place: Literal["start", "reasoning", "answer"] = "start"
         self._held = ""
         self._begun = False  # whether anything has been said where we are
@@ -69,23 +109,28 @@ class ReasoningReader:
         if self._place == "start" and not self._find_start(final):
             return "", ""
         reasoning = self._read_reasoning(final) if self._place == "reasoning" else ""
-        return reasoning, self._read_answer() if self._place == "answer" else ""
+        answer = self._read_answer(final) if self._place == "answer" else ""
+        return without_marks(reasoning), answer
 
     def count(self, token_ids: Sequence[int], tokenizer: TextTokenizer) -> int:
-        """Tokens of a whole text that are reasoning, the tags included."""
+        """Tokens of a whole text that are reasoning, the marks included."""
         if not self.reasons:
             return 0
         if not self.ended:
             return len(token_ids)
+        close = self._marks.close
         cuts = range(len(token_ids) + 1)
-        return bisect_left(cuts, True, key=lambda cut: END in tokenizer.decode(token_ids[:cut]))
+        last = [number for number, token in enumerate(token_ids, 1) if self._shown.get(token, "-") in close]
+        if without_marks(close) != close and last:
+            return last[0]
+        return bisect_left(cuts, True, key=lambda cut: close in tokenizer.decode(token_ids[:cut]))
 
     def _find_start(self, final: bool) -> bool:
-        seen = self._held.lstrip()
-        if not final and len(seen) < len(START) and START.startswith(seen):
+        seen, opening = self._held.lstrip(), self._marks.opening
+        if not final and len(seen) < len(opening) and opening.startswith(seen):
             return False
-        if seen.startswith(START):
-            self._held = seen[len(START) :]
+        if opening and seen.startswith(opening):
+            self._held = seen[len(opening) :]
             self.reasons = True
         self.reasons = self.reasons or self._opened
         self._place = "reasoning" if self.reasons else "answer"
@@ -93,21 +138,28 @@ class ReasoningReader:
         return True
 
     def _read_reasoning(self, final: bool) -> str:
+        close = self._marks.close
         if not self._begun:
             self._held = self._held.lstrip()
-        at = self._held.find(END)
+        at = self._held.find(close)
         if at >= 0:
-            said, self._held = self._held[:at].rstrip(), self._held[at + len(END) :]
+            said, self._held = self._held[:at].rstrip(), self._held[at + len(close) :]
             self._place, self._begun, self.ended = "answer", False, True
             return said
-        certain = len(self._held) if final else len(self._held) - overlap(self._held, END)
+        certain = len(self._held) if final else len(self._held) - overlap(self._held, close)
         said = self._held[:certain].rstrip()
         self._held = self._held[len(said) :]
         self._begun = self._begun or bool(said)
         return said
 
-    def _read_answer(self) -> str:
-        said, self._held = self._held if self._begun else self._held.lstrip(), ""
+    def _read_answer(self, final: bool) -> str:
+        around = [mark for mark in (self._marks.start, self._marks.stop) if mark]
+        for mark in around:
+            self._held = self._held.replace(mark, "")
+        keep = 0 if final else max((overlap(self._held, mark) for mark in around), default=0)
+        certain = len(self._held) - keep
+        said, self._held = self._held[:certain], self._held[certain:]
+        said = said if self._begun else said.lstrip()
         self._begun = self._begun or bool(said)
         return said
 

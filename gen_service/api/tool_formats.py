@@ -1,102 +1,178 @@
-"""How models write that they call a tool: a table of formats, chosen by the chat template."""
+"""How a model writes that it calls a tool: marks, and what stands between them."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 MOST_CALLS = 16
 """Of one answer."""
+ID, INDEX = "\x00", "\x01"
+"""Stand in marks for a call's id and for its number."""
+NAME, ARGUMENTS = "\x02", "\x03"
+"""Stand in a call for the name of the function and for the arguments."""
 
 _ASKED = (
     "You can call functions. Each has a name, a description and a JSON schema of its arguments:\n"
     "<tools>{tools}</tools>\n"
-    "To call functions, answer with nothing but a list of calls, in this form:\n"
-    '<tool_call>[{{"name": "the_function", "arguments": {{"an_argument": "its value"}}}}]</tool_call>\n'
-    "What they return is told to you between <tool_response> and </tool_response>. If no function helps, "
-    "answer in words."
+    "To call functions, answer with nothing but calls, in this form:\n"
+    "{example}\n"
+    "What they return is told to you{results}. If no function helps, answer in words."
+)
+_OUR_EXAMPLE = (
+    '<tool_call>[{"name": "the_function", "arguments": {"an_argument": "its value"}}]</tool_call>',
+    " between <tool_response> and </tool_response>",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class ToolFormat:
-    """A way to write calls: tag, opening, then for each call its head, name, middle, arguments and an end.
+class Quotes:
+    """What stands around a tagged value: between its key and it, and behind it."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """Arguments that are written one by one, each with marks of its own.
 
     Attributes:
-        tag: comes before all calls; a control token in some models.
-        opening: stands between the tag and the first call.
-        before: stands before each call.
-        key: how the arguments are called.
-        between: what ends a call that another follows; empty where there is one call at most.
-        close: what ends the last.
-        sign: the character with which an answer of calls begins, and no answer of words: calls stand alone.
-            Empty where calls may come after words.
-        taught: the template shows tools and calls to the model; else a system text of ours does.
-        id_length: characters of a call's id, where the template wants so many.
+        key: stands before each key.
+        between: stands between the end of a value and `key`.
+        quotes: by the JSON type of a value.
+        plain: whether texts stand as they are, up to the mark behind them; else they are quoted.
+        quote: with what, where they are not plain.
+        sorts: whether keys stand in their order.
+        python_lists: whether texts in lists are quoted as Python does.
+        inner: the mark around texts inside of other values, where those are no JSON.
     """
 
-    name: str
+    key: str
+    between: str
+    quotes: Mapping[str, Quotes]
+    plain: bool
+    quote: str = '"'
+    sorts: bool = False
+    python_lists: bool = False
+    inner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFormat:
+    """A way to write calls: the lead, then calls with something between them, and a close.
+
+    Attributes:
+        lead: comes before the first call.
+        call: the name, the arguments and what stands between them, in their order.
+        between: what ends a call that another follows; None where there is one call at most.
+        close: what ends the last.
+        coda: may follow the close, where there are several calls.
+        gap: what stands between words and the lead.
+        head: what stands before the lead where there are no words.
+        tagged: None: the arguments are a JSON object.
+        shows: whether the template shows the tools; else a system text of ours does.
+        writes: whether the template writes calls and results; else we tell them in words.
+        id_style: how ids of calls are made, by the place in `ID_STYLES`.
+        content: of a turn with calls and no words.
+        text_arguments: whether the template wants the arguments of calls as a text.
+    """
+
+    lead: str
+    call: str
     close: str
-    tag: str = ""
-    opening: str = ""
-    before: str = ""
-    key: str = "arguments"
-    between: str = ""
-    sign: str = ""
-    taught: bool = True
-    id_length: int | None = None
+    between: str | None = None
+    coda: str = ""
+    gap: str = ""
+    head: str = ""
+    tagged: Tagged | None = None
+    shows: bool = True
+    writes: bool = True
+    id_style: int = 0
+    content: str | None = ""
+    text_arguments: bool = False
+    example: tuple[str, str] = field(default=_OUR_EXAMPLE)
 
     @property
-    def head(self) -> str:
-        """The beginning of each call, up to the name."""
-        return f'{self.before}{{"name": "'
+    def alone(self) -> bool:
+        """Whether calls have no mark of their own: then no words come before them, and none begin so."""
+        return _MARK.match(self.lead) is None
 
     @property
-    def middle(self) -> str:
-        """What stands between name and arguments."""
-        return f'", "{self.key}": '
+    def trigger(self) -> str:
+        """The beginning of the lead that no words have: from there on it is a call."""
+        found = _MARK.match(self.lead)
+        fixed = re.split(f"[{ID}{INDEX}]", self.lead)[0]
+        return found[0] if found else fixed[:1] if fixed[:1] in "{[" else fixed
+
+    @property
+    def marks(self) -> list[str]:
+        """All its marks."""
+        found: list[str] = []
+
+        def note(mark: str) -> str:
+            found.append(mark)
+            return mark
+
+        self.changed(note)
+        return found
+
+    def changed(self, change: Callable[[str], str]) -> "ToolFormat":
+        """The format with all its marks changed."""
+        tagged = self.tagged
+        if tagged is not None:
+            quotes = {
+                kind: Quotes(change(each.before), change(each.after)) for kind, each in tagged.quotes.items()
+            }
+            tagged = replace(
+                tagged,
+                key=change(tagged.key),
+                between=change(tagged.between),
+                quotes=quotes,
+                inner=change(tagged.inner),
+            )
+        return replace(
+            self,
+            lead=change(self.lead),
+            call=change(self.call),
+            close=change(self.close),
+            between=None if self.between is None else change(self.between),
+            coda=change(self.coda),
+            gap=change(self.gap),
+            head=change(self.head),
+            tagged=tagged,
+        )
 
 
-HERMES = ToolFormat(
-    "hermes",
-    tag="<tool_call>",
-    before="\n",
-    between="}\n</tool_call>\n<tool_call>",
-    close="}\n</tool_call>",
+# A mark in brackets, a special token's stand-in, or a word that no text has.
+_MARK = re.compile(r"<[^<>\s]+>|\[[A-Z_]+\]|[\udc80-\udcff]")
+
+OURS = ToolFormat(
+    lead='<tool_call>[{"name": "',
+    call=f'{NAME}", "arguments": {ARGUMENTS}',
+    between='}, {"name": "',
+    close="}]</tool_call>",
+    shows=False,
+    writes=False,
 )
-LLAMA3 = ToolFormat("llama3", key="parameters", close="}", sign="{")
-MISTRAL = ToolFormat(
-    "mistral", tag="[TOOL_CALLS]", opening="[", between="}, ", close="}]", sign="[", id_length=9
-)
-SMOLLM = ToolFormat(
-    "smollm", tag="<tool_call>", opening="[", between="}, ", close="}]</tool_call>", taught=False
-)
+"""In words of ours, for templates that know no tools: SmolLM's."""
 
-_SIGNS = (
-    (MISTRAL, ("[TOOL_CALLS]", "[AVAILABLE_TOOLS]")),
-    (HERMES, ("<tool_call>", "</tool_call>", "tools")),
-    (LLAMA3, ('"parameters": ', "ipython", "tools")),
-)
+ID_STYLES = ("call_{drawn}", "{drawn:.9}", "functions.{name}:{number}")
+"""Ids of calls, by the function's name, the number of the call in the answer and 24 random letters."""
 
 
-def format_of(template: str) -> ToolFormat:
-    """The format that a chat template teaches; SmolLM's, in a system text, where it teaches none we know."""
-    for form, signs in _SIGNS:
-        if all(sign in template for sign in signs):
-            return form
-    return SMOLLM
-
-
-def system_text(tools: Sequence[Mapping[str, Any]]) -> str:
+def system_text(form: ToolFormat, tools: Sequence[Mapping[str, Any]]) -> str:
     """Shows tools to a model whose template has no place for them."""
     shown = [tool["function"] for tool in tools]
-    return _ASKED.format(tools=json.dumps(shown, ensure_ascii=False))
+    example, results = form.example
+    return _ASKED.format(tools=json.dumps(shown, ensure_ascii=False), example=example, results=results)
 
 
 def calls_text(calls: Sequence[Mapping[str, Any]]) -> str:
     """Calls of an earlier answer, for a template that has no place for them."""
-    form, written = SMOLLM, []
+    form, written = OURS, []
     for function in (call["function"] for call in calls):
-        arguments = json.dumps(function["arguments"], ensure_ascii=False)
-        written.append(form.head + function["name"] + form.middle + arguments)
-    return form.tag + form.opening + form.between.join(written) + form.close
+        text = json.dumps(function["arguments"], ensure_ascii=False)
+        written.append(form.call.replace(NAME, function["name"]).replace(ARGUMENTS, text))
+    return form.lead + (form.between or "").join(written) + form.close

@@ -1,6 +1,6 @@
 """The tools of one request: which may be called, and the grammar of an answer that may or must call them."""
 
-import json
+import re
 import secrets
 import string
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,23 @@ from typing import Any
 
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.reasoning import Reasoning
-from ttmark.gen_service.api.tool_formats import MOST_CALLS, ToolFormat
+from ttmark.gen_service.api.tagged_grammar import TaggedGrammar
+from ttmark.gen_service.api.tool_formats import (
+    ARGUMENTS,
+    ID,
+    ID_STYLES,
+    INDEX,
+    MOST_CALLS,
+    NAME,
+    ToolFormat,
+)
 from ttmark.gen_service.decoding.grammar import GrammarSource
 from ttmark.gen_service.decoding.json_grammar import SchemaRefused, check_schemas, check_size, guided
+from ttmark.gen_service.decoding.marks import NO_MARKS, Marks, pattern_of, without_marks
 from ttmark.shared.http.service_errors import BadRequest, UnsupportedFeature
 from ttmark.shared.schemas.tools import Function, NamedTool, Tool, ToolChoice
 
+_ANY_BLANK = "\x04"
 NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
@@ -38,20 +49,13 @@ def _source(rules: Sequence[str], reasoning: Reasoning | None, *, free: bool) ->
     return GrammarSource("lark", text, free=free or (reasoning is not None and reasoning.opened))
 
 
-def _said(form: ToolFormat, tag: str, words: str, *, must: bool, answer: Mapping[str, Any] | None) -> str:
-    """What is said, after reasoning; `words` is what restricts words."""
-    if must:
-        return f"said: {tag} opened"
-    if answer is not None:
-        return f"said: answer | {tag} opened\nanswer: %json {guided(answer)}"
-    if form.sign:
-        # The blanks in front belong to the words: what comes first else tells the two apart.
-        return f"said: WORDS | {tag} opened\nWORDS: /\\s*([^\\s\\{form.sign}](.|\\n)*)?/{words}"
-    return f"said: WORDS | until_tag opened\nuntil_tag[lazy]: WORDS {tag}\nWORDS: /(.|\\n)*/{words}"
-
-
 _ID_SIGNS = string.ascii_letters + string.digits
 _ID_LENGTH = 24
+# Blanks of the model's JSON: as the template has them, as another has them, or none.
+_BLANK = r"( |\n {0,16})?"
+_IN_JSON = re.compile(
+    r"""(?<=[{,:\[])\s*(?=["{\[]|$)|(?<=["}\]])\s*(?=[}\],:])|^\s*(?=[}\],])|(?<=[{,:\[])\s+|\s+(?=[}\]{\[])"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ class ToolUse:
         functions: those that it may call.
         must: whether it has to.
         several: whether it may call more than one.
-        tag_token: the format's tag where it is a control token, and so does not show in the text.
+        marks: the special tokens in the format's marks.
     """
 
     form: ToolFormat
@@ -71,7 +75,7 @@ class ToolUse:
     functions: Sequence[Function]
     must: bool
     several: bool
-    tag_token: int | None = None
+    marks: Marks = NO_MARKS
 
     @property
     def shown(self) -> list[dict[str, Any]]:
@@ -90,38 +94,81 @@ class ToolUse:
             UnsupportedFeature: the model's calls could not be told from such an answer.
         """
         form, answer = self.form, None if self.must else answer
-        if answer is not None and form.sign:
+        if answer is not None and form.alone:
             raise UnsupportedFeature(
                 "tools: not available together with a response format for this model, unless a call is "
                 "required; its calls could not be told from other answers.",
                 param="tools",
             )
         # OpenAI's clients leave the type out at times; arguments are an object whatever they say.
-        schemas = [{"type": "object", **(each.parameters or NO_ARGUMENTS)} for each in self.functions]
+        schemas = list(self.schemas.values())
         check_schemas([*schemas, answer] if answer is not None else schemas)
-        tag = f"<[{self.tag_token}]> / ?/" if self.tag_token is not None else json.dumps(form.tag)
-        words = reasoning.no_words if reasoning else ""
-        lines = [_said(form, tag, words, must=self.must, answer=answer)]
-        lines.append(f"opened: {json.dumps(form.opening)} calls")
+        lines = self._said(answer, reasoning)
         several = self.several and form.between
-        more = f" ({json.dumps(form.between)} call){{0,{MOST_CALLS - 1}}}" if several else ""
-        lines.append(f"calls: call{more} {json.dumps(form.close)}")
+        more = f" ({self._lark(form.between or '')} call){{0,{MOST_CALLS - 1}}}" if several else ""
+        coda = f" ({self._lark(form.coda)})?" if form.coda else ""
+        lines.append(f"calls: call{more} {self._lark(form.close)}{coda}")
         lines.append("call: " + " | ".join(f"call_{number}" for number in range(len(schemas))))
         for number, (function, schema) in enumerate(zip(self.functions, schemas, strict=True)):
-            beginning = json.dumps(form.head + function.name + form.middle)
-            lines.append(f"call_{number}: {beginning} %json {guided(schema, lenient=not function.strict)}")
+            lines += self._call(f"call_{number}", function, schema)
         return _source(lines, reasoning, free=not self.must and answer is None)
+
+    def _said(self, answer: Mapping[str, Any] | None, reasoning: Reasoning | None) -> list[str]:
+        """What is said, after reasoning."""
+        form, marks = self.form, self.marks
+        trigger, rest = form.trigger, self._lark(form.lead[len(form.trigger) :])
+        opened, opens = f"opened {rest} calls", f"opened: {marks.begins(trigger)}"
+        head = f"({marks.lark(form.head)})?" if form.head else ""
+        start, stop = reasoning.around_words if reasoning else ("", "")
+        if self.must:
+            return [f"said: {head} {stop} {opened}", opens]
+        if answer is not None:
+            return [f"said: answer | {opened}", opens, f"answer: %json {guided(answer)}"]
+        no_words = reasoning.no_words if reasoning else ""
+        words = f"said: {start} WORDS {stop}"
+        if form.alone:
+            # The blanks in front belong to the words: what comes first else tells the two apart.
+            banned = pattern_of(without_marks(trigger))
+            terminal = rf"WORDS: /(.|\n)*/ & ~/\s*{banned}(.|\n)*/{no_words}"
+            return [f"{words} | {head} {stop} {opened}", opens, terminal]
+        until = marks.until("until_call", "WORDS", trigger, f"{head} {start}", stop)
+        return [f"{words} | until_call {rest} calls", *until, rf"WORDS: /(.|\n)*/{no_words}"]
+
+    def _call(self, rule: str, function: Function, schema: Mapping[str, Any]) -> list[str]:
+        """One call of a function."""
+        form, lenient = self.form, not function.strict
+        before, _, behind = form.call.replace(NAME, function.name).partition(ARGUMENTS)
+        lines: list[str] = []
+        written = f"%json {guided(schema, lenient=lenient)}"
+        if form.tagged is not None:
+            follows = [form.close, form.between or ""]
+            tagged = TaggedGrammar(rule, form.tagged, schema, self.marks, follows, lenient=lenient)
+            lines, written = tagged.lines, f"{rule}_args"
+        return [f"{rule}: {self._lark(before)} {written} {self._lark(behind)}", *lines]
+
+    def _lark(self, mark: str) -> str:
+        """A mark in a grammar; what of it is JSON may have other blanks."""
+        length = "{9}" if self.form.id_style == 1 else "{1,64}"
+        written = {ID: f"[A-Za-z0-9_.:-]{length}", INDEX: "[0-9]{1,3}"}
+        if self.form.tagged is not None or ('"' not in mark and not mark.strip().startswith(tuple("}]{,"))):
+            return self.marks.lark(mark, written)
+        marked = _IN_JSON.sub(_ANY_BLANK, mark)
+        return self.marks.lark(marked, written | {_ANY_BLANK: _BLANK})
+
+    @property
+    def schemas(self) -> dict[str, Mapping[str, Any]]:
+        """Of the arguments of each function that may be called."""
+        return {each.name: {"type": "object", **(each.parameters or NO_ARGUMENTS)} for each in self.functions}
 
     def at_fault(self, error: SchemaRefused) -> str:
         """The function whose schema is refused, if it is one."""
-        number = (error.rule or "").removeprefix("call_")
+        number = (error.rule or "").removeprefix("call_").split("_")[0]
         return f' parameters of "{self.functions[int(number)].name}":' if number.isdecimal() else ""
 
-    def new_id(self) -> str:
-        """An id for a call."""
-        length = self.form.id_length or _ID_LENGTH
-        drawn = "".join(secrets.choice(_ID_SIGNS) for _ in range(length))
-        return drawn if self.form.id_length else f"call_{drawn}"
+    def new_id(self, name: str, number: int) -> str:
+        """An id for call `number` of an answer."""
+        drawn = "".join(secrets.choice(_ID_SIGNS) for _ in range(_ID_LENGTH))
+        return ID_STYLES[self.form.id_style].format(name=name, number=number, drawn=drawn)
 
 
 def tool_use(
@@ -131,7 +178,7 @@ def tool_use(
 
     Raises:
         BadRequest: two functions have one name, or the one to be called is not there.
-        UnsupportedFeature: calls of this model do not show in its text.
+        UnsupportedFeature: how this model calls tools could not be learned from its chat template.
     """
     if not tools:
         if choice not in (None, "none", "auto"):
@@ -147,13 +194,9 @@ def tool_use(
             raise BadRequest("tool_choice: there is no such function in tools.", param="tool_choice")
     if choice == "none" or model.chat_template is None:
         return None
-    form = model.chat_template.tool_format
-    tag_token = model.control_token(form.tag) if form.tag else None
-    if tag_token is not None and not form.sign:
-        raise UnsupportedFeature(
-            f"tools: {form.tag} is a control token of this model, which does not show in its text.",
-            param="tools",
-        )
+    form = model.tool_format
+    if form is None:
+        raise UnsupportedFeature(f"tools: {model.no_tools}.", param="tools")
     named = isinstance(choice, NamedTool)
     return ToolUse(
         form,
@@ -161,5 +204,5 @@ def tool_use(
         functions,
         must=named or choice == "required",
         several=several is not False and not named,
-        tag_token=tag_token,
+        marks=model.marks,
     )

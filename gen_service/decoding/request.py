@@ -101,6 +101,7 @@ class GenerationRequest:
         unmarked_block_size: tokens that count as one block where there is no marking.
         grammar: what the completion may be, an end of text included; None is anything.
         tenant: whose it is; the engine's work is shared between tenants.
+        marks: special tokens that show in the text, and the character that stands for each.
         repeatable: the same request gets the same text again while nothing else runs: an engine whose bits
             depend on how a prompt was computed computes the whole of it.
 
@@ -118,6 +119,7 @@ class GenerationRequest:
     grammar: Grammar | None = None
     tenant: str = ""
     repeatable: bool = False
+    marks: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _require(len(self.prompt_ids) >= 1, "prompt_ids must hold at least one token")

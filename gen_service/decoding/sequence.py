@@ -3,8 +3,9 @@
 import math
 import secrets
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from collections.abc import Sequence as Tokens
+from types import MappingProxyType
 
 import torch
 
@@ -25,11 +26,14 @@ class TextStream:
 
     The pieces add up to `tokenizer.decode` of all tokens, cut before the first stop string that a token
     completes; where that has no `stops` it counts for nothing. Text is held back while it ends inside a
-    character, or in what may become a stop string.
+    character, or in what may become a stop string. Of special tokens those with `marks` show, as these.
     """
 
-    def __init__(self, tokenizer: TextTokenizer, stop: Collection[str]) -> None:
+    def __init__(
+        self, tokenizer: TextTokenizer, stop: Collection[str], marks: Mapping[int, str] = MappingProxyType({})
+    ) -> None:
         self.stopped = False
+        self._marks = marks
         self._tokenizer = tokenizer
         self._stop = tuple(stop)
         self._ids: list[int] = []  # the tokens that still influence the text
@@ -39,6 +43,10 @@ class TextStream:
 
     def push(self, token: int, *, stops: bool = True) -> str:
         """Text that the token makes certain; sets `stopped` if a stop string is complete."""
+        if token in self._marks:
+            new = self._decode_new(final=True) + self._marks[token]
+            self._ids, self._read, self._sent = [], 0, 0
+            return self._release(new, final=False, stops=stops)
         self._ids.append(token)
         return self._release(self._decode_new(final=False), final=False, stops=stops)
 
@@ -147,7 +155,7 @@ class Sequence:
         self._counts = TokenCounts(request.prompt_ids if self._adjustments.repetition != 1.0 else ())
         self._bans = Bans(params.min_tokens, self.ends, params.bad_words)
         self._grammar = request.grammar.begin() if request.grammar else None
-        self._text = TextStream(tokenizer, params.stop)
+        self._text = TextStream(tokenizer, params.stop, request.marks)
         self._blocks = 0
         self._watermarked = 0
         self._reasons: Counter[str] = Counter()

@@ -97,6 +97,10 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "structured": (
         "gen_service/api/reasoning.py",
         "gen_service/api/structured_outputs.py",
+        "gen_service/api/call_reader.py",
+        "gen_service/api/learned_format.py",
+        "gen_service/api/tagged_grammar.py",
+        "gen_service/api/tagged_values.py",
         "gen_service/api/tool_calls.py",
         "gen_service/api/tool_formats.py",
         "gen_service/api/tools.py",

@@ -14,10 +14,12 @@ from ttmark.gen_service.api.provenance import LabelRule
 from ttmark.shared.labels import Label
 
 KNOWS = (
-    "{% for m in messages %}{{ m.role[0] }}({{ m.reasoning_content }}){{ m.content }}{% endfor %}"
-    "{# </think> #}:"
+    "{% for m in messages %}{{ m.role[0] }}"
+    "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}"
+    "{{ m.content }}{% endfor %}:"
 )
-OPENS = KNOWS.replace("{# </think> #}", "") + "<think>\n{# </think> #}"
+OPENS = KNOWS + "<think>\n"
+PLAIN = "{% for m in messages %}{{ m.content }}{% endfor %}"
 THOUGHT = "<think>\nHm </thin ho.\n</think>\n\nThe answer is yes."
 CHAT: dict[str, Any] = {"model": "own-template", "messages": [{"role": "user", "content": "?"}]}
 CASES: dict[str, tuple[str, str, str | None, str | None, int]] = {
@@ -26,7 +28,7 @@ CASES: dict[str, tuple[str, str, str | None, str | None, int]] = {
     "without end": (KNOWS, "<think>Hm, hm", "Hm, hm", None, 13),
     "empty": (KNOWS, "<think>\n\n</think>\n\nYes.", None, "Yes.", 17),
     "none": (KNOWS, "Yes, <think> no", None, "Yes, <think> no", 0),
-    "no such template": (KNOWS.replace("</think>", ""), THOUGHT, None, THOUGHT, 0),
+    "no such template": (PLAIN, THOUGHT, None, THOUGHT, 0),
 }
 
 
@@ -77,7 +79,7 @@ def test_a_response_has_reasoning_as_an_item_in_front_of_the_message(says: Any, 
     assert runs[2:-1] == (kinds if stream else [])
     history = [{"role": "user", "content": "?"}, *answer["output"], {"role": "user", "content": "!"}]
     second = service.client().responses.create(model="own-template", input=history)
-    assert second.usage.input_tokens == len("u()?a(Hm </thin ho.)The answer is yes.u()!:")
+    assert second.usage.input_tokens == len("u?a<think>Hm </thin ho.</think>The answer is yes.u!:")
 
 
 def test_a_history_with_reasoning_is_taken(says: Any) -> None:
@@ -85,7 +87,7 @@ def test_a_history_with_reasoning_is_taken(says: Any) -> None:
     thought = {"role": "assistant", "reasoning_content": "Hm", "content": None}
     history = [*CHAT["messages"], thought, {"role": "user", "content": "!"}]
     answer = service.http().post("/v1/chat/completions", json=CHAT | {"messages": history})
-    assert answer.json()["usage"]["prompt_tokens"] == len("u()?a(Hm)u()!:")
+    assert answer.json()["usage"]["prompt_tokens"] == len("u?a<think>Hm</think>u!:")
 
 
 def test_calls_come_after_reasoning_and_a_tag_in_it_opens_none(says: Any) -> None:
@@ -116,11 +118,13 @@ def test_receipt_and_label_are_of_the_answer_alone(says: Any, monkeypatch: pytes
 
 def test_structured_output_is_parsed_where_the_model_may_reason(serve: Any, engine: Any) -> None:
     service = serve(build_service(engine, template=ChatTemplate(KNOWS)))
+    banned = {str(token): -100 for text in ("<", " ", "\n", " <") for token in engine.tokenizer.encode(text)}
     parsed = service.client().chat.completions.parse(
         model="own-template",
         messages=MESSAGES,
         response_format=Pet,
         seed=1,
-        extra_body={"logit_bias": {str(ord("<") - 33): -100}},  # a random model would reason for ever
+        # A random model would reason for ever.
+        extra_body={"logit_bias": banned},
     )
     assert isinstance(parsed.choices[0].message.parsed, Pet)

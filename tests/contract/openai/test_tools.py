@@ -25,10 +25,25 @@ PARAMETERS = {
 WEATHER: Any = {"type": "function", "function": {"name": "weather", "parameters": PARAMETERS, "strict": True}}
 NOW: Any = {"type": "function", "function": {"name": "now", "description": "The time."}}
 KNOWS_TOOLS = (
-    "{% for m in messages %}{{ m.role[0] }}{{ m.content }}"
-    "{% for c in m.tool_calls or () %}{{ c.function.name }}{% endfor %}{% endfor %}"
-    "{% for t in tools or () %}{{ t.function.name }}{% endfor %}{# <tool_call></tool_call> #}:"
+    "{% for t in tools or () %}{{ t.function.name }}{% endfor %}"
+    "{% for m in messages %}{{ m.role[0] }}{{ m.content }}{% for c in m.tool_calls or () %}"
+    '\n<tool_call>\n{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}'
+    "\n</tool_call>{% endfor %}{% endfor %}:"
 )
+
+
+def written(calls: Any) -> str:
+    """Calls as the template writes them."""
+    form = '<tool_call>\n{{"name": "{}", "arguments": {}}}\n</tool_call>'
+    return "".join(form.format(each.name, json.dumps(json.loads(each.arguments))) for each in calls)
+
+
+def count(service: Any, text: str) -> int:
+    """Tokens of a text."""
+    asked = {"model": "own-template", "prompt": text}
+    return int(service.http().post("/tokenize", json=asked).json()["count"])
+
+
 MARKED = ("watermarked", "partial", "unwatermarked")
 
 
@@ -61,7 +76,7 @@ def test_a_required_call_is_valid_and_alone(tooled: Any, seed: int) -> None:
     assert answer.model_extra["watermark"]["status"] in MARKED
 
 
-@pytest.mark.parametrize("odd", ["[" * 900, '"\\ud800"', '{"\\udfff": 1}', '{"a": 1e999}', "NaN", ""])
+@pytest.mark.parametrize("odd", ["[" * 90, '"\\ud800"', '{"\\udfff": 1}', '{"a": 1e999}', "NaN", ""])
 def test_earlier_arguments_that_are_no_json_are_a_text(tooled: Any, odd: str) -> None:
     made = {"id": "a", "type": "function", "function": {"name": "now", "arguments": odd}}
     chat = [
@@ -189,7 +204,7 @@ def test_a_history_with_calls_and_results_is_continued(tooled: Any) -> None:
     ]
     answer = call(tooled, messages=history, max_tokens=8)
     assert answer.choices[0].message.content
-    assert answer.usage.prompt_tokens == len(f"u?a{made.function.name}t12weathernow:")
+    assert answer.usage.prompt_tokens == count(tooled, f"weathernowu?a{written([made.function])}t12:")
 
 
 def test_a_model_whose_template_knows_no_tools_is_told_of_them(real: Any) -> None:

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.random_model import byte_tokenizer
+from tests.harness.tool_templates import form_of
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
-from ttmark.gen_service.api.reasoning import Reasoning, ReasoningReader, reasons
-from ttmark.gen_service.api.tool_formats import HERMES, LLAMA3, ToolFormat
+from ttmark.gen_service.api.reasoning import Reasoning, ReasoningReader, Thoughts, thoughts_of
 from ttmark.gen_service.api.tools import ToolUse, answer_source
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
+from ttmark.gen_service.decoding.sequence import TextStream
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import Function
 from ttmark.shared.tokenization import TextTokenizer
@@ -76,8 +77,11 @@ def test_tokens_are_reasoning_up_to_the_end_of_the_tag(text: str, tokens: int) -
 
 def test_the_rule_or_the_template_names_the_tags() -> None:
     knows, plain = "{{ content.split('</think>')[-1] }}", "{{ messages }}"
-    assert (reasons(knows, "auto"), reasons(plain, "auto")) == (True, False)
-    assert (reasons(knows, "none"), reasons(plain, "think")) == (False, True)
+    assert (thoughts_of(knows, None, "auto"), thoughts_of(plain, None, "auto")) == (Thoughts(), None)
+    assert (thoughts_of(knows, None, "none"), thoughts_of(plain, None, "think")) == (None, Thoughts())
+    own = Thoughts("[a]", "[b]", "[c]")
+    assert thoughts_of(knows, own, "auto") == own
+    assert thoughts_of(knows, own, "none") == Thoughts("", "", "[c]")
 
 
 def test_a_model_reasons_where_its_tags_show_in_the_text() -> None:
@@ -85,8 +89,32 @@ def test_a_model_reasons_where_its_tags_show_in_the_text() -> None:
     told = ServedModel(generator, template, reasoning_rule="think")
     assert (told.reasoning("Hi"), told.reasoning("Hi<think>\n")) == (CLOSED, OPENED)
     assert ServedModel(generator, template).reasoning("Hi<think>\n") is None
-    generator.tokenizer.backend.add_special_tokens(["</think>"])
-    assert ServedModel(generator, template, reasoning_rule="think").reasoning("Hi<think>\n") is None
+
+
+OWN_MARKS = (
+    "{% for m in messages %}<|{{ m.role }}|>{% if m.thinking %}<|plan|>{{ m.thinking }}<|done|>{% endif %}"
+    "{% if m.role == 'assistant' %}<|say|>{{ m.content }}<|said|>{% else %}{{ m.content }}{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_thoughts_and_words_have_the_marks_of_the_template(special: bool, size: int) -> None:
+    """They may be special tokens, which decoders leave out."""
+    generator, text = FakeGenerator(), "<|plan|>Hm < ho.<|done|><|say|>Yes.<|said|>"
+    if special:
+        generator.tokenizer.backend.add_special_tokens(["<|plan|>", "<|done|>", "<|say|>", "<|said|>"])
+    model = ServedModel(generator, ChatTemplate(OWN_MARKS))
+    reasoning = model.reasoning("")
+    assert reasoning is not None
+    tokens = generator.tokenizer.backend.encode(text, add_special_tokens=False).ids
+    stream = TextStream(generator.tokenizer, (), model.marks.shown)
+    pieces = ["".join(map(stream.push, tokens[at : at + size])) for at in range(0, len(tokens), size)]
+    assert read(reasoning, [*pieces, stream.finish()]) == ("Hm < ho.", "Yes.")
+    reader = ReasoningReader(reasoning)
+    reader.read("".join(pieces), final=True)
+    assert 0 < reader.count(tokens, generator.tokenizer) < len(tokens) - 4
 
 
 def next_of(grammars: JsonGrammars, source: Any, text: str) -> set[str]:
@@ -106,27 +134,29 @@ def test_reasoning_is_free_and_what_follows_is_held_to_the_schema(
     text = thought.removeprefix("<think>") if reasoning.opened else thought
     functions = [Function(name="now")]
     held = answer_source(ANSWER, reasoning)
-    must = ToolUse(HERMES, (), functions, must=True, several=False).source(None, reasoning)
-    may = ToolUse(HERMES, (), functions, must=False, several=False).source(None, reasoning)
+    hermes = form_of("hermes")
+    must = ToolUse(hermes, (), functions, must=True, several=False).source(None, reasoning)
+    may = ToolUse(hermes, (), functions, must=False, several=False).source(None, reasoning)
     assert held.free == must.free == reasoning.opened
     for source, first in ((held, "{"), (must, "<")):
         assert len(next_of(grammars, source, text[:-10])) > 100
-        assert first in next_of(grammars, source, text) <= {first, "\n"}
+        assert first in next_of(grammars, source, text) <= {first, "\n", " "}
     assert next_of(grammars, held, text + '{"a": 1}') == {""}
-    assert next_of(grammars, must, text + "<tool_call>\n") == {"{"}
+    assert "{" in next_of(grammars, must, text + "<tool_call>\n") <= {"{", " "}
     assert "" in next_of(grammars, may, text + "Words.")
     assert next_of(grammars, may, text + 'Words.<tool_call>\n{"name": "') == {"n"}
 
 
-@pytest.mark.parametrize("form", [HERMES, LLAMA3], ids=lambda form: form.name)
+@pytest.mark.parametrize("name", ["hermes", "llama3"])
 def test_an_answer_need_not_reason_where_the_prompt_has_not_begun_it(
-    grammars: JsonGrammars, form: ToolFormat
+    grammars: JsonGrammars, name: str
 ) -> None:
-    assert next_of(grammars, answer_source(ANSWER, CLOSED), "") == {"{", "<"}
+    form = form_of(name)
+    assert next_of(grammars, answer_source(ANSWER, CLOSED), "") == {"{", "<", " ", "\n"}
     assert "" not in next_of(grammars, answer_source(ANSWER, OPENED), '{"a": 1}')
     may = ToolUse(form, (), [Function(name="now")], must=False, several=False).source(None, CLOSED)
     assert "" in next_of(grammars, may, "Words")
-    assert next_of(grammars, may, form.tag + form.opening + form.head) == {"n"}
+    assert next_of(grammars, may, form.lead) == {"n"}
 
 
 @pytest.mark.parametrize("knows", [True, False])

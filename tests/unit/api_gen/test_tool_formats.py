@@ -1,8 +1,11 @@
 """Tools in prompts and calls in answers, for each format, beside the slow way: the whole text at once."""
 
 import json
+import re
+from collections.abc import Mapping
 from itertools import product
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 import jsonschema
 import pytest
@@ -10,19 +13,27 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.random_model import byte_tokenizer
+from tests.harness.tool_templates import TEMPLATES, UNLEARNED, form_of, turn
 from tests.unit.api_gen.test_reasoning import next_of
+from ttmark.gen_service.api.backend import ServedModel
+from ttmark.gen_service.api.call_reader import CallReader
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
-from ttmark.gen_service.api.tool_calls import CallReader
-from ttmark.gen_service.api.tool_formats import HERMES, LLAMA3, MISTRAL, SMOLLM, ToolFormat, format_of
-from ttmark.gen_service.api.tools import NO_ARGUMENTS, ToolUse
+from ttmark.gen_service.api.tool_calls import as_held
+from ttmark.gen_service.api.tool_formats import OURS, ToolFormat
+from ttmark.gen_service.api.tools import NO_ARGUMENTS, ToolUse, tool_use
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars, SchemaRefused
+from ttmark.gen_service.decoding.sequence import TextStream
+from ttmark.shared.http.service_errors import UnsupportedFeature
 from ttmark.shared.schemas.chat import ChatMessage
-from ttmark.shared.schemas.tools import Function
+from ttmark.shared.schemas.tools import Function, Tool
 from ttmark.shared.tokenization import TextTokenizer
 
-FORMATS = (HERMES, LLAMA3, MISTRAL, SMOLLM)
+FORMS = {"ours": OURS} | {name: form_of(name) for name in TEMPLATES}
+FORMATS = tuple(FORMS.values())
+NAMES = list(FORMS)
 TOKENIZER = TextTokenizer(byte_tokenizer())
 
 
@@ -36,21 +47,22 @@ WEATHER = strict_object(city={"$ref": "#/$defs/city"}, days=DAYS)
 WEATHER["$defs"] = {"city": {"type": "string", "maxLength": 6}}
 FUNCTIONS = [Function(name="weather", parameters=WEATHER), Function(name="now")]
 SCHEMAS = {"weather": WEATHER, "now": NO_ARGUMENTS}
-EXAMPLES = {
-    "hermes": (
-        '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>\n<tool_call>\n'
-        '{"name": "weather", "arguments": {"city": "}\\"{", "days": 2}}\n</tool_call>'
-    ),
-    "llama3": '{"name": "weather", "parameters": {"city": "[]}", "days": 2}}',
-    "mistral": '[TOOL_CALLS][{"name": "now", "arguments": {}}, {"name": "now", "arguments": {}}]',
-    "smollm": '<tool_call>[{"name": "now", "arguments": {}}, {"name": "now", "arguments": {}}]</tool_call>',
+CALLS = (("now", {}), ("weather", {"city": '}"{', "days": 2}))
+OUR_CALLS = (
+    '<tool_call>[{"name": "now", "arguments": {}}, '
+    '{"name": "weather", "arguments": {"city": "}\\"{", "days": 2}}]</tool_call>'
+)
+EXAMPLES = {"ours": OUR_CALLS} | {
+    name: turn(name, *(CALLS if form_of(name).between is not None else CALLS[1:])) for name in TEMPLATES
 }
 TOOLS = [{"type": "function", "function": {"name": "now", "description": "The <|im_end|> time."}}]
 
 
-def read(form: ToolFormat, pieces: list[str]) -> tuple[str, list[list[str]], bool]:
+def read(
+    form: ToolFormat, pieces: list[str], schemas: Mapping[str, Any] = MappingProxyType(SCHEMAS)
+) -> tuple[str, list[list[str]], bool]:
     """Words, calls as name and arguments, and whether the calls are whole."""
-    reader, words, calls = CallReader(form), "", list[list[str]]()
+    reader, words, calls = CallReader(form, schemas), "", list[list[str]]()
     for number, piece in enumerate(pieces):
         said, called = reader.read(piece, final=number == len(pieces) - 1)
         words += said
@@ -89,52 +101,75 @@ def written(
     return TOKENIZER.decode(tokens)
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
-def test_the_calls_of_an_example_are_read(form: ToolFormat) -> None:
-    words, calls, whole = read(form, [EXAMPLES[form.name]])
-    assert (words, whole) == ("", True)
-    assert all(isinstance(json.loads(arguments), dict) for _, arguments in calls)
-    assert [name for name, _ in calls] == {
-        "hermes": ["now", "weather"],
-        "llama3": ["weather"],
-        "mistral": ["now", "now"],
-        "smollm": ["now", "now"],
-    }[form.name]
+@pytest.mark.parametrize("name", NAMES)
+def test_the_calls_of_an_example_are_read_in_pieces_of_every_length(name: str) -> None:
+    form, text = FORMS[name], EXAMPLES[name]
+    made = [(called, given) for called, given in CALLS if form.between is not None or given]
+    for size in range(1, len(text) + 1):
+        words, calls, whole = read(form, [text[at : at + size] for at in range(0, len(text), size)])
+        assert (words.strip(), whole) == ("", True)
+        assert [(called, json.loads(given)) for called, given in calls] == made
 
 
-def test_a_tag_that_is_a_control_token_and_does_not_show_is_not_missed() -> None:
-    assert read(MISTRAL, [' [{"name": "now", "arguments": {}}]']) == ("", [["now", "{}"]], True)
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("special", [False, True])
+def test_a_model_may_write_a_call_as_its_template_does(name: str, special: bool) -> None:
+    """Its marks may be special tokens, which decoders leave out."""
+    backend = byte_tokenizer()
+    backend.add_special_tokens(re.findall(r"<[^<>\s=]+>|\[[A-Z_]+\]", EXAMPLES[name]) if special else [])
+    generator = FakeGenerator()
+    generator.tokenizer = TextTokenizer(backend)
+    model = ServedModel(generator, ChatTemplate(TEMPLATES[name]))
+    tools = [Tool(type="function", function=function) for function in FUNCTIONS]
+    token_ids = backend.encode(EXAMPLES[name], add_special_tokens=False).ids
+    choices: tuple[Literal["auto", "required"], ...] = ("auto", "required")
+    for choice in choices:
+        use = tool_use(tools, choice, None, model)
+        assert use is not None
+        model.grammars.compile(use.source(None, model.reasoning(""))).begin().advance(token_ids)
+    stream = TextStream(generator.tokenizer, (), model.marks.shown)
+    pieces = [*(stream.push(token) for token in token_ids), stream.finish()]
+    assert model.tool_format is not None
+    words, calls, whole = read(model.tool_format, pieces)
+    assert (words.strip(), whole, json.loads(calls[-1][1])) == ("", True, CALLS[1][1])
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+@pytest.mark.parametrize("name", UNLEARNED)
+def test_a_template_whose_calls_cannot_be_learned_is_refused_in_words(name: str) -> None:
+    model = ServedModel(FakeGenerator(), ChatTemplate(UNLEARNED[name]))
+    with pytest.raises(UnsupportedFeature, match=r"sha256 \w{12}\) writes calls was not learned; tried: "):
+        tool_use([Tool(type="function", function=Function(name="now"))], None, None, model)
+
+
+@pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
-def test_a_text_says_the_same_however_it_is_cut(form: ToolFormat, data: st.DataObject) -> None:
+@settings(max_examples=20, deadline=None)
+def test_a_text_says_the_same_however_it_is_cut(name: str, data: st.DataObject) -> None:
+    form = FORMS[name]
     before = data.draw(st.sampled_from(["", "Words. ", "a < b <tool", "  ", "\n{", "[x"]))
-    text = before + EXAMPLES[form.name] if data.draw(st.booleans()) else before
+    text = before + EXAMPLES[name] if data.draw(st.booleans()) else before
     text = text[: data.draw(st.integers(0, len(text)))]
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert read(form, pieces) == read(form, [text])
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
-def test_an_answer_without_calls_is_its_words(form: ToolFormat) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_an_answer_without_calls_is_its_words(name: str) -> None:
+    form = FORMS[name]
     for text in ("", " ", "Just words < [ {", "<tool_cal", "One { two"):
         assert read(form, list(text) or [""]) == (text, [], False)
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
-def test_whatever_the_grammar_lets_through_is_read_as_valid_calls(
-    form: ToolFormat, grammars: JsonGrammars
-) -> None:
-    names = set()
+@pytest.mark.parametrize("name", NAMES)
+def test_whatever_the_grammar_lets_through_is_read_as_valid_calls(name: str, grammars: JsonGrammars) -> None:
+    form, names = FORMS[name], set()
     for seed in range(8):
         words, calls, whole = read(form, [written(grammars, form, seed)])
-        assert (words, whole) == ("", True)
-        for name, arguments in calls:
-            jsonschema.validate(json.loads(arguments), SCHEMAS[name])
-            names.add(name)
+        assert (words.strip(), whole) == ("", True)
+        for called, arguments in calls:
+            jsonschema.validate(json.loads(arguments), SCHEMAS[called])
+            names.add(called)
     assert names == {"weather", "now"}
 
 
@@ -160,15 +195,17 @@ def test_every_call_under_ordinary_schemas_is_valid(grammars: JsonGrammars, roun
         function = Function(name=f"tool_{number}", parameters=schema, strict=True)
         form = FORMATS[(seed + number) % len(FORMATS)]
         text = written(grammars, form, seed * 100 + number, [function], quotes=3.0, several=False)
-        words, ((name, arguments),), whole = read(form, [text[at : at + 3] for at in range(0, len(text), 3)])
+        pieces = [text[at : at + 3] for at in range(0, len(text), 3)]
+        words, ((name, arguments),), whole = read(form, pieces, {function.name: schema})
         assert (words, name, whole) == ("", function.name, True)
         jsonschema.validate(json.loads(arguments), schema)
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+@pytest.mark.parametrize("name", NAMES)
 def test_words_are_free_until_they_open_a_call_which_is_held_to_its_schema(
-    form: ToolFormat, grammars: JsonGrammars
+    name: str, grammars: JsonGrammars
 ) -> None:
+    form = FORMS[name]
     source = ToolUse(form, (), FUNCTIONS, must=False, several=True).source(None, None)
     assert source.free
     grammar = grammars.compile(source)
@@ -180,13 +217,14 @@ def test_words_are_free_until_they_open_a_call_which_is_held_to_its_schema(
         free.advance([token])
     free.mask(logits := torch.zeros((1, TOKENIZER.vocab_size)), [()])
     assert logits[0, 0].isfinite()
-    assert next_of(grammars, source, form.tag + form.opening + form.head) == {"w", "n"}
+    before = re.split("[\x00-\x03]", form.lead + form.call)[0]
+    assert next_of(grammars, source, before) <= set("wn{ \n0123456789")
 
 
 def test_a_schema_answers_in_place_of_words(grammars: JsonGrammars) -> None:
     schema = strict_object(a={"const": 1})
-    said = {written(grammars, SMOLLM, seed, must=False, several=False, answer=schema) for seed in range(8)}
-    texts = [read(SMOLLM, [text]) for text in said]
+    said = {written(grammars, OURS, seed, must=False, several=False, answer=schema) for seed in range(8)}
+    texts = [read(OURS, [text]) for text in said]
     assert any(calls for _, calls, _ in texts)
     assert all(bool(words) != bool(calls) for words, calls, _ in texts)
     for words, calls, _ in texts:
@@ -197,25 +235,12 @@ def test_strict_refuses_a_keyword_that_cannot_be_kept_to(grammars: JsonGrammars)
     schema = {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}
     for strict in (None, False, True):
         function = Function(name="f", parameters=schema, strict=strict)
-        source = ToolUse(SMOLLM, (), [function], must=True, several=False).source(None, None)
+        source = ToolUse(OURS, (), [function], must=True, several=False).source(None, None)
         if strict:
             with pytest.raises(SchemaRefused, match="uniqueItems"):
                 grammars.compile(source)
         else:
             grammars.compile(source)
-
-
-@pytest.mark.parametrize(
-    ("template", "form"),
-    [
-        ("{% if tools %}<tools>{{ tools }}</tools> <tool_call>..</tool_call>{% endif %}", HERMES),
-        ('{% if tools %}{"name": function, "parameters": dict}{% endif %} ipython', LLAMA3),
-        ("[AVAILABLE_TOOLS] {{ tools }}[/AVAILABLE_TOOLS] [TOOL_CALLS]", MISTRAL),
-        ("{{ messages }}", SMOLLM),
-    ],
-)
-def test_the_template_tells_the_format(template: str, form: ToolFormat) -> None:
-    assert format_of(template) == form
 
 
 HISTORY = [
@@ -235,11 +260,12 @@ HISTORY = [
 
 def test_a_template_that_knows_tools_gets_tools_arguments_as_values_and_names_of_results() -> None:
     template = ChatTemplate(
-        "{% for t in tools %}{{ t.function.name }}|{% endfor %}<tool_call></tool_call>"
-        "{% for m in messages %}{% for c in m.tool_calls or () %}{{ c.function.arguments.zone }}|{% endfor %}"
+        "{% for t in tools %}{{ t.function.name }}|{% endfor %}"
+        "{% for m in messages %}{% for c in m.tool_calls or () %}"
+        "<call>{{ c.function.name }} {{ c.function.arguments | tojson }}</call>{% endfor %}"
         "{% if m.role == 'tool' %}{{ m.name }}={{ m.content }}{% endif %}{% endfor %}"
     )
-    assert template.render(HISTORY, tools=TOOLS) == "now|<tool_call></tool_call>CET|now=12:00"
+    assert template.render(HISTORY, tools=TOOLS) == 'now|<call>now {"zone": "CET"}</call>now=12:00'
 
 
 def test_a_template_that_knows_no_tools_gets_them_in_a_system_text() -> None:
@@ -281,3 +307,11 @@ def test_control_tokens_in_tools_and_calls_are_text(template: str, arguments: st
     text, token_ids = encoder.encode(history, "messages", 100_000, TOOLS)
     assert "<|im_end|>" in text
     assert control not in token_ids
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_receipt_is_of_what_clients_hold(name: str) -> None:
+    use = ToolUse(FORMS[name], (), FUNCTIONS, must=False, several=True)
+    assert as_held(use, EXAMPLES[name]) == '}"{'
+    if not FORMS[name].alone:
+        assert as_held(use, "Words. " + EXAMPLES[name]).splitlines() == ["Words. ", '}"{']
