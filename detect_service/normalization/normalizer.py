@@ -313,6 +313,10 @@ class TextNormalizer:
         as_sent = NormalizedText(text, counts, None)
         return {"as_sent": as_sent, "unwrapped": unwrapped, "typography": typography}
 
+    def normalize(self, text: str) -> NormalizedText:
+        """The text in its reading `unwrapped`."""
+        return self.readings(text)["unwrapped"]
+
     def _plain(self, text: str) -> tuple["_Draft", TrickCounts]:
         draft = _Draft(plain_white_space(text))
         draft.remove([match.span() for match in _CR.finditer(draft.text)])

@@ -15,7 +15,7 @@ NORMALIZER = TextNormalizer()
 
 
 def unwrapped(text: str) -> NormalizedText:
-    return NORMALIZER.readings(text)["unwrapped"]
+    return NORMALIZER.normalize(text)
 
 
 @pytest.mark.parametrize(

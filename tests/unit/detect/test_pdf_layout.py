@@ -104,7 +104,8 @@ def pdf(
 
 
 def _page(number: int, entries: str, forms: str) -> bytes:
-    fonts = "/F 3 0 R /B 4 0 R /I 5 0 R /C 6 0 R"
+    medium = "/BaseFont /Roboto-Medium /FontDescriptor << /FontName /Roboto-Medium /Flags 32 >>"
+    fonts = f"/F 3 0 R /B 4 0 R /I 5 0 R /C 6 0 R /M << /Type /Font /Subtype /Type1 {medium} >>"
     return (
         f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {number + 1} 0 R {entries} "
         f"/Resources << /Font << {fonts} >> /XObject << {forms} >> >> >>"
@@ -236,6 +237,10 @@ LAYOUTS: dict[str, tuple[bytes, str]] = {
         pdf([*side_by_side(("A ", "F"), ("bold word", "B"), (", an ", "F"), ("oblique", "I"),
                            (" one and ", "F"), ("code()", "C"), (".", "F")), *para(FERRY, 660)]),
         f"A **bold word**, an *oblique* one and `code()`.\n\n{FERRY}",
+    ),
+    "bold by a font that is called medium": (
+        pdf([put(72, 700, "Bring "), put(72 + width("Bring "), 700, "a coat", "M"), *para(FERRY, 660)]),
+        f"Bring **a coat**\n\n{FERRY}",
     ),
     "a program": (
         pdf([*para(FERRY), put(72, 600, "def f():", "C"), put(98.4, 586, "return 1", "C"), *para(QUAY, 550)]),
