@@ -176,9 +176,9 @@ class Models:
             served[name] = ServedModel(
                 engine, template, settings.control_tokens, defaults, settings.reasoning
             )
-            if template is not None and served[name].tool_format is None:
+            if template is not None and served[name].answers.tools is None:
                 structlog.get_logger("ttmark.models").warning(
-                    "no_tools", model=name, why=served[name].no_tools
+                    "no_tools", model=name, why=served[name].answers.no_tools
                 )
             served[name].grammars.submit(ANY_OBJECT)  # its first grammar would hold up whoever is served then
         return cls(served, tuple(engines))

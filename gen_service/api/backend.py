@@ -1,23 +1,21 @@
 """What the routes work with; built by the composition root."""
 
-import hashlib
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.gen_service.api.answer_marks import AnswerMarks, answer_marks
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
 from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
-from ttmark.gen_service.api.reasoning import Reasoning, ReasoningRule, Thoughts, thoughts_of
-from ttmark.gen_service.api.tool_formats import ToolFormat
+from ttmark.gen_service.api.reasoning import Reasoning, ReasoningRule
 from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
-from ttmark.gen_service.decoding.marks import Marks
 from ttmark.gen_service.engine import Delta, GenerationRequest, ReadingRequest
 from ttmark.shared.http.service_errors import ModelNotFound
 from ttmark.shared.keys.key_cache import KeyCache
@@ -86,9 +84,7 @@ class ServedModel:
         reasoning_rule: in which tags the model reasons before it answers.
         created: Unix time at which it was loaded.
         grammars: makes grammars over its tokens.
-        marks: the special tokens in the marks of calls and reasoning.
-        thoughts: the marks of reasoning as they show in the text; None: there are none.
-        tool_format: how the model calls tools, as it shows in the text; None: `no_tools` says why not.
+        answers: the marks of calls and reasoning.
         conversations: reads conversations; None where there is no chat template.
         most_characters: of a prompt; more cannot fit the context, whatever its tokens are.
     """
@@ -100,11 +96,7 @@ class ServedModel:
     reasoning_rule: ReasoningRule = "auto"
     created: int = field(default_factory=lambda: int(time.time()))
     grammars: JsonGrammars = field(init=False)
-    marks: Marks = field(init=False)
-    thoughts: Thoughts | None = field(init=False)
-    tool_format: ToolFormat | None = field(init=False)
-    no_tools: str = field(init=False)
-    _opening: str = field(init=False)
+    answers: AnswerMarks = field(init=False)
     conversations: ConversationEncoder | None = field(init=False)
     most_characters: int = field(init=False)
 
@@ -112,7 +104,9 @@ class ServedModel:
         tokenizer = self.generator.tokenizer
         object.__setattr__(self, "grammars", JsonGrammars(tokenizer, self.generator.eos_token_ids))
         template = self.chat_template
-        self._learn(template)
+        ends = self.generator.eos_token_ids
+        marks = answer_marks(template, tokenizer, ends, self.reasoning_rule)
+        object.__setattr__(self, "answers", marks)
         conversations = ConversationEncoder(tokenizer, template, self.control_tokens) if template else None
         object.__setattr__(self, "conversations", conversations)
         longest = max(map(len, tokenizer.backend.get_vocab()))
@@ -120,39 +114,7 @@ class ServedModel:
 
     def reasoning(self, prompt: str) -> Reasoning | None:
         """Where answers to a prompt reason."""
-        if self.thoughts is None:
-            return None
-        opened = bool(self._opening) and prompt.rstrip().endswith(self._opening)
-        return Reasoning(opened, self.thoughts, self.marks)
-
-    def _learn(self, template: ChatTemplate | None) -> None:
-        """Takes over what the template says of answers."""
-        learned = template.learned if template else None
-        form = learned.tools if learned else None
-        source = template.source if template else ""
-        thoughts = thoughts_of(source, learned.thoughts if learned else None, self.reasoning_rule)
-        texts = list[str]()
-        if form is not None:
-            texts += form.marks
-        if thoughts is not None:
-            texts += [thoughts.opening, thoughts.close, thoughts.start, thoughts.stop]
-        added = self.generator.tokenizer.backend.get_added_tokens_decoder().items()
-        special = {token.content: id_ for id_, token in added if token.special}
-        marks = Marks(special, texts, self.generator.eos_token_ids)
-        shown = form and form.changed(marks.encoded)
-        if form is not None and shown is not None and form.between and marks.ends_in(form.between):
-            shown = replace(shown, between=None)
-        if thoughts is not None:
-            object.__setattr__(self, "_opening", thoughts.opening)
-            encoded = (thoughts.opening, thoughts.close, thoughts.start, thoughts.stop)
-            thoughts = Thoughts(*map(marks.encoded, encoded))
-        for name, value in (("marks", marks), ("thoughts", thoughts), ("tool_format", shown)):
-            object.__setattr__(self, name, value)
-        tried = learned.refusal if learned else ""
-        digest = hashlib.sha256(source.encode()).hexdigest()[:12]
-        why = f"not available: how this model's chat template (sha256 {digest}) writes calls was not learned"
-        why += f"; tried: {tried}"
-        object.__setattr__(self, "no_tools", why)
+        return self.answers.reasoning(prompt) if self.answers.thoughts else None
 
 
 @dataclass(frozen=True, slots=True)

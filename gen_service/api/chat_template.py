@@ -1,22 +1,23 @@
 """From a conversation to the text that the model continues, by the tokenizer's own template."""
 
-import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import TemplateError
 
 from ttmark.gen_service.api.template_sandbox import BoundedEnvironment, TemplateTooLarge
-from ttmark.gen_service.api.tool_formats import OURS, ToolFormat, calls_text, system_text
+from ttmark.gen_service.api.tool_formats import OURS, ToolFormat, as_text, in_words, show_tools, system_text
 from ttmark.shared.http.request_body import HttpLimits, parse_json
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, MalformedJson
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import ToolCall
 
 if TYPE_CHECKING:
-    from ttmark.gen_service.api.learned_format import Learned
+    from collections.abc import Callable
+
+    from ttmark.gen_service.api.learned_format import Learned, Render
 
 
 def turns(
@@ -37,7 +38,7 @@ def turns(
             turn["content"] = turn["content"] or form.content
             turn["tool_calls"] = [_call(call) for call in message.tool_calls]
             for call in turn["tool_calls"] if form.text_arguments else ():
-                call["function"]["arguments"] = _as_text(call["function"]["arguments"])
+                call["function"]["arguments"] = as_text(call["function"]["arguments"])
             names |= {call.id: call.function.name for call in message.tool_calls}
         if message.tool_call_id is not None:
             turn["tool_call_id"] = message.tool_call_id
@@ -45,23 +46,6 @@ def turns(
                 turn["name"] = names[message.tool_call_id]
         told.append(turn)
     return told
-
-
-def turns_in_words(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    """The messages with calls and results as texts, for a template that knows neither."""
-    told: list[dict[str, Any]] = []
-    for message in messages:
-        role, content = _role(message), message.text
-        if message.tool_calls:
-            content += calls_text([_call(call) for call in message.tool_calls])
-        if role == "tool":
-            role, content = "user", f"<tool_response>{content}</tool_response>"
-            if told and told[-1].get("results"):
-                told[-1]["content"] += "\n" + content
-                continue
-        turn = {"role": role, "content": content, "results": message.role == "tool"}
-        told.append(turn | _thoughts(message))
-    return [{name: value for name, value in turn.items() if name != "results"} for turn in told]
 
 
 def arguments_of(call: ToolCall) -> Any:
@@ -76,29 +60,9 @@ def arguments_of(call: ToolCall) -> Any:
         return call.function.arguments
 
 
-def _show(told: list[dict[str, Any]], text: str, *, system: bool) -> None:
-    """Puts a text of ours in front: into the system's turn, or the first user's where there can be none."""
-    first = told[0] if told else {}
-    if system and first.get("role") != "system":
-        told.insert(0, {"role": "system", "content": text})
-    elif system:
-        first["content"] += "\n\n" + text
-    else:
-        turn = next((turn for turn in told if turn["role"] == "user"), first)
-        turn["content"] = f"{text}\n\n{turn['content']}"
-
-
-def _as_text(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-
-
 def _call(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.function.name, "arguments": arguments_of(call)}
     return {"id": call.id, "type": "function", "function": function}
-
-
-def _of_tools(message: ChatMessage) -> bool:
-    return bool(message.tool_calls) or message.role == "tool"
 
 
 def _thoughts(message: ChatMessage) -> dict[str, str]:
@@ -144,15 +108,15 @@ class ChatTemplate:
     @cached_property
     def learned(self) -> "Learned":
         """How the model calls tools and reasons, by its template."""
-        return _learned(self.source, tuple(self._special_tokens.items()))
+        # Imported here: only what serves a model has need of it.
+        from ttmark.gen_service.api.learned_format import learned_of
 
-    @cached_property
-    def _takes_system(self) -> bool:
-        turns = [{"role": role, "content": _PROBE} for role in ("system", "user")]
-        try:
-            return self.written(turns, (), opens_answer=True).count(_PROBE) == len(turns)
-        except Exception:  # a template is foreign code
-            return False
+        return learned_of(ChatTemplate, self.source, tuple(self._special_tokens.items()))
+
+    def learn(self, learn: "Callable[[Render], Learned]") -> "Learned":
+        """What `learn` makes of the template, within one budget of steps and time."""
+        with self._environment.spending(_LEARNING_STEPS):
+            return learn(self.written)
 
     def written(
         self, told: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], opens_answer: bool
@@ -189,16 +153,18 @@ class ChatTemplate:
             raise BadRequest(
                 f"chat_template_kwargs: {taken[0]} is set by the service.", param="chat_template_kwargs"
             )
-        of_tools = bool(tools) or any(map(_of_tools, messages))
+        of_tools = bool(tools) or any(each.tool_calls or each.role == "tool" for each in messages)
         form = (self.learned.tools if of_tools else None) or ToolFormat("", "", "")
         pieces: list[str] = []
         written = 0
         try:
             with self._environment.spending(_STEPS + _COPIES * most):
                 takes_text, takes_parts = self._takes or self._look_at_content()
-                told = turns(messages, form, parts=takes_parts) if form.writes else turns_in_words(messages)
+                told = turns(messages, form, parts=takes_parts and form.writes)
+                if not form.writes:
+                    told = in_words(told)
                 if tools and not form.shows:
-                    _show(told, system_text(form, tools), system=self._takes_system)
+                    show_tools(told, system_text(form, tools), system=self.learned.takes_system)
                 for turn in told:
                     if not takes_text and isinstance(turn["content"], str):
                         turn["content"] = [{"type": "text", "text": turn["content"]}]
@@ -246,14 +212,3 @@ class ChatTemplate:
             return _PROBE in shown
         # What writes the list itself, as Python or JSON does, has not read it.
         return shown.count(_PROBE) == 2 and not any(f"{mark}text{mark}: " in shown for mark in "'\"")
-
-
-@lru_cache(64)
-def _learned(source: str, special_tokens: tuple[tuple[str, str], ...]) -> "Learned":
-    """What one template says, learned within one budget of time."""
-    # Imported here: only what serves a model has need of it.
-    from ttmark.gen_service.api.learned_format import learn
-
-    template = ChatTemplate(source, dict(special_tokens))
-    with template._environment.spending(_LEARNING_STEPS):
-        return learn(template.written)

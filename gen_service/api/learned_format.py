@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product, takewhile
 from typing import Any
 
@@ -56,22 +57,33 @@ class Learned:
     Attributes:
         tools: how it calls tools; None: it writes calls in a way that could not be learned.
         thoughts: None: the template tells nothing of them.
+        takes_system: whether there can be a system's turn.
         refusal: why there is no `tools`, with what was tried.
     """
 
     tools: ToolFormat | None
     thoughts: Thoughts | None
     refusal: str = ""
+    takes_system: bool = True
 
 
 def learn(render: Render) -> Learned:
     """What the template says; it may fail on any of what it is given."""
     sketch = _Sketch(render)
     thoughts = sketch.thoughts()
+    system = [{"role": role, "content": _WORDS} for role in ("system", "user")]
+    takes_system = (sketch.told(system) or "").count(_WORDS) == len(system)
     try:
-        return Learned(sketch.tools(), thoughts)
+        return Learned(sketch.tools(), thoughts, takes_system=takes_system)
     except NotLearned as error:
         return Learned(None, thoughts, str(error))
+
+
+@lru_cache(64)
+def learned_of(kind: Callable[..., Any], source: str, special_tokens: tuple[tuple[str, str], ...]) -> Learned:
+    """What one template of a kind says; once in a process."""
+    learned: Learned = kind(source, dict(special_tokens)).learn(learn)
+    return learned
 
 
 def tool(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,14 +106,14 @@ class _Sketch:
 
     def __init__(self, render: Render) -> None:
         self._render = render
-        self._base = self._told([_ASKED]) or ""
-        opened = self._told([_ASKED], opens=True) or ""
+        self._base = self.told([_ASKED]) or ""
+        opened = self.told([_ASKED], opens=True) or ""
         self._header = opened[len(_common([opened, self._base])) :]
         self._form = ToolFormat("", "", "")
         self._with_results = False
         self._end = self._head = ""
 
-    def _told(
+    def told(
         self, messages: Sequence[Mapping[str, Any]], calls: Sequence[Call] = (), *, opens: bool = False
     ) -> str | None:
         tools = [tool(name, arguments) for name, arguments in dict(calls or _ONE).items()]
@@ -135,9 +147,9 @@ class _Sketch:
                     {"role": "tool", "tool_call_id": id_, "name": name, "content": _RESULT}
                     for id_, (name, _) in zip(ids, calls, strict=True)
                 ]
-        if (full := self._told(messages, calls)) is None:
+        if (full := self.told(messages, calls)) is None:
             return None
-        base = self._told([_ASKED], calls) or ""
+        base = self.told([_ASKED], calls) or ""
         turn = full[len(_common([full, base])) :].split(_RESULT)[0]
         if calls and form.id_style < 2:
             for id_ in ids:
@@ -154,7 +166,8 @@ class _Sketch:
         called = self.turn(_ONE, thought=_THOUGHT) or ""
         other = called.partition(_THOUGHT)[2].partition(_NAME)[0]
         stop = ""
-        if tail := (self.turn(_ONE, words=_WORDS) or "").partition(_WORDS)[2].partition(_NAME)[0]:
+        tail, shown, _ = (self.turn(_ONE, words=_WORDS) or "").partition(_WORDS)[2].partition(_NAME)
+        if shown or thought:
             stop = self._stop(tail)
         if thought is not None and 0 <= thought.find(_THOUGHT) < thought.find(_WORDS):
             before, behind = thought.split(_WORDS, 1)[0].split(_THOUGHT, 1)

@@ -328,7 +328,7 @@ class _Planner:
                 grammar=grammar,
                 tenant=self._caller.tenant,
                 repeatable=sampling.seed is not None,
-                marks=model.marks.shown if tools or reasoning else {},
+                marks=model.answers.special.shown if tools or reasoning else {},
             )
             for number, prompt in enumerate(prompts)
             for choice, marked_with in enumerate(markings(marking, sampling.seed, prompt.token_ids, choices))

@@ -176,3 +176,42 @@ def calls_text(calls: Sequence[Mapping[str, Any]]) -> str:
         text = json.dumps(function["arguments"], ensure_ascii=False)
         written.append(form.call.replace(NAME, function["name"]).replace(ARGUMENTS, text))
     return form.lead + (form.between or "").join(written) + form.close
+
+
+def as_text(arguments: Any) -> str:
+    """Arguments as a template wants them that takes no values."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def in_words(told: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Turns with calls and results as texts, for a template that knows neither."""
+    turns: list[dict[str, Any]] = []
+    behind_a_result = False
+    for turn in told:
+        kept = {name: value for name, value in turn.items() if name not in _OF_TOOLS}
+        if calls := turn.get("tool_calls"):
+            kept["content"] += calls_text(calls)
+        if kept["role"] == "tool":
+            result = f"<tool_response>{kept['content']}</tool_response>"
+            kept |= {"role": "user", "content": result}
+            if behind_a_result:
+                turns[-1]["content"] += "\n" + result
+                continue
+        behind_a_result = turn["role"] == "tool"
+        turns.append(kept)
+    return turns
+
+
+_OF_TOOLS = frozenset({"tool_calls", "tool_call_id", "name"})
+
+
+def show_tools(told: list[dict[str, Any]], text: str, *, system: bool) -> None:
+    """Puts a text of ours in front: into the system's turn, or the first user's where there can be none."""
+    first = told[0] if told else {}
+    if system and first.get("role") != "system":
+        told.insert(0, {"role": "system", "content": text})
+    elif system:
+        first["content"] += "\n\n" + text
+    else:
+        turn = next((turn for turn in told if turn["role"] == "user"), first)
+        turn["content"] = f"{text}\n\n{turn['content']}"

@@ -194,9 +194,9 @@ def tool_use(
             raise BadRequest("tool_choice: there is no such function in tools.", param="tool_choice")
     if choice == "none" or model.chat_template is None:
         return None
-    form = model.tool_format
+    form = model.answers.tools
     if form is None:
-        raise UnsupportedFeature(f"tools: {model.no_tools}.", param="tools")
+        raise UnsupportedFeature(f"tools: {model.answers.no_tools}.", param="tools")
     named = isinstance(choice, NamedTool)
     return ToolUse(
         form,
@@ -204,5 +204,5 @@ def tool_use(
         functions,
         must=named or choice == "required",
         several=several is not False and not named,
-        marks=model.marks,
+        marks=model.answers.special,
     )

@@ -97,6 +97,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "structured": (
         "gen_service/api/reasoning.py",
         "gen_service/api/structured_outputs.py",
+        "gen_service/api/answer_marks.py",
         "gen_service/api/call_reader.py",
         "gen_service/api/learned_format.py",
         "gen_service/api/tagged_grammar.py",

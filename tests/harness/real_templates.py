@@ -147,7 +147,7 @@ def served(template: ChatTemplate, *, special: bool) -> str:
 
 
 def _read(model: ServedModel, use: Any, reasoning: Any, tokens: Sequence[int], size: int) -> Any:
-    stream = TextStream(model.generator.tokenizer, (), model.marks.shown)
+    stream = TextStream(model.generator.tokenizer, (), model.answers.special.shown)
     reader, thoughts = CallReader(use.form, use.schemas), ReasoningReader(reasoning) if reasoning else None
     pieces = ["".join(map(stream.push, tokens[at : at + size])) for at in range(0, len(tokens), size)]
     calls: list[list[str]] = []

@@ -109,7 +109,7 @@ def test_thoughts_and_words_have_the_marks_of_the_template(special: bool, size: 
     reasoning = model.reasoning("")
     assert reasoning is not None
     tokens = generator.tokenizer.backend.encode(text, add_special_tokens=False).ids
-    stream = TextStream(generator.tokenizer, (), model.marks.shown)
+    stream = TextStream(generator.tokenizer, (), model.answers.special.shown)
     pieces = ["".join(map(stream.push, tokens[at : at + size])) for at in range(0, len(tokens), size)]
     assert read(reasoning, [*pieces, stream.finish()]) == ("Hm < ho.", "Yes.")
     reader = ReasoningReader(reasoning)

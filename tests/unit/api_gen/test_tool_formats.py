@@ -127,10 +127,10 @@ def test_a_model_may_write_a_call_as_its_template_does(name: str, special: bool)
         use = tool_use(tools, choice, None, model)
         assert use is not None
         model.grammars.compile(use.source(None, model.reasoning(""))).begin().advance(token_ids)
-    stream = TextStream(generator.tokenizer, (), model.marks.shown)
+    stream = TextStream(generator.tokenizer, (), model.answers.special.shown)
     pieces = [*(stream.push(token) for token in token_ids), stream.finish()]
-    assert model.tool_format is not None
-    words, calls, whole = read(model.tool_format, pieces)
+    assert model.answers.tools is not None
+    words, calls, whole = read(model.answers.tools, pieces)
     assert (words.strip(), whole, json.loads(calls[-1][1])) == ("", True, CALLS[1][1])
 
 
