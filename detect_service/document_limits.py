@@ -121,7 +121,6 @@ def readers_of(request: DetectionRequest, backend: DetectionBackend) -> list[Seq
     """
     found: list[Sequence[DocumentReader]] = []
     for index in range(len(request.inputs)):
-        pause()
         try:
             found.append(_readers(request, index, backend))
         except BaseException as error:
@@ -136,6 +135,7 @@ def _readers(request: DetectionRequest, index: int, backend: DetectionBackend) -
     check_size(index, document, most)
     if document.text is None:
         return [DocumentReader(document, ["as_sent"], 1.0)]
+    pause()
     return text_readers(
         document, backend.tokenizers, backend.normalizer, normalize=request.normalize, most=most
     )

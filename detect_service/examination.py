@@ -99,7 +99,8 @@ class Examination:
         for index in range(len(self.request.inputs)):
             self._documents[index] = self._readers(index)
         all_readers = [reader for readers in self._documents.values() for reader in readers]
-        check_cost_of(self.request, all_readers, self.selection, self.backend)
+        if any(document.text is not None for document in self.request.inputs):  # else the estimate was exact
+            check_cost_of(self.request, all_readers, self.selection, self.backend)
         for index, readers in self._documents.items():
             if readers:
                 self._unless_it_fails(index, self._look_at)
@@ -187,6 +188,8 @@ class Examination:
             found = best_finding(reader.token_ids, self.selection.tries, detector, others, redrawn)
             if found is not None:
                 findings.append(found)
+        if len(readers) == 1:  # which has all the weight
+            return (0, findings[0]) if findings else None
         return best_reading(findings, [one.weight for one in readers], self.request.fpr) if findings else None
 
     def _detector(self, reader: DocumentReader, share: float, readings: Readings) -> Detector:
