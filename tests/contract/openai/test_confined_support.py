@@ -7,7 +7,7 @@ import pytest
 from tests.contract.openai.composed import BODIES
 
 CHOSEN = {str(token): 100.0 for token in range(29)}
-ASKED: dict[str, Any] = {"seed": 1, "ignore_eos": True, "tokens": 24}
+ASKED: dict[str, Any] = {"seed": 1, "ignore_eos": True, "tokens": 24, "top_k": 20}
 
 
 @pytest.mark.parametrize("route", BODIES)
