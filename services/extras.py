@@ -23,7 +23,7 @@ MODULES = {
         "torch",
         "transformers",
     ),
-    "detect": ("charset_normalizer", "confusable_homoglyphs", "lxml", "pdfminer", "regex"),
+    "detect": ("charset_normalizer", "confusable_homoglyphs", "lxml", "pdfminer", "pypdfium2", "regex"),
     "bulk": ("pyarrow",),
     "ray": ("ray",),
     "vllm": ("yaml",),

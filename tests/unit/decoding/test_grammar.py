@@ -47,7 +47,12 @@ def accepted(tokenizer: LLTokenizer, tokens: list[int], vocab: int, ends: set[in
     """What may follow `tokens`, by trying every token on a matcher of its own."""
     grammar = LLMatcher.grammar_from_json_schema(
         json.dumps(SCHEMA),
-        overrides={"whitespace_flexible": False, "item_separator": ", ?", "key_separator": ": ?"},
+        overrides={
+            "whitespace_flexible": False,
+            "item_separator": ", ?",
+            "key_separator": ": ?",
+            "json_allowed_escapes": 'nrbtf\\"',
+        },
     )
     before = LLMatcher(tokenizer, grammar, log_level=0)
     assert before.consume_tokens(tokens)
