@@ -274,7 +274,7 @@ async def test_a_process_sees_no_secrets_and_writes_no_files(workers, monkeypatc
     monkeypatch.setenv("TTMARK_KEK", "secret")
     await workers.extract("a.txt", b"")
     (process,) = children()
-    assert set(process.environ()) <= {"PYTHONPATH", "LC_CTYPE"}
+    assert set(process.environ()) <= {"PYTHONPATH", "LC_CTYPE", "OMP_THREAD_LIMIT"}
     values = [process.rlimit(kind)[0] for kind in (psutil.RLIMIT_FSIZE, psutil.RLIMIT_CORE)]
     assert values == [0, 0]
     assert process.nice() > os.nice(0)

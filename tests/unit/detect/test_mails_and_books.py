@@ -82,7 +82,7 @@ def test_files_that_came_with_a_mail_are_read_beside_it() -> None:
         (forwarded, "c.txt", b"Deep"),
     ):
         message.add_attachment(content, maintype="application", subtype="octet-stream", filename=name)
-    mail.add_attachment(PICTURE.encode(), maintype="image", subtype="png", filename="d.png")
+    mail.add_attachment(PICTURE.encode(), maintype="image", subtype="gif", filename="d.gif")
     mail.add_attachment(forwarded)
     found = extract_text("a.eml", mail.as_bytes()).parts
     texts = {each.name: each.text.strip() or each.problem for each in found}
