@@ -150,5 +150,7 @@ def log10_of(sums: Floats, exponents: NDArray[np.int64]) -> Floats:
 def log10_mean(values: Floats, axis: int = 0, weights: Sequence[float] | None = None) -> Floats:
     """log10 of the mean of 10**values along an axis, by weights where there are some."""
     most = values.max(axis=axis, keepdims=True)
-    mean = np.log10(np.average(10.0 ** (values - most), axis=axis, weights=weights)) + most.squeeze(axis)
-    return np.asarray(mean, dtype=np.float64)
+    powers = 10.0 ** (values - most)
+    # `average` divides by the size of the answer, which may have none.
+    mean = powers.mean(axis) if weights is None else np.average(powers, axis=axis, weights=weights)
+    return np.asarray(np.log10(mean) + most.squeeze(axis), dtype=np.float64)
