@@ -100,12 +100,14 @@ class Gate:
 
     Attributes:
         owner: in whose turn manifests are verified; None: in the background, however long that takes.
+        checks_cost: whether what an examination costs is held to the limit before it is admitted.
         leaves_evenly: whether answers of verdicts alone leave when that tells nothing.
         began: since when they are waited for (`time.perf_counter`); None: since the work was admitted.
         least_step: seconds; answers leave at multiples of at least that.
     """
 
     owner: str | None = None
+    checks_cost = False
     leaves_evenly = False
     began: float | None = None
     least_step = 0.0
@@ -175,6 +177,8 @@ async def ask(
         question, request, of_documents, means, selection, shows_evidence, finishers, counted
     )
     examination.reads_all = reads_all
+    # The estimate of token ids is exact.
+    examination.is_priced = gate.checks_cost and all(one.text is None for one in request.inputs)
     steps = _Steps(question, examination, render)
     seconds = None  # for texts to be read in
     evenly = gate.leaves_evenly and not shows_evidence and isinstance(request, CombinedRequest)

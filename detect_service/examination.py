@@ -69,6 +69,7 @@ class Examination:
         finish: asked for each document; None: nothing is added.
         words: of the language of the answers.
         own_reader: the caller's own language model; with it there is one step, at the whole rate.
+        is_priced: its cost is known to the block, and was held to the limit.
         reads_all: the request says how its documents were made: one step, at the whole rate, with the reader.
     """
 
@@ -82,6 +83,7 @@ class Examination:
     finish: Finish | None = None
     words: Words = ENGLISH
     own_reader: OwnReader | None = None
+    is_priced: bool = False
     reads_all: bool = False
     _documents: dict[int, Sequence[DocumentReader]] = field(default_factory=dict)
     _first: dict[int, Best | None] = field(default_factory=dict)
@@ -99,7 +101,7 @@ class Examination:
         for index in range(len(self.request.inputs)):
             self._documents[index] = self._readers(index)
         all_readers = [reader for readers in self._documents.values() for reader in readers]
-        if any(document.text is not None for document in self.request.inputs):  # else the estimate was exact
+        if not self.is_priced:
             check_cost_of(self.request, all_readers, self.selection, self.backend)
         for index, readers in self._documents.items():
             if readers:

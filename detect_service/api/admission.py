@@ -194,6 +194,7 @@ class Admission:
 class HttpGate(Gate):
     """Lets in the question of a request, at its price."""
 
+    checks_cost = True
     leaves_evenly = True
 
     def __init__(self, admission: Admission, caller: Principal, request: Request) -> None:

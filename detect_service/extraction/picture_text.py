@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from statistics import median
+from typing import Any
 
 from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
 from ttmark.detect_service.extraction.pdf_blocks import text_of
@@ -55,19 +56,23 @@ def pages_as_pictures(content: bytes, numbers: Sequence[int]) -> Iterator[Pictur
     except ImportError:
         said = "Pages without text are drawn by pypdfium2, which is not installed: `pip install pypdfium2`."
         raise UnreadableFile(said, "not_installed") from None
-    for number in numbers:
-        try:
-            page = pypdfium2.PdfDocument(content)[number]
-            width, height = page.get_size()
-            scale = min(_DRAWN, (MOST_PIXELS / (width * height)) ** 0.5)
-            drawn = page.render(scale=scale, grayscale=True)
-        except pypdfium2.PdfiumError:
-            raise UnreadableFile("A page of the PDF cannot be drawn.", "damaged") from None
-        rows = memoryview(drawn.buffer).cast("B")
-        file = b"P5 %d %d 255\n" % (drawn.width, drawn.height) + b"".join(
-            rows[row * drawn.stride :][: drawn.width] for row in range(drawn.height)
-        )
-        yield Picture("pixReadMem", file, len(file))
+    try:
+        document = pypdfium2.PdfDocument(content)
+        for number in numbers:
+            yield _drawn(document[number])
+    except pypdfium2.PdfiumError:
+        raise UnreadableFile("A page of the PDF cannot be drawn.", "damaged") from None
+
+
+def _drawn(page: Any) -> Picture:
+    """A page of pypdfium2's."""
+    width, height = page.get_size()
+    drawn = page.render(scale=min(_DRAWN, (MOST_PIXELS / (width * height)) ** 0.5), grayscale=True)
+    rows = memoryview(drawn.buffer).cast("B")
+    file = b"P5 %d %d 255\n" % (drawn.width, drawn.height) + b"".join(
+        rows[row * drawn.stride :][: drawn.width] for row in range(drawn.height)
+    )
+    return Picture("pixReadMem", file, len(file))
 
 
 def lines_of_picture(picture: Picture, page: int) -> Iterator[Line]:

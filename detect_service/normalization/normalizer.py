@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -85,13 +85,16 @@ def quote_signs(text: str) -> list[Span]:
 
 def indentation(text: str) -> list[Span]:
     """Spans of the spaces and tabs that all lines with words begin with, if there are several lines."""
-    lines = [line for line in text.split("\n") if line.strip()] if " " in text or "\t" in text else []
-    blanks = lines[0][: _indented(lines[0])] if len(lines) > 1 else ""
-    while not all(line.startswith(blanks) for line in lines):
-        blanks = blanks[:-1]
-    return (
-        [match.span() for match in re.finditer(f"^{blanks}(?=.*\\S)", text, re.MULTILINE)] if blanks else []
+    if " " not in text and "\t" not in text:
+        return []
+    lines = text.split("\n")
+    blanks = [line[: _indented(line)] for line in lines if line.strip()]
+    low, high = (min(blanks), max(blanks)) if len(blanks) > 1 else ("", "")
+    common = next(
+        (at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low)
     )
+    starts = accumulate((len(line) + 1 for line in lines), initial=0)
+    return [(at, at + common) for at, line in zip(starts, lines, strict=False) if common and line.strip()]
 
 
 def broken_lines(text: str) -> list[Span]:

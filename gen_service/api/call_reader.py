@@ -312,8 +312,9 @@ class CallReader:
 
     def _value(self, inner: str, ends: str) -> Generator[None, None, str]:
         """The text of one value that is no plain text; empty: it is not whole."""
+        value = _Value(inner, ends)
         while True:
-            end = _end_of_value(self._held, inner, ends)
+            end = value.end(self._held, final=self._final)
             if end is not None and (end < len(self._held) or self._final):
                 text, self._held = self._held[:end], self._held[end:]
                 return text.strip()
@@ -322,32 +323,58 @@ class CallReader:
             yield
 
 
-def _end_of_value(text: str, inner: str, ends: str) -> int | None:
-    """Where a value ends; None: not in this text."""
-    at, depth = 0, 0
-    quotes = [inner, '"', "'"] if inner else ['"', "'"]
-    while at < len(text):
-        quote = next((each for each in quotes if text.startswith(each, at)), None)
+class _Value:
+    """Finds the end of a value that is no plain text, in a text that grows; each sign is looked at once.
+
+    Args:
+        inner: the quotes of texts, beside those of JSON and Python.
+        ends: signs of which one stands behind a value that is in no brackets.
+    """
+
+    def __init__(self, inner: str, ends: str) -> None:
+        self._ends = ends
+        self._quotes = list(dict.fromkeys(filter(None, (inner, '"', "'"))))
+        self._inner = inner
+        self._longest = max(map(len, self._quotes))
+        self._at = self._depth = 0
+        self._open = ""  # the quote that is to be closed
+        self._found: int | None = None
+
+    def end(self, text: str, *, final: bool) -> int | None:
+        """Where the value ends; None: not in this text.
+
+        Args:
+            text: all of it, which may have grown.
+            final: it will not grow.
+        """
+        stop = len(text) if final else len(text) - self._longest + 1  # before a quote that may be cut
+        while self._found is None and self._at < stop:
+            self._step(text)
+        if self._found is None and final and not self._depth and not self._open:
+            self._found = len(text)
+        return self._found
+
+    def _step(self, text: str) -> None:
+        at, sign = self._at, text[self._at]
+        if self._open:
+            if text.startswith(self._open, at):
+                self._at += len(self._open)
+                self._open = ""
+                self._found = None if self._depth else self._at
+            else:
+                self._at += 2 if sign == "\\" and self._open != self._inner else 1
+            return
+        quote = next((each for each in self._quotes if text.startswith(each, at)), None)
+        self._at += len(quote or sign)
         if quote is not None:
-            end = at + len(quote)
-            while not text.startswith(quote, end):
-                end += 2 if text[end : end + 1] == "\\" and quote != inner else 1
-                if end >= len(text):
-                    return None
-            at = end + len(quote)
-            if not depth:
-                return at
-            continue
-        if text[at] in "{[":
-            depth += 1
-        elif text[at] in "}]" and depth:
-            depth -= 1
-            if not depth:
-                return at + 1
-        elif not depth and (text[at] in ends or "\udc80" <= text[at] <= "\udcff"):
-            return at
-        at += 1
-    return len(text) if not depth else None
+            self._open = quote
+        elif sign in "{[":
+            self._depth += 1
+        elif sign in "}]" and self._depth:
+            self._depth -= 1
+            self._found = None if self._depth else self._at
+        elif not self._depth and (sign in self._ends or "\udc80" <= sign <= "\udcff"):
+            self._found = at
 
 
 class _JsonValue:

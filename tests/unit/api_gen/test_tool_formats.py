@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Mapping
 from itertools import product
 from types import MappingProxyType
@@ -109,6 +110,17 @@ def test_the_calls_of_an_example_are_read_in_pieces_of_every_length(name: str) -
         words, calls, whole = read(form, [text[at : at + size] for at in range(0, len(text), size)])
         assert (words.strip(), whole) == ("", True)
         assert [(called, json.loads(given)) for called, given in calls] == made
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_each_sign_of_a_long_argument_is_looked_at_once(name: str) -> None:
+    """A long mail in pieces of a token: what grows with the square of its length takes half a minute."""
+    long = "Paris; " * 4_000
+    text = turn(name, ("weather", {"city": long, "days": 2}))
+    began = time.process_time()
+    _, calls, whole = read(FORMS[name], [text[at : at + 4] for at in range(0, len(text), 4)])
+    assert time.process_time() - began < 2
+    assert (json.loads(calls[0][1])["city"], whole) == (long, True)
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
