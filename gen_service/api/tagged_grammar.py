@@ -7,28 +7,34 @@ from typing import Any
 
 from ttmark.gen_service.api.tagged_values import kinds, resolved
 from ttmark.gen_service.api.tool_formats import Quotes, Tagged
-from ttmark.gen_service.decoding.json_grammar import guided
+from ttmark.gen_service.decoding.json_grammar import SchemaRefused, guided
 from ttmark.gen_service.decoding.marks import Marks, pattern_of, without_marks
+from ttmark.gen_service.decoding.schema_faults import DATE, exact, pattern_fault
 
 _ALL = ("string", "integer", "number", "boolean", "null", "array", "object")
 _PYTHON_TEXT = r"/'([^'\\\n]|\\.)*'/"
 _PYTHON_ITEM = r"""/'([^'\\\n]|\\.)*'|"([^"\\\n]|\\.)*"|-?[0-9]+(\.[0-9]+)?|True|False|None/"""
-_DATE, _TIME = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])", "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z"
+_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 _FORMATS = {
-    "date": _DATE,
+    "date": DATE,
     "time": _TIME,
-    "date-time": f"{_DATE}T{_TIME}",
+    "date-time": f"{DATE}T{_TIME}",
     "uuid": "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
 }
 _DEEPEST = 4  # beyond it a value with marks of its own is any
 _ANY = r"(.|\n)"
+_SIGNS = {"/": r"\/", "\n": r"\n", "\\\n": r"\n"}
 
 
 class TaggedGrammar:
     """Rules for the arguments of one function, whose names begin with that of its rule.
 
     Args:
+        schema: as `check_schemas` lets it through.
         follows: marks of which one stands behind the last value.
+
+    Raises:
+        SchemaRefused: a pattern cannot be kept to, though it has to be.
     """
 
     def __init__(
@@ -42,7 +48,7 @@ class TaggedGrammar:
         lenient: bool,
     ) -> None:
         self._rule, self._tagged, self._marks = rule, tagged, marks
-        self._schema, self._lenient = schema, lenient
+        self._schema, self._lenient = exact(schema), lenient
         self._follows = "".join({follow[:1] for follow in (tagged.between + tagged.key, *follows) if follow})
         self.lines: list[str] = []
         self._build()
@@ -105,7 +111,7 @@ class TaggedGrammar:
         end = quotes.after
         terminal = f"TEXT_{rule.upper()}"
         banned = without(end) if end else f"[{re.escape(self._follows)}]"
-        body = _pattern(schema, banned)
+        body = self._pattern(schema, banned)
         if not end:
             return [f"{rule}: {front} {terminal}", f"{terminal}: {body}"]
         return [*self._marks.until(rule, terminal, end, front), f"{terminal}: {body}"]
@@ -143,7 +149,7 @@ class TaggedGrammar:
                 return f"{inner} ({' | '.join(texts)}) {inner}"
             terminal = f"TEXT_{name.upper()}"
             self.lines += self._marks.until(name, terminal, self._tagged.inner, inner)
-            self.lines.append(f"{terminal}: {_pattern(schema, without(self._tagged.inner))}")
+            self.lines.append(f"{terminal}: {self._pattern(schema, without(self._tagged.inner))}")
             return name
         if kind == "array":
             item = self._nested(f"{name}_item", schema.get("items"), depth)
@@ -185,24 +191,31 @@ class TaggedGrammar:
     def _resolved(self, schema: Any) -> Mapping[str, Any]:
         return resolved(schema, self._schema)
 
+    def _pattern(self, schema: Mapping[str, Any], banned: str) -> str:
+        """A terminal for texts that a schema allows, without what is banned."""
+        given = schema.get("enum", [schema["const"]] if "const" in schema else None)
+        if isinstance(given, list) and (texts := [each for each in given if isinstance(each, str)]):
+            return " | ".join(json.dumps(each, ensure_ascii=False) for each in texts)
+        least, most = schema.get("minLength", 0), schema.get("maxLength", "")
+        parts = [f"/{_ANY}{{{least},{most}}}/" if least or most != "" else f"/{_ANY}*/"]
+        if written := _FORMATS.get(schema.get("format", "")):
+            parts.append(f"/{written}/")
+        pattern = schema.get("pattern")
+        if pattern is not None and not pattern_fault(pattern):
+            parts.append(f"/{_inside(pattern)}/")
+        elif pattern is not None and not self._lenient:
+            raise SchemaRefused(f"pattern {pattern}: not supported", self._rule)
+        return " & ".join([*parts, *([f"~/{_ANY}*{banned}{_ANY}*/"] if banned else [])])
+
 
 def without(mark: str) -> str:
     """A pattern of what no text before a mark holds; special tokens are in no text."""
     return "" if without_marks(mark) != mark else pattern_of(mark)
 
 
-def _pattern(schema: Mapping[str, Any], banned: str) -> str:
-    """A terminal for texts that a schema allows, without what is banned."""
-    given = schema.get("enum", [schema["const"]] if "const" in schema else None)
-    if isinstance(given, list) and (texts := [each for each in given if isinstance(each, str)]):
-        return " | ".join(json.dumps(each, ensure_ascii=False) for each in texts)
-    least, most = schema.get("minLength", 0), schema.get("maxLength", "")
-    parts = [f"/{_ANY}{{{least},{most}}}/" if least or most != "" else f"/{_ANY}*/"]
-    if written := _FORMATS.get(str(schema.get("format"))):
-        parts.append(f"/{written}/")
-    if isinstance(pattern := schema.get("pattern"), str):
-        front = "" if pattern.startswith("^") else f"{_ANY}*"
-        behind = "" if pattern.endswith("$") else f"{_ANY}*"
-        middle = pattern.removeprefix("^").removesuffix("$")
-        parts.append("/" + front + "(" + middle.replace("/", r"\/") + ")" + behind + "/")
-    return " & ".join([*parts, *([f"~/{_ANY}*{banned}{_ANY}*/"] if banned else [])])
+def _inside(pattern: str) -> str:
+    """A pattern between the signs of a grammar's regular expression; it matches a whole text."""
+    begun, ended = pattern.startswith("^"), re.search(r"(?<!\\)(?:\\\\)*\$\Z", pattern) is not None
+    middle = pattern[begun : len(pattern) - ended]
+    middle = re.sub(r"\\.|/|\n", lambda found: _SIGNS.get(found[0], found[0]), middle, flags=re.DOTALL)
+    return f"{'' if begun else _ANY + '*'}({middle}){'' if ended else _ANY + '*'}"

@@ -37,7 +37,9 @@ def resolved(schema: Any, whole: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(schema, Mapping):
         return {}
     options = [each for word in ("anyOf", "oneOf") for each in schema.get(word) or ()]
-    found = [kinds(resolved(each, {})) for each in options if "$ref" not in each]
+    found = [
+        kinds(resolved(each, {})) for each in options if isinstance(each, Mapping) and "$ref" not in each
+    ]
     types = sorted(set[str]().union(*found)) if len(found) == len(options) else []
     return {"type": types, **schema} if types else schema
 

@@ -21,7 +21,7 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 from llguidance.gbnf_to_lark import any_to_lark
 
 from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed, GrammarSource
-from ttmark.gen_service.decoding.schema_faults import exact, first_fault, never_ends, set_aside
+from ttmark.gen_service.decoding.schema_faults import exact, first_fault, malformed, never_ends, set_aside
 from ttmark.gen_service.decoding.spelling import Spelling
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -256,6 +256,9 @@ def check_schemas(schemas: Sequence[Mapping[str, Any]]) -> None:
         SchemaRefused: naming the limit.
     """
     check_size(schemas)
+    for schema in schemas:
+        if (path := malformed(schema)) is not None:
+            raise SchemaRefused(f"{_pointer(path)}: not what the keyword takes")
     if any(never_ends(schema) for schema in schemas):
         raise SchemaRefused("no text that ends fits the schema")
     if any("x-guidance" in schema for schema in schemas):  # the library's own options, ours among them

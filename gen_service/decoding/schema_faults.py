@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from llguidance import LLMatcher
@@ -21,11 +21,13 @@ _SET_ASIDE = {
     "patternProperties": ("additionalProperties", "unevaluatedProperties"),
     "$ref": (),
 }
+_KINDS = {"enum": list, "pattern": str, "format": str, "$ref": str}
 _SECONDS = 1.0
-# Of a date: no 29 February, or that of a leap year.
-_IN_CALENDAR = (
-    r"^(?:\d{4}-(?:(?:0[13-9]|1[0-2])-\d\d|02-(?:[01]\d|2[0-8]))"
-    r"|(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
+# Days of the calendar: 29 February in leap years alone.
+DATE = (
+    r"(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    r"|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+    r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
 )
 
 
@@ -43,8 +45,45 @@ def exact(schema: Any) -> Any:
         if isinstance(read[key], float) and read[key].is_integer():
             read[key] = int(read[key])
     if read.get("format") in ("date", "date-time") and isinstance(read.get("allOf", []), list):
-        read["allOf"] = [*read.get("allOf", []), {"pattern": _IN_CALENDAR}]
+        read["allOf"] = [*read.get("allOf", []), {"pattern": "^" + DATE}]
     return read
+
+
+def malformed(schema: Any) -> Sequence[str] | None:
+    """The path to what a schema has in place of another kind of value; None: nothing.
+
+    What does not say what is allowed in it (`default`, `title`, unknown keywords) may be anything.
+    """
+    if not isinstance(schema, Mapping):
+        return None if isinstance(schema, bool) else ()
+    for key, value in schema.items():
+        parts: Iterable[tuple[Any, Any]] = ()
+        if key in _NAMED:
+            fits, parts = isinstance(value, Mapping), value.items() if isinstance(value, Mapping) else ()
+        elif key in _LISTED and (key != "items" or isinstance(value, list)):
+            fits, parts = isinstance(value, list), enumerate(value) if isinstance(value, list) else ()
+        elif key in _SINGLE:
+            fits, parts = True, [(None, value)]
+        elif key == "required":
+            fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        elif key == "type":
+            kinds = value if isinstance(value, list) else [value]
+            fits = all(isinstance(each, str) for each in kinds)
+        elif key in _COUNTS:
+            fits = isinstance(value, int | float) and value >= 0 and float(value).is_integer()
+        else:
+            fits = isinstance(value, _KINDS.get(key, object))
+        if not fits:
+            return (key,)
+        for name, part in parts:
+            if (path := malformed(part)) is not None:
+                return (key, *(() if name is None else (str(name),)), *path)
+    return None
+
+
+def pattern_fault(pattern: str) -> bool:
+    """Whether the library cannot keep to a pattern."""
+    return bool(_said({"type": "string", "pattern": f"({pattern})"}))
 
 
 def first_fault(schema: Schema) -> tuple[Sequence[str], str] | None:

@@ -112,6 +112,47 @@ def test_the_calls_of_an_example_are_read_in_pieces_of_every_length(name: str) -
         assert [(called, json.loads(given)) for called, given in calls] == made
 
 
+@pytest.mark.parametrize(
+    ("schema", "fits", "breaks"),
+    [
+        ({"pattern": r"^https?:\/\/[a-z]+"}, "http://abc", "ftp://abc"),
+        ({"pattern": r"\$$"}, "5 $", "5 $ or"),
+        ({"pattern": "^a/b$"}, "a/b", "a/bc"),
+        ({"minLength": 2.0, "maxLength": 3.0}, "abc", "abcd"),
+        ({"format": "date"}, "2024-02-29", "2023-02-29"),
+        ({"format": "date"}, "2023-12-31", "2023-11-31"),
+        ({"format": "date-time"}, "2023-12-31T10:00:00.5+02:00", "2023-12-31"),
+    ],
+)
+def test_a_tagged_text_is_held_to_its_schema(
+    schema: dict[str, Any], fits: str, breaks: str, grammars: JsonGrammars
+) -> None:
+    function = Function(name="f", parameters=strict_object(a={"type": "string", **schema}), strict=True)
+    form = FORMS["qwen coder"]
+    use = ToolUse(form, (), [function], must=True, several=False)
+    grammar = grammars.compile(use.source(None, None))
+    written = turn("qwen coder", ("f", {"a": fits})), turn("qwen coder", ("f", {"a": breaks}))
+    accepted = [grammar.begin()._matcher.try_consume_tokens(TOKENIZER.encode(each)) for each in written]
+    assert [count == len(TOKENIZER.encode(each)) for count, each in zip(accepted, written, strict=True)] == [
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_pattern_of_a_tagged_text_that_cannot_be_kept_to_is_set_aside_unless_strict(
+    strict: bool, grammars: JsonGrammars
+) -> None:
+    text = {"type": "string", "pattern": r"^(?!^[-+.]*$)\d*$"}
+    function = Function(name="f", parameters=strict_object(a=text), strict=strict)
+    use = ToolUse(FORMS["qwen coder"], (), [function], must=True, several=False)
+    if not strict:
+        grammars.compile(use.source(None, None))
+        return
+    with pytest.raises(SchemaRefused, match="not supported"):
+        use.source(None, None)
+
+
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_each_sign_of_a_long_argument_is_looked_at_once(name: str) -> None:
     """A long mail in pieces of a token: what grows with the square of its length takes half a minute."""
