@@ -24,6 +24,8 @@ GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 CONVERSION = 1
 """Number of the conversion: a folder that another one wrote is made again."""
+SHARE = "share done: "
+"""What a line of the conversion's output begins with that says how much is done."""
 
 
 FILE = "generation_config.json"

@@ -1,5 +1,9 @@
-"""From SmolLM2's GGUF file to a folder that transformers and our engine load."""
+"""From SmolLM2's GGUF file to a folder that transformers and our engine load.
 
+`python -m ttmark.gen_service.smollm2.convert GGUF FOLDER` prints a line for each share that is done.
+"""
+
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -188,3 +192,7 @@ def _halves(values: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
     """
     pairs = values.reshape(heads, -1, 2, values.shape[1])  # [heads, head_dim / 2, 2, hidden]
     return pairs.swapaxes(1, 2).reshape(values.shape)
+
+
+if __name__ == "__main__":
+    convert(Path(sys.argv[1]), Path(sys.argv[2]), lambda share: print(f"{smollm2.SHARE}{share}", flush=True))

