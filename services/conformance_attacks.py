@@ -2,9 +2,9 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,8 @@ from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.evaluation.adversaries.catalogue import attacks
 from ttmark.evaluation.adversaries.removal_and_forgery import Verdict
 from ttmark.evaluation.command_line import command_line
-from ttmark.evaluation.conformance.attacks import AttackRun, collected, shipped_prompts
+from ttmark.evaluation.conformance.attacks import AttackRun, Row, collected, shipped_prompts
 from ttmark.evaluation.conformance.attacks_page import attacks_page
-from ttmark.evaluation.conformance.attacks_report import Attacked, attacks_report
 from ttmark.evaluation.conformance.detectors import (
     by_command,
     by_service,
@@ -29,7 +28,7 @@ from ttmark.evaluation.conformance.detectors import (
 from ttmark.evaluation.conformance.kept_answers import Ask, Questions
 from ttmark.evaluation.conformance.plan import FOUND_RATES
 from ttmark.evaluation.conformance.quality_after_attacks import quality
-from ttmark.evaluation.conformance.report import write_report
+from ttmark.evaluation.conformance.report import as_read, made_by, write_report
 from ttmark.evaluation.conformance.unmarked_texts import TextSet, human_documents, own_set, passages_of
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError
 from ttmark.evaluation.experiment_cells import sampling_seed
@@ -40,7 +39,7 @@ from ttmark.evaluation.text_edits import Material
 from ttmark.evaluation.text_files import read_field
 from ttmark.services.cli.conformance_options import AttackOptions
 from ttmark.services.startup import no_start_after
-from ttmark.shared.cases.signed_file import CaseKey
+from ttmark.shared.cases.signed_file import ATTACKS_FORMAT, CaseKey
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.tokenization import TokenizerMissing
 
@@ -196,3 +195,41 @@ def _left_out(options: AttackOptions) -> list[str]:
         "Not measured: perplexity (--judge was not given).": options.judge,
     }
     return [words for words, given in missing.items() if given is None]
+
+
+@dataclass(frozen=True, slots=True)
+class Attacked:
+    """What was attacked and with what.
+
+    Attributes:
+        subject: the mark, for readers.
+        detector: what was asked.
+        tools: models and lists that attacks and measures used.
+        left_out: attacks that were not run, and why.
+    """
+
+    subject: str
+    texts: TextSet
+    detector: Mapping[str, Any]
+    tools: Mapping[str, str]
+    left_out: Sequence[str]
+
+
+def attacks_report(
+    attacked: Attacked, rows: Sequence[Row], *, seed: int, command: str, seconds: float, signing_key: str
+) -> dict[str, Any]:
+    """The document that is signed."""
+    texts = attacked.texts
+    report = {
+        "format": ATTACKS_FORMAT,
+        **made_by(command, seconds, signing_key),
+        "seed": seed,
+        "subject": attacked.subject,
+        "texts": {"texts": len(texts.texts), "origin": texts.origin, "sha256": texts.sha256},
+        "detector": dict(attacked.detector),
+        "tools": dict(attacked.tools),
+        "left_out": list(attacked.left_out),
+        "attacks": [row.stored() for row in rows],
+        "figures": [one.stored() for row in rows for one in row.figures],
+    }
+    return as_read(report)

@@ -1,8 +1,10 @@
 """Composition root of conformance runs: a deployed key, its model as served, detection as asked."""
 
+import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
@@ -11,17 +13,21 @@ from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.evaluation.command_line import command_line
-from ttmark.evaluation.conformance.deployed_model import DeployedSource
 from ttmark.evaluation.conformance.detectors import log10_p_of
 from ttmark.evaluation.conformance.kept_answers import Detect, Questions
 from ttmark.evaluation.conformance.measure import Conformance
-from ttmark.evaluation.conformance.plan import FALSE_RATES, FOUND_RATES, PLANS, Size
+from ttmark.evaluation.conformance.plan import FALSE_RATES, FOUND_RATES, PLANS, Size, prompt_of
 from ttmark.evaluation.conformance.report import Deployment, make_report, prompts_sha256, write_report
 from ttmark.evaluation.conformance.unmarked_texts import own_set, shipped_sets
-from ttmark.evaluation.run_folder import Run, progress_bars
+from ttmark.evaluation.engine_source import complete, completion_request
+from ttmark.evaluation.experiment_cells import Cell, sampling_seed
+from ttmark.evaluation.run_folder import OnText, Run, progress_bars
 from ttmark.evaluation.run_manifest import check_identity
 from ttmark.gen_service.api.backend import ServedModel
-from ttmark.gen_service.engine import EngineError, SequenceFailed
+from ttmark.gen_service.api.key_selection import markings
+from ttmark.gen_service.api.marking_policy import MarkingChoice
+from ttmark.gen_service.api.prompts import chat_prompt, plain_prompts
+from ttmark.gen_service.engine import EngineError, GenerationRequest, Marking, SequenceFailed
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.bulk_detection import read_keys
 from ttmark.services.cli.conformance_options import ConformanceOptions
@@ -36,6 +42,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.detection import DetectionResult, Document
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
@@ -164,3 +171,49 @@ def run(options: ConformanceOptions, own: Sequence[str] | None, signer: CaseKey,
             signing_key=signer.public.name,
         )
         write_report(out, report, signer)
+
+
+AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedSource:
+    """A `TextSource` that writes what the service would: chat template, pool, branch budget, ends of text.
+
+    Attributes:
+        key: its primary version marks.
+    """
+
+    model: ServedModel
+    key: UnlockedKey
+
+    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+        """See `TextSource`; an answer ends where the model ends it, and at `cell.tokens` at the latest."""
+        asyncio.run(self._generate(cell, indices, seed, on_text))
+
+    async def _generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+        async def request(index: int) -> GenerationRequest:
+            prompt_ids = await self._prompt(prompt_of(index).prompt)
+            text_seed = sampling_seed(seed, cell.name, index)
+            marking = self._marking(text_seed, prompt_ids) if cell.scheme else None
+            return completion_request(cell, index, prompt_ids, text_seed, marking, ignore_eos=False)
+
+        slots = asyncio.Semaphore(AT_ONCE)
+        await complete(self.model.generator.generate, request, indices, slots, on_text)
+
+    async def _prompt(self, message: str) -> tuple[int, ...]:
+        if self.model.conversations is None:
+            (read,) = await plain_prompts([f"Question: {message}\nAnswer:"], self.model)
+            return read.token_ids
+        asked = [ChatMessage(role="user", content=message)]
+        return (await chat_prompt(asked, self.model, field="messages", label=None)).token_ids
+
+    def _marking(self, seed: int, prompt_ids: Sequence[int]) -> Marking | None:
+        """The primary version's, with a key of its pool as the service draws it; of payloads any."""
+        key, version = self.key, self.key.primary
+        if version is None:
+            raise ValueError(f"key {key.key_id} has no primary version, so that nothing is marked with it")
+        profile = key.profile
+        first = Marking(key.key_id, version.version, profile.profile_id, profile.watermark(), version.prf_key)
+        (marking,) = markings(MarkingChoice(first, pool=version.prf_keys), seed, prompt_ids, 1)
+        return marking

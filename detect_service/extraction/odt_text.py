@@ -2,15 +2,161 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from lxml import etree
 
 from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
-from ttmark.detect_service.extraction.layout import Block, Run, markdown
-from ttmark.detect_service.extraction.odt_styles import NAMES, OFFICE, TABLE, TEXT, ListNumbers, Styles, whole
-from ttmark.detect_service.extraction.paragraphs import Paragraphs, row, settled
+from ttmark.detect_service.extraction.layout import BULLET, Block, Run, markdown
+from ttmark.detect_service.extraction.list_numbers import LETTER_FORMATS
+from ttmark.detect_service.extraction.paragraphs import MONOSPACED, Paragraphs, row, settled, twips
 from ttmark.detect_service.extraction.zip_archive import open_archive
+
+NAMES = "{urn:oasis:names:tc:opendocument:xmlns:"
+TEXT, OFFICE, TABLE, STYLE, FO = (
+    f"{NAMES}{name}:1.0}}" for name in ("text", "office", "table", "style", "xsl-fo-compatible")
+)
+_ID = "{http://www.w3.org/XML/1998/namespace}id"
+_BOLD = frozenset({"bold", "600", "700", "800", "900"})
+_CODE = frozenset({"Preformatted_20_Text", "Source_20_Text"})
+_COUNTED = frozenset({f"{TEXT}list-level-style-number", f"{TEXT}outline-level-style"})
+_DEEPEST = 10
+Look = dict[str, Any]
+
+
+def whole(text: str | None, default: int = 0) -> int:
+    """A whole number; what is none counts as the default."""
+    return int(text) if text and re.fullmatch("[0-9]{1,9}", text) else default
+
+
+class Styles:
+    """Styles by kind and name, each with what it takes over from the style below it; list styles by name.
+
+    The style of the outline's numbers is the list style without a name.
+    """
+
+    def __init__(self, roots: list[etree._Element]) -> None:
+        self._elements: dict[tuple[str, str], etree._Element] = {}
+        self._looks: dict[tuple[str, str], Look] = {}
+        self.lists: dict[str, dict[int, etree._Element]] = {}
+        for root in roots:
+            for each in root.iter(f"{STYLE}style", f"{STYLE}default-style"):
+                self._elements[each.get(f"{STYLE}family", ""), each.get(f"{STYLE}name", "")] = each
+            for each in root.iter(f"{TEXT}list-style", f"{TEXT}outline-style"):
+                name = "" if each.tag == f"{TEXT}outline-style" else each.get(f"{STYLE}name", "")
+                levels = each.iterchildren("*")
+                self.lists[name] = {whole(level.get(f"{TEXT}level")): level for level in levels}
+
+    def look(self, family: str, name: str) -> Look:
+        """Of a paragraph (`paragraph`) or of characters (`text`)."""
+        if (family, name) not in self._looks:
+            self._looks[family, name] = {}  # a style below itself
+            element = self._elements.get((family, name))
+            if element is not None:
+                below = element.get(f"{STYLE}parent-style-name", "")
+                said = dict(self.look(family, below)) if name else {}
+                for properties in element.iterchildren("*"):
+                    said |= _look(properties)
+                if name in _CODE:
+                    said["mono"] = True
+                if (numbered := element.get(f"{STYLE}list-style-name")) is not None:
+                    said["list"] = numbered
+                said["style"] = below or name
+                self._looks[family, name] = said
+        return self._looks[family, name]
+
+
+def _look(properties: etree._Element) -> Look:
+    said: Look = {}
+    for name, value in properties.attrib.items():
+        if name == f"{FO}font-weight":
+            said["bold"] = value in _BOLD
+        elif name == f"{FO}font-style":
+            said["italic"] = value in ("italic", "oblique")
+        elif name in (f"{STYLE}font-name", f"{FO}font-family"):
+            said["mono"] = bool(MONOSPACED.search(value))
+        elif name == f"{TEXT}display":
+            said["hidden"] = value == "none"
+        elif name in (f"{FO}margin-top", f"{FO}margin-bottom"):
+            said["before" if name.endswith("top") else "after"] = twips(value)
+        elif name == f"{STYLE}contextual-spacing":
+            said["contextual"] = value == "true"
+    return said
+
+
+class ListNumbers:
+    """Counts the items of a document's lists; items are asked about in their order."""
+
+    def __init__(self, styles: Styles) -> None:
+        self._lists = styles.lists
+        self._around: list[str | None] = []
+        self._counts: dict[int, int] = {}
+        self._ended: dict[str, dict[int, int]] = {}
+        self._headings: dict[int, int] = {}
+        self._marker = ""
+
+    @contextmanager
+    def inside(self, element: etree._Element, level: int) -> Iterator[None]:
+        """While an element `text:list` is read, which stands at a level from 1 on."""
+        name = element.get(f"{TEXT}style-name") or (self._around[-1] if self._around else None)
+        if level == 1:
+            goes_on = element.get(f"{TEXT}continue-list") or (
+                f"style {name}" if element.get(f"{TEXT}continue-numbering") == "true" else ""
+            )
+            self._counts = dict(self._ended.get(goes_on, {}))
+        self._around.append(name)
+        yield
+        self._around.pop()
+        if level == 1:
+            self._ended[f"style {name}"] = self._counts
+            if identifier := element.get(_ID):
+                self._ended[identifier] = self._counts
+
+    def begin(self, item: etree._Element, level: int) -> None:
+        """An item begins; `taken` gives its marker to the paragraph that is first in it."""
+        self._marker = self._shown(
+            self._lists.get(self._around[-1] or "", {}) if self._around else {},
+            self._counts,
+            level,
+            item.get(f"{TEXT}start-value"),
+        )
+
+    def taken(self) -> str:
+        marker, self._marker = self._marker, ""
+        return marker
+
+    def of_heading(self, element: etree._Element, level: int) -> str:
+        """The number of a heading that stands in no list."""
+        if element.get(f"{TEXT}is-list-header") == "true" or level not in self._lists.get("", {}):
+            return ""
+        return self._shown(self._lists[""], self._headings, level, element.get(f"{TEXT}start-value"))
+
+    def _shown(
+        self, levels: dict[int, etree._Element], counts: dict[int, int], level: int, start: str | None
+    ) -> str:
+        style = levels.get(min(level, _DEEPEST))
+        if style is None or style.tag not in _COUNTED:
+            return BULLET
+        first = whole(style.get(f"{TEXT}start-value"), 1)
+        for above in range(1, level):
+            counts.setdefault(above, 1)
+        counts[level] = whole(start, counts.get(level, first - 1) + 1)
+        for deeper in [each for each in counts if each > level]:
+            del counts[deeper]
+        if not style.get(f"{STYLE}num-format"):
+            return ""
+        shown = range(max(1, level + 1 - whole(style.get(f"{TEXT}display-levels"), 1)), level + 1)
+        numbers = (_numbered(levels.get(each), counts.get(each, 1)) for each in shown)
+        around = (style.get(f"{STYLE}num-{side}", "") for side in ("prefix", "suffix"))
+        return ".".join(numbers).join(around).strip()
+
+
+def _numbered(style: etree._Element | None, number: int) -> str:
+    form = "" if style is None else style.get(f"{STYLE}num-format", "")
+    return LETTER_FORMATS.get(form, str)(number)
+
 
 _LEFT_OUT = frozenset(
     {

@@ -14,9 +14,16 @@ from ttmark.evaluation.cli.app_and_errors import new_app, one_clear_line
 from ttmark.evaluation.cli.null_tables_command import NullTables
 from ttmark.evaluation.command_line import command_line
 from ttmark.evaluation.engine_source import EngineSource
-from ttmark.evaluation.entropy import EntropyReport, entropy_note, measure_entropy
 from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
-from ttmark.evaluation.experiments.direct import DirectRow, direct_tables, grid, measure_direct
+from ttmark.evaluation.experiments.direct import (
+    DirectRow,
+    EntropyReport,
+    direct_tables,
+    entropy_note,
+    grid,
+    measure_direct,
+    measure_entropy,
+)
 from ttmark.evaluation.options import (
     EXACT,
     Batch,

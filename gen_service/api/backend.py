@@ -114,7 +114,7 @@ class ServedModel:
 
     def reasoning(self, prompt: str) -> Reasoning | None:
         """Where answers to a prompt reason."""
-        return self.answers.reasoning(prompt) if self.answers.thoughts else None
+        return self.answers.reasoning(prompt)
 
 
 @dataclass(frozen=True, slots=True)

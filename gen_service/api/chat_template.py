@@ -122,9 +122,13 @@ class ChatTemplate:
         self, told: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], opens_answer: bool
     ) -> str:
         """What the template makes of turns as they are; within the budget of whoever asks."""
-        given: dict[str, Any] = {"messages": told, "tools": tools or None, "documents": None}
-        given |= {"add_generation_prompt": opens_answer, **self._special_tokens}
-        return self._template.render(given)
+        return self._template.render(self._given(told, tools, opens_answer))
+
+    def _given(
+        self, told: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], opens_answer: bool
+    ) -> dict[str, Any]:
+        given = {"messages": told, "tools": tools or None, "documents": None}
+        return given | {"add_generation_prompt": opens_answer, **self._special_tokens}
 
     def render(
         self,
@@ -168,10 +172,7 @@ class ChatTemplate:
                 for turn in told:
                     if not takes_text and isinstance(turn["content"], str):
                         turn["content"] = [{"type": "text", "text": turn["content"]}]
-                given: dict[str, Any] = {"messages": told, "tools": None, "documents": None}
-                given |= {"add_generation_prompt": opens_answer, **self._special_tokens}
-                if tools and form.shows:
-                    given["tools"] = list(tools)
+                given = self._given(told, list(tools) if form.shows else (), opens_answer)
                 for piece in self._template.generate(given, **variables):
                     written += len(piece)
                     if written > most:

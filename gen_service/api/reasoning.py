@@ -1,12 +1,11 @@
 """Reasoning: what a model writes between marks before its answer, told apart from it piece by piece."""
 
-import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ttmark.gen_service.decoding.marks import NO_MARKS, Marks, without_marks
+from ttmark.gen_service.decoding.marks import NO_MARKS, Marks, pattern_of, without_marks
 from ttmark.gen_service.decoding.sequence import overlap
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -76,7 +75,7 @@ class Reasoning:
         """Taken from a terminal of words in such a grammar: words that begin as reasoning does."""
         opening = self.thoughts.opening
         text = without_marks(opening) == opening and opening
-        return f" & ~({_regex(opening)} /{_ANYTHING}/)" if text and not self.opened else ""
+        return f" & ~/{pattern_of(opening)}{_ANYTHING}/" if text and not self.opened else ""
 
     @property
     def around_words(self) -> tuple[str, str]:
@@ -162,7 +161,3 @@ class ReasoningReader:
         said = said if self._begun else said.lstrip()
         self._begun = self._begun or bool(said)
         return said
-
-
-def _regex(text: str) -> str:
-    return "/" + re.escape(text).replace("/", r"\/") + "/"

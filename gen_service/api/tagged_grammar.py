@@ -63,21 +63,21 @@ class TaggedGrammar:
             word = r"/[A-Za-z_][A-Za-z0-9_.-]{0,63}/"
             self.lines.append(f"{self._rule}_args: ({first} {word} {name} ({more} {word} {name}){{0,15}})?")
             return
-        names = self._ordered(properties)
-        for number, name in enumerate(names):
+        pairs = []
+        for number, name in enumerate(self._ordered(properties)):
             value = self._value(f"{self._rule}_{number}", properties[name])
             first = f"{self._marks.lark(key + name)} {value}"
-            more = f"{self._marks.lark(between + key + name)} {value}"
-            rest, behind = f"{self._rule}_r{number + 1}", f"{self._rule}_s{number + 1}"
-            optional = name not in needed
-            self.lines.append(
-                f"{self._rule}_r{number}: {first} {behind}" + (f" | {rest}" if optional else "")
-            )
-            self.lines.append(
-                f"{self._rule}_s{number}: {more} {behind}" + (f" | {behind}" if optional else "")
-            )
-        self.lines += [f'{self._rule}_{each}{len(names)}: ""' for each in "rs"]
-        self.lines.append(f"{self._rule}_args: {self._rule}_r0")
+            pairs.append((first, f"{self._marks.lark(between + key + name)} {value}", name in needed))
+        self.lines.append(f"{self._rule}_args: {self._in_order(self._rule, pairs)}")
+
+    def _in_order(self, name: str, pairs: Sequence[tuple[str, str, bool]]) -> str:
+        """The name of a rule for pairs: each as it stands first and behind others, and whether it has to."""
+        for number, (first, more, needed) in enumerate(pairs):
+            rest, behind = f"{name}_r{number + 1}", f"{name}_s{number + 1}"
+            self.lines.append(f"{name}_r{number}: {first} {behind}" + ("" if needed else f" | {rest}"))
+            self.lines.append(f"{name}_s{number}: {more} {behind}" + ("" if needed else f" | {behind}"))
+        self.lines += [f'{name}_{each}{len(pairs)}: ""' for each in "rs"]
+        return f"{name}_r0"
 
     def _ordered(self, properties: Mapping[str, Any]) -> list[str]:
         return sorted(properties) if self._tagged.sorts else list(properties)
@@ -90,7 +90,7 @@ class TaggedGrammar:
             allowed |= {"integer"}
         groups: dict[Quotes, set[str]] = {}
         for kind, quotes in self._tagged.quotes.items():
-            if kind in allowed or (kind == "integer" and "number" in allowed):
+            if kind in allowed:
                 groups.setdefault(quotes, set()).add(kind)
         lines = []
         for number, (quotes, found) in enumerate(groups.items()):
@@ -157,26 +157,17 @@ class TaggedGrammar:
             return name
         if kind == "object":
             properties = schema.get("properties")
-            if isinstance(properties, Mapping) and properties:
-                needed = set(schema.get("required") or ())
-                pairs = [
-                    (json.dumps(key + ":"), self._nested(f"{name}_p{number}", each, depth), key in needed)
-                    for number, (key, each) in enumerate(
-                        (key, properties[key]) for key in self._ordered(properties)
-                    )
-                ]
-            else:
+            if not isinstance(properties, Mapping) or not properties:
                 any_value = self._nested(f"{name}_any", {}, depth)
                 self.lines.append(f"{name}_pair: /[A-Za-z_][A-Za-z0-9_]{{0,63}}:/ {any_value}")
                 self.lines.append(f'{name}: "{{" ({name}_pair ("," {name}_pair){{0,63}})? "}}"')
                 return name
-            for number, (key, value, needs) in enumerate(pairs):
-                skip = "" if needs else f" | {name}_r{number + 1}"
-                self.lines.append(f"{name}_r{number}: {key} {value} {name}_s{number + 1}{skip}")
-                skip = "" if needs else f" | {name}_s{number + 1}"
-                self.lines.append(f'{name}_s{number}: "," {key} {value} {name}_s{number + 1}{skip}')
-            self.lines += [f'{name}_{each}{len(pairs)}: ""' for each in "rs"]
-            self.lines.append(f'{name}: "{{" {name}_r0 "}}"')
+            needed, pairs = set(schema.get("required") or ()), []
+            for number, key in enumerate(self._ordered(properties)):
+                value = self._nested(f"{name}_p{number}", properties[key], depth)
+                pair = f"{json.dumps(key + ':')} {value}"
+                pairs.append((pair, f'"," {pair}', key in needed))
+            self.lines.append(f'{name}: "{{" {self._in_order(name, pairs)} "}}"')
             return name
         whole = {**{key: value for key, value in schema.items() if key != "type"}, "type": kind}
         return f"%json {guided(whole, lenient=self._lenient)}"

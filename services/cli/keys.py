@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli.key_export import export
-from ttmark.services.cli.key_import import import_key, profile_from
+from ttmark.services.cli.key_import import export, import_key, profile_from
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, run
 from ttmark.services.cli.key_upkeep import backup, restore, rewrap, upkeep, verify
 from ttmark.services.cli.options import JsonOutput, KeyId, TokenizerOption

@@ -33,7 +33,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "console": ("detect_service/console/",),
     "conversation": (
         "detect_service/conversation.py",
-        "detect_service/conversation_evidence.py",
         "services/cli/detect_conversation.py",
     ),
     "demo": (
@@ -57,7 +56,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "services/cli/jobs.py",
         "shared/schemas/jobs.py",
     ),
-    "key_export": ("services/cli/key_export.py", "services/cli/key_import.py"),
+    "key_export": ("services/cli/key_import.py",),
     "labels": ("shared/labels.py",),
     "manifests": (
         "detect_service/manifests/",

@@ -19,7 +19,6 @@ from ttmark.evaluation.adversaries.catalogue import COPIES, DEAR, MODELS, Attack
 from ttmark.evaluation.adversaries.removal_and_forgery import Verdict, removed_by_questions, stitched
 from ttmark.evaluation.conformance.attacks import AttackRun, Row, collected
 from ttmark.evaluation.conformance.attacks_page import FAILS, HOLDS, WEAKENED, attacks_page
-from ttmark.evaluation.conformance.attacks_report import Attacked, attacks_report
 from ttmark.evaluation.conformance.detectors import (
     NoAnswer,
     by_command,
@@ -36,6 +35,7 @@ from ttmark.evaluation.endpoint import Endpoint, EndpointClient
 from ttmark.evaluation.intervals import Interval
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import Material, sentences_of
+from ttmark.services.conformance_attacks import Attacked, attacks_report
 from ttmark.shared.client import Client
 
 ROOT = Path(__file__).parents[3]
