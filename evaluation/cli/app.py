@@ -1,17 +1,19 @@
 """`ttmark eval`: direct detection on texts of any causal language model, and the tools beside it."""
 
 import hashlib
+import json
+import logging
 import re
 import sys
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
 import typer
 from rich.console import Console
 
 from ttmark.evaluation.cli.app_and_errors import new_app, one_clear_line
-from ttmark.evaluation.cli.null_tables_command import NullTables
 from ttmark.evaluation.command_line import command_line
 from ttmark.evaluation.engine_source import EngineSource
 from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
@@ -24,6 +26,7 @@ from ttmark.evaluation.experiments.direct import (
     measure_direct,
     measure_entropy,
 )
+from ttmark.evaluation.null_tables.build import TABLES, write_table
 from ttmark.evaluation.options import (
     EXACT,
     Batch,
@@ -54,6 +57,7 @@ from ttmark.evaluation.simulated import SIMULATED, SimulatedSource
 from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFailed
 from ttmark.shared.commands_of_dataclasses import command_of
 from ttmark.shared.tokenization import TokenizerMissing
+from ttmark.shared.watermark import Watermark, scheme_names
 
 PLAIN_WIDTH = 160
 EXPECTED = (ValueError, OSError, EngineError, SequenceFailed, TokenizerMissing)
@@ -157,3 +161,31 @@ def eval_app() -> typer.Typer:
     for kind in (Direct, NullTables):
         app.command(kind.name)(command_of(kind.run, kind))
     return app
+
+
+@dataclass(frozen=True, slots=True)
+class NullTables:
+    """Build null tables, of the schemes' defaults or other parameters, two or three minutes each."""
+
+    name: ClassVar[str] = "null-tables"
+
+    schemes: Schemes = tuple(scheme_names())
+    block_sizes: BlockSizes = (2, 1, 3)
+    parameters: Annotated[
+        tuple[str, ...],
+        typer.Option("--param", metavar="NAME=VALUE", help="Of the schemes; may be repeated."),
+    ] = ()
+    out: Annotated[Path, typer.Option(help="Folder; default: the tables that ship.", show_default=False)] = (
+        TABLES
+    )
+    seed: int = 1
+
+    def run(self) -> None:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+        with one_clear_line():
+            pairs = (text.partition("=") for text in self.parameters)
+            given = {name: json.loads(value) for name, _, value in pairs}
+            of_size = product(self.block_sizes, self.schemes)
+            watermarks = [Watermark(scheme, size, parameters=given) for size, scheme in of_size]
+        for watermark in watermarks:
+            typer.echo(write_table(watermark, self.seed, self.out or TABLES))

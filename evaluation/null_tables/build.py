@@ -3,35 +3,288 @@
 import json
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.null_tables.sampling import (
-    LANES,
-    Proposal,
-    WeightedSample,
-    local_decay,
-    local_thresholds,
-    sample_aligned,
-    sample_growth,
-    sample_scan,
-    sample_windows,
-    tail_bounds,
-)
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.detectors.alignment import BETA
+from ttmark.shared.watermark.detectors.alignment import BETA, aligned_scores
 from ttmark.shared.watermark.detectors.localized import Method, method_parameters
-from ttmark.shared.watermark.detectors.waterseeker import SHORTEST
+from ttmark.shared.watermark.detectors.scan import best_scores_so_far
+from ttmark.shared.watermark.detectors.waterseeker import CHUNK_SCORES, SHORTEST, best_window_scores
 from ttmark.shared.watermark.null_tables import TABLE_VERSION
-from ttmark.shared.watermark.nulls import BinomialNull
+from ttmark.shared.watermark.nulls import BinomialNull, ExponentialNull, Null
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Tilt of the scores on the drawn alignment, and its chance to skip a token."""
+
+    theta: float
+    rho: float
+
+
+@dataclass(frozen=True)
+class WeightedSample:
+    """Values of D with importance weights, for one length."""
+
+    scores: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+
+def sample_aligned(
+    watermark: Watermark, beta: float, proposal: Proposal, lengths: Sequence[int], count: int, seed: int
+) -> dict[int, WeightedSample]:
+    """`count` weighted draws of D for each number of tokens in `lengths`, all from one run."""
+    rng = np.random.default_rng(seed)
+    null, block_size = watermark.null, watermark.block_size
+    theta, rho = proposal.theta, proposal.rho
+    moved = tilted(null, theta)
+    wanted, longest = set(lengths), max(lengths)
+    # Rings of the last r values, by token number modulo r: D, and the weight of all alignments.
+    best = [np.full(count, -beta * t) for t in range(block_size)]
+    mass = [np.full(count, rho**t) for t in range(block_size)]
+    boundary = np.zeros(count, dtype=np.int64)  # the next boundary of each drawn alignment
+    samples = {}
+    for start in range(longest - block_size + 1):
+        scores = null_scores(null, rng, (count,))
+        at_boundary = np.flatnonzero(boundary == start)
+        kept = at_boundary[rng.random(at_boundary.size) >= rho]
+        scores[kept] = moved.draw(rng, kept.size)
+        boundary[at_boundary] += 1
+        boundary[kept] += block_size - 1
+        end = start + block_size
+        slot, previous = end % block_size, (end - 1) % block_size
+        best[slot] = np.maximum(best[slot] + scores, best[previous] - beta)
+        grown = mass[slot] * np.exp(theta * scores - moved.log_moment)
+        mass[slot] = (1.0 - rho) * grown + rho * mass[previous]
+        if end in wanted:
+            inside = sum((mass[(end - j) % block_size] for j in range(1, block_size)), np.zeros(count))
+            samples[end] = WeightedSample(best[slot].copy(), 1.0 / (mass[slot] + (1.0 - rho) * inside))
+    return samples
+
+
+def tail_bounds(sample: WeightedSample) -> tuple[NDArray[np.float64], ...]:
+    """Falling distinct scores x, P(D >= x), its upper bound at three standard errors, sample size.
+
+    The last is Kish's effective number of draws above x.
+    """
+    order = np.argsort(-sample.scores, kind="stable")
+    # Squared weights of far tails underflow doubles.
+    scores, weights = sample.scores[order], sample.weights[order].astype(np.longdouble)
+    last = np.append(np.diff(scores) < -1e-9, True)  # after all draws of one value
+    total, square = np.cumsum(weights)[last], np.cumsum(weights**2)[last]
+    count = sample.scores.size
+    probability = total / count
+    error = np.sqrt(np.maximum(square / count - probability**2, 0.0) / count)
+    return scores[last], probability, probability + 3.0 * error, total**2 / square
+
+
+LANES = 16384
+CONFIDENCE = 0.999
+
+
+def sample_growth(
+    watermark: Watermark, beta: float, first: int, last: int, documents: int, seed: int
+) -> tuple[float, list[float]]:
+    """Bounds on D of long texts, E D = drift n + offset: the drift from above, the offsets from below.
+
+    Each is three standard errors off. `offsets[i]` is that of n = i modulo the block size. The drift is the
+    growth between `first` and `last` tokens, whose difference is a multiple of the block size.
+    """
+    size, rng = watermark.block_size, np.random.default_rng(seed)
+
+    def sample(tokens: int) -> NDArray[np.float64]:
+        chunks = null_chunks(watermark.null, tokens - size + 1, documents, rng)
+        return aligned_scores(chunks, size, beta, documents)
+
+    short = {tokens: sample(tokens) for tokens in range(first, first + size)}
+    long = [sample(tokens) for tokens in range(last, last + size)]
+    growth = np.mean([scores.mean() for scores in long]) - np.mean([s.mean() for s in short.values()])
+    variances = [scores.var() / scores.size for scores in (*long, *short.values())]
+    drift = float(growth + 3.0 * np.sqrt(np.sum(variances)) / size) / (last - first)
+    offsets = [0.0] * size
+    for tokens, scores in short.items():
+        lowest = scores.mean() - 3.0 * scores.std() / np.sqrt(scores.size)
+        offsets[tokens % size] = float(lowest - drift * tokens)
+    return drift, offsets
+
+
+def sample_windows(watermark: Watermark, tokens: int, documents: int, seed: int) -> NDArray[np.float64]:
+    """Best window score of each of `documents` unwatermarked documents of `tokens` scored tokens."""
+    rng = np.random.default_rng(seed)
+    positions = tokens - watermark.block_size + 1
+    rows = max(1, CHUNK_SCORES // positions)
+    runs = [
+        best_window_scores(
+            null_scores(watermark.null, rng, (min(rows, documents - start), positions)),
+            watermark.block_size,
+            watermark.log10_p_of_z_sum,
+        )
+        for start in range(0, documents, rows)
+    ]
+    return np.concatenate(runs)
+
+
+def sample_scan(
+    watermark: Watermark, lengths: Sequence[int], documents: int, seed: int
+) -> dict[int, NDArray[np.float32]]:
+    """Best segment scores of `scan` for several numbers of tokens, all from one run [documents].
+
+    In single precision, because there are many.
+    """
+    rng = np.random.default_rng(seed)
+    ends = {tokens - watermark.block_size + 1: tokens for tokens in lengths}
+    samples = {tokens: np.empty(documents, dtype=np.float32) for tokens in lengths}
+    for start in range(0, documents, LANES):
+        chunks = null_chunks(watermark.null, max(ends), LANES, rng, ends)
+        for positions, best in best_scores_so_far(chunks, watermark.block_size, LANES):
+            if positions in ends:
+                part = samples[ends[positions]][start : start + LANES]
+                part[:] = best[: part.size]
+    return samples
+
+
+def local_thresholds(
+    best: NDArray[np.floating[Any]], log10_levels: Sequence[float], enough: int
+) -> list[float]:
+    """The least score that a document's best reaches with probability at most 1 - exp(-10**level).
+
+    For each level that at least `enough` of the documents support. The probability is its upper confidence
+    bound (Clopper and Pearson), so that a threshold is too low with probability 1 - CONFIDENCE.
+    """
+    from scipy.stats import beta  # optional: `--help` works without it
+
+    ordered = np.sort(best)[::-1]
+    chances = -np.expm1(-(10.0 ** np.array(log10_levels)))
+    # The most documents, by bisection, whose share is surely at most each chance.
+    low, high = np.zeros(chances.size, dtype=np.int64), np.full(chances.size, ordered.size)
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        sure = beta.ppf(CONFIDENCE, middle + 1, ordered.size - middle) <= chances
+        low, high = np.where(sure, middle, low), np.where(sure, high, middle)
+    thresholds = []
+    for count in low[low >= enough].tolist():
+        higher = ordered[: np.searchsorted(-ordered, -ordered[count], side="left")]
+        if higher.size == 0:
+            break
+        # Rounded down: less than a thousandth below the next score that occurs.
+        thresholds.append(math.floor(float(higher[-1]) * 1000.0) / 1000.0)
+    return thresholds
+
+
+def local_decay(best: NDArray[np.floating[Any]], fitted: int) -> float:
+    """Fall per unit of log10 P(best >= x) far out, from below: three standard errors off.
+
+    That of exponential excesses over all but the highest `fitted` scores; ln P is concave, so that it falls
+    faster beyond. 0 where too few scores are higher.
+    """
+    ordered = np.sort(best)[::-1].astype(np.float64)
+    excess = ordered[: fitted + 1] - ordered[fitted]
+    excess = excess[excess > 0.0]
+    if excess.size < 16:
+        return 0.0
+    return float((1.0 - 3.0 / np.sqrt(excess.size)) / excess.mean() / np.log(10.0))
+
+
+Scores = NDArray[np.float64]
+CHUNK_POSITIONS = 16
+
+
+@dataclass(frozen=True)
+class TiltedBinomial:
+    """Standardised scores z under density proportional to exp(theta z) times the null's."""
+
+    null: BinomialNull
+    theta: float
+
+    @property
+    def log_moment(self) -> float:
+        """ln E exp(theta z) under the null."""
+        step = self.theta / self.null.standard_deviation
+        grown = math.log1p(self.null.probability * math.expm1(step))
+        return self.null.trials * grown - step * self.null.mean
+
+    def draw(self, rng: np.random.Generator, count: int) -> Scores:
+        limits, aliases = self._alias_table
+        position = rng.random(count) * limits.size
+        hits = position.astype(np.int64)
+        hits = np.where(position - hits < limits[hits], hits, aliases[hits])
+        return (hits.astype(np.float64) - self.null.mean) / self.null.standard_deviation
+
+    @cached_property
+    def _alias_table(self) -> tuple[Scores, NDArray[np.int64]]:
+        """Walker's alias method: each hit count keeps its cell up to a limit and gives the rest away."""
+        from scipy.stats import binom  # optional: `--help` works without it
+
+        weight = self.null.probability * math.exp(self.theta / self.null.standard_deviation)
+        probability = weight / (1.0 - self.null.probability + weight)
+        cells = self.null.trials + 1
+        limits = binom.pmf(np.arange(cells), self.null.trials, probability) * cells
+        aliases = np.arange(cells)
+        low, high = (
+            [i for i in range(cells) if limits[i] < 1.0],
+            [i for i in range(cells) if limits[i] >= 1.0],
+        )
+        while low and high:
+            aliases[low[-1]] = high[-1]
+            limits[high[-1]] -= 1.0 - limits[low.pop()]
+            if limits[high[-1]] < 1.0:
+                low.append(high.pop())
+        limits[low + high] = 1.0
+        return limits, aliases
+
+
+@dataclass(frozen=True)
+class TiltedExponential:
+    """The same of an exponential null."""
+
+    theta: float
+
+    @property
+    def log_moment(self) -> float:
+        return -math.log1p(-self.theta) - self.theta
+
+    def draw(self, rng: np.random.Generator, count: int) -> Scores:
+        return rng.standard_exponential(count) / (1.0 - self.theta) - 1.0
+
+
+def null_scores(null: Null, rng: np.random.Generator, shape: tuple[int, ...]) -> Scores:
+    """Standardised scores of unwatermarked text."""
+    words = rng.integers(0, 2**64, shape, dtype=np.uint64)
+    scores: Scores = (null.draw(words) - null.mean) / null.standard_deviation
+    return scores
+
+
+def null_chunks(
+    null: Null, positions: int, lanes: int, rng: np.random.Generator, stops: Iterable[int] = ()
+) -> Iterator[Scores]:
+    """Scores of `lanes` unwatermarked texts, [positions, lanes], a few positions at a time.
+
+    A chunk ends at each of `stops` as well; the scores do not depend on them.
+    """
+    start = 0
+    for end in sorted({*range(CHUNK_POSITIONS, positions, CHUNK_POSITIONS), *stops, positions}):
+        yield null_scores(null, rng, (end - start, lanes))
+        start = end
+
+
+def tilted(null: Null, theta: float) -> TiltedBinomial | TiltedExponential:
+    """The tilted scores of a null. Raises TypeError for a null without a closed form."""
+    if isinstance(null, BinomialNull):
+        return TiltedBinomial(null, theta)
+    if isinstance(null, ExponentialNull):
+        return TiltedExponential(theta)
+    raise TypeError(f"no closed tilting for {null.name}")
+
 
 log = logging.getLogger(__name__)
 
-Scores = NDArray[np.floating[Any]]
 
 TABLES = Path(__file__).resolve().parents[2] / "shared" / "watermark" / "tables"
 LONGEST_ALIGNED, LENGTH_RATIO = 10_240, 1.2
@@ -176,7 +429,9 @@ def _local(watermark: Watermark, method: Method, seed: int) -> dict[str, Any]:
     }
 
 
-def _scan_samples(watermark: Watermark, lengths: Sequence[int], seed: int) -> Iterator[Scores]:
+def _scan_samples(
+    watermark: Watermark, lengths: Sequence[int], seed: int
+) -> Iterator[NDArray[np.floating[Any]]]:
     """Best scores for each length, of more documents the shorter they are."""
     done = 0
     for longest, documents in SCAN_DOCUMENTS.items():

@@ -114,7 +114,7 @@ class ServedModel:
 
     def reasoning(self, prompt: str) -> Reasoning | None:
         """Where answers to a prompt reason."""
-        return self.answers.reasoning(prompt)
+        return self.answers.reasoning(prompt) if self.answers.thoughts else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from pydantic_settings import BaseSettings
 
 from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
-from ttmark.services.settings.dropped_settings import DROPPED, Constant
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.settings.unknown_variables import DROPPED, Constant
 
 TOPICS: tuple[tuple[str, str], ...] = (
     (

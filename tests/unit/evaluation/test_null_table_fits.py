@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ttmark.evaluation.null_tables.sampling import (
+from ttmark.evaluation.null_tables.build import (
     local_decay,
     local_thresholds,
     sample_growth,

@@ -16,8 +16,13 @@ from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings
 from ttmark.services import canary, detection_service, key_access
 from ttmark.services.cli.main import app
 from ttmark.services.settings.detection import DetectionSettings
-from ttmark.services.settings.dropped_settings import DROPPED, Constant, check_dropped
-from ttmark.services.settings.unknown_variables import check_names, known_names
+from ttmark.services.settings.unknown_variables import (
+    DROPPED,
+    Constant,
+    check_dropped,
+    check_names,
+    known_names,
+)
 from ttmark.services.startup import StartupError
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.http.connections import ConnectionLimits

@@ -10,8 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from ttmark.services.cli.main import app
-from ttmark.services.settings.dropped_settings import DROPPED
-from ttmark.services.settings.unknown_variables import FORMER, check_names, known_names
+from ttmark.services.settings.unknown_variables import DROPPED, FORMER, check_names, known_names
 from ttmark.services.startup import StartupError
 
 MISTYPED = {
