@@ -21,6 +21,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message
 from ttmark.shared.http.auth import GUEST, require
 from ttmark.shared.http.request_body import HttpLimits
+from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import (
     KeyNotFound,
     NoUsableKey,
@@ -30,7 +31,6 @@ from ttmark.shared.http.service_errors import (
 )
 from ttmark.shared.languages.words import Words, preferred_words
 from ttmark.shared.limits.public_allowance import words_of
-from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.pages import page_router
 from ttmark.shared.schemas.detection import (
     Basis,

@@ -13,9 +13,9 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.request_body import HttpLimits
+from ttmark.shared.http.request_id import request_id
 from ttmark.shared.keys.records import ForeignKey, HeldKey
 from ttmark.shared.languages.words import preferred_words
-from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.detection import (
     MAX_DOCUMENTS,
     CombinedRequest,

@@ -18,9 +18,9 @@ from ttmark.gen_service.api.watermark_report import scored, watermark_block
 from ttmark.gen_service.decoding.marks import without_marks
 from ttmark.gen_service.engine import Delta, FinishReason, MarkReport, TokenLogprob
 from ttmark.shared.access.scopes import Principal
+from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.limits.allowances import NOTHING, Grant, TokenAllowance
-from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.sampling import CompletionTokensDetails, PromptTokensDetails, Usage
 from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkBlock
 from ttmark.shared.vault.audit_events import Action, AuditEvent, AuditSink

@@ -26,13 +26,13 @@ def turns(
     """The messages, for a template that knows tools: arguments are values, results name their function.
 
     Args:
-        parts: leaves contents in parts where the caller wrote parts.
+        parts: leaves contents in parts where the caller wrote parts, but for results of tools.
     """
     names: dict[str, str] = {}
     told = []
     for message in messages:
         turn: dict[str, Any] = {"role": _role(message), "content": message.text, **_thoughts(message)}
-        if parts and isinstance(message.content, list):
+        if parts and isinstance(message.content, list) and message.role != "tool":
             turn["content"] = [part.model_dump(include={"type", "text"}) for part in message.content]
         if message.tool_calls:
             turn["content"] = turn["content"] or form.content

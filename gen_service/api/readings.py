@@ -20,6 +20,7 @@ from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.byte_reading import LEAST_LOGPROB, ByteReading, Ints, content_bytes, id_ends
 from ttmark.shared.http.request_body import unless_disconnected
+from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import (
     BadRequest,
     ContextLengthExceeded,
@@ -28,7 +29,6 @@ from ttmark.shared.http.service_errors import (
     TooMuchWork,
 )
 from ttmark.shared.languages.words import counted
-from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.origin import Origin
 from ttmark.shared.schemas.readings import Reading, ReadingsRequest, ReadingsResponse
 from ttmark.shared.tokenization import TooManyTokens, Window, byte_ends, reading_windows

@@ -26,6 +26,8 @@ from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, Beare
 from ttmark.shared.http.dropped_routes import instead_of
 from ttmark.shared.http.health import Readiness, ReadinessCollector, health_router
 from ttmark.shared.http.request_body import HttpLimits, JsonBodyMiddleware, RunLong
+from ttmark.shared.http.request_id import HEADER as REQUEST_ID_HEADER
+from ttmark.shared.http.request_id import RequestIdMiddleware
 from ttmark.shared.http.service_errors import (
     BadRequest,
     ErrorRenderer,
@@ -39,8 +41,8 @@ from ttmark.shared.http.service_errors import (
     error_renderer,
 )
 from ttmark.shared.http.telemetry import HttpMetrics, TelemetryMiddleware
-from ttmark.shared.observability.tracing import HEADER as REQUEST_ID_HEADER
-from ttmark.shared.observability.tracing import RequestIdMiddleware, WithoutQueries
+from ttmark.shared.http.trailing_slash import TrailingSlashMiddleware
+from ttmark.shared.observability.tracing import WithoutQueries
 from ttmark.shared.schemas.fields import FieldProblem
 from ttmark.shared.vault.audit_events import AuditSink, log_audit
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
@@ -113,6 +115,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         middleware=[
+            Middleware(TrailingSlashMiddleware),
             Middleware(RequestIdMiddleware),
             *_cors(options.cors_origins, options.exposed_headers),
             Middleware(TelemetryMiddleware, metrics=HttpMetrics(registry, release), render=render),

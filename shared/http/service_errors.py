@@ -31,7 +31,7 @@ from typing import ClassVar, Literal
 from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
-from ttmark.shared.observability.tracing import request_id
+from ttmark.shared.http.request_id import request_id
 from ttmark.shared.schemas.fields import ErrorBody, ErrorEnvelope, FieldProblem, ProblemDocument
 
 INVALID_REQUEST = "invalid_request_error"

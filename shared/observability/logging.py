@@ -10,9 +10,8 @@ from typing import Any, TextIO
 
 import orjson
 import structlog
+from opentelemetry import trace
 from structlog.typing import EventDict, Processor, WrappedLogger
-
-from ttmark.shared.observability.tracing import add_trace_ids
 
 REDACTED = "[redacted]"
 _SENSITIVE_NAMES = frozenset(
@@ -132,6 +131,15 @@ class _LineLogger(structlog.WriteLogger):
             super().msg(message)
 
     debug = info = warning = error = critical = msg
+
+
+def add_trace_ids(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """The structlog processor that joins log events to the span they happen in."""
+    context = trace.get_current_span().get_span_context()
+    if context.is_valid:
+        event["trace_id"] = trace.format_trace_id(context.trace_id)
+        event["span_id"] = trace.format_span_id(context.span_id)
+    return event
 
 
 def redact_event(_: WrappedLogger, __: str, event: EventDict) -> MutableMapping[str, Any]:

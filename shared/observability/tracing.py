@@ -1,15 +1,8 @@
 """OpenTelemetry tracing, off unless a composition root makes a provider and hands it to the application."""
 
-import re
-import uuid
 from typing import Any
 
-import structlog
-from opentelemetry import trace
 from opentelemetry.trace import Span, Tracer, TracerProvider
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from structlog.typing import EventDict, WrappedLogger
 
 
 class TracingUnavailable(Exception):
@@ -65,43 +58,3 @@ def otlp_tracer_provider(endpoint: str, *, service: str, version: str) -> Tracer
     provider = SdkTracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
     return provider
-
-
-def add_trace_ids(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """The structlog processor that joins log events to the span they happen in."""
-    context = trace.get_current_span().get_span_context()
-    if context.is_valid:
-        event["trace_id"] = trace.format_trace_id(context.trace_id)
-        event["span_id"] = trace.format_span_id(context.span_id)
-    return event
-
-
-HEADER = "X-Request-ID"
-_HARMLESS = re.compile(r"(?!req-)[A-Za-z0-9._:-]{1,128}")  # what begins so is always our word
-
-
-class RequestIdMiddleware:
-    """Puts `request_id` into the scope's state, the log context and the response headers."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        offered = Headers(scope=scope).get(HEADER, "")
-        identifier = offered if _HARMLESS.fullmatch(offered) else f"req-{uuid.uuid4().hex}"
-        scope.setdefault("state", {})["request_id"] = identifier
-
-        async def send_with_id(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)[HEADER] = identifier
-            await send(message)
-
-        with structlog.contextvars.bound_contextvars(request_id=identifier):
-            await self.app(scope, receive, send_with_id)
-
-
-def request_id(scope: Scope) -> str:
-    return str(scope["state"]["request_id"])

@@ -120,10 +120,10 @@ class ChatMessage(RequestPart):
 
     @property
     def text(self) -> str:
-        """The content as one string."""
+        """The content as one string; parts are lines of it."""
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
-        return "".join(part.text for part in self.content)
+        return "\n".join(part.text for part in self.content)
 
 
 class TextFormat(RequestPart):

@@ -12,6 +12,7 @@ from ttmark.shared.schemas.chat import (
     NamedSchema,
     ResponseFormat,
     TextFormat,
+    TextPart,
 )
 from ttmark.shared.schemas.fields import (
     Ignored,
@@ -55,8 +56,8 @@ def _only_reasons(message: ChatMessage) -> bool:
     return message.reasoning_content is not None and not message.content and not message.tool_calls
 
 
-def _text_of(content: str | list[InputPart]) -> str:
-    return content if isinstance(content, str) else "".join(part.text for part in content)
+def _content_of(content: str | list[InputPart]) -> str | list[TextPart]:
+    return content if isinstance(content, str) else [TextPart(type="text", text=part.text) for part in content]
 
 
 class InputMessage(RequestPart):
@@ -230,12 +231,12 @@ class ResponsesRequest(SamplingFields):
                     messages[-1].tool_calls = messages[-1].tool_calls or []
                     messages[-1].tool_calls.append(item.made)
                 case InputResult():
-                    output = _text_of(item.output)
+                    output = _content_of(item.output)
                     messages.append(ChatMessage(role="tool", tool_call_id=item.call_id, content=output))
                 case InputMessage(role="assistant") if messages and _only_reasons(messages[-1]):
-                    messages[-1].content = _text_of(item.content)
+                    messages[-1].content = _content_of(item.content)
                 case InputMessage():
-                    messages.append(ChatMessage(role=item.role, content=_text_of(item.content)))
+                    messages.append(ChatMessage(role=item.role, content=_content_of(item.content)))
         return messages
 
     @property

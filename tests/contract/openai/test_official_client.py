@@ -205,11 +205,11 @@ def test_chat_log_probabilities_list_alternatives(service: Any) -> None:
     assert all(entry.token == "bytes:" + "".join(f"\\x{b:02x}" for b in entry.bytes) for entry in parts)
 
 
-def test_content_in_parts_is_the_same_as_one_string(service: Any) -> None:
+def test_parts_of_a_content_are_lines_of_one_string(service: Any) -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     one, other = (
         chat(service, messages=[{"role": "user", "content": content}], max_tokens=8, seed=1).choices
-        for content in ("ab", parts)
+        for content in ("a\nb", parts)
     )
     assert one == other
 

@@ -54,7 +54,7 @@ def test_calls_belong_to_the_words_in_front_of_them(scripted: Any) -> None:
     history = [{"role": "user", "content": "?"}, *first.output, *results]
     options: Any = {"input": history, "tool_choice": "none"}
     second = client.responses.create(**REQUEST | options)
-    assert second.usage.input_tokens == count(scripted, f"u?aI < look.{written(first.output[1:])}t12t12:")
+    assert second.usage.input_tokens == count(scripted, f"u?aI < look.{written(first.output[1:])}t1\n2t1\n2:")
 
 
 def test_words_and_calls_are_items_of_their_own(scripted: Any) -> None:

@@ -46,12 +46,13 @@ def test_a_response_is_what_the_client_s_types_want(service: Any, stream: bool) 
 def test_the_answer_is_the_chat_answer_with_the_same_seed(service: Any) -> None:
     client = service.client()
     extra = NARROW | {"seed": 5}
-    messages: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+    messages: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello\nAnn"}]
+    parts = [{"type": "input_text", "text": text} for text in ("Hello", "Ann")]
     chat = client.chat.completions.create(model=MODEL, messages=messages, max_tokens=12, extra_body=extra)
     forms: list[dict[str, Any]] = [
-        {"instructions": "Be brief.", "input": "Hello"},
+        {"instructions": "Be brief.", "input": "Hello\nAnn"},
         {"input": messages},
-        {"input": [messages[0], {"role": "user", "content": [{"type": "input_text", "text": "Hello"}]}]},
+        {"input": [messages[0], {"role": "user", "content": parts}]},
         {"input": [{"type": "message", **message} for message in messages]},
     ]
     for form in forms:

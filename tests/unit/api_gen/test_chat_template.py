@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.chat_template import ChatTemplate, turns
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.chat import ChatMessage
 
@@ -32,9 +32,6 @@ def test_what_a_template_is_given_and_writes() -> None:
     template = ChatTemplate("{{ bos_token }}{{ messages[0].content }}", {"bos_token": "<s>"})
     assert template.render(_messages("user")) == "<s>user says"
     assert ChatTemplate("{{ messages[0]['role'] }}").render(_messages("developer")) == "system"
-    parts = [{"type": "text", "text": "one "}, {"type": "text", "text": "two"}]
-    message = ChatMessage.model_validate({"role": "user", "content": parts})
-    assert ChatTemplate("{{ messages[0].content }}").render([message]) == "one two"
     template = ChatTemplate("{% for m in messages %}\n  {% break %}\n{% endfor %}\nend")
     assert template.render(_messages("user", "user")) == "end"
     message = ChatMessage(role="user", content="{{ 7 * 7 }}")
@@ -80,6 +77,7 @@ WALKS = (
         (WALKS, "one", "one|"),
         (WALKS, ["one", "two"], "one|two|"),
         ("{{ messages[0].content }}", ["one"], "one"),
+        ("{{ messages[0].content }}", ["one", "two"], "one\ntwo"),
         ("{{ messages[0].content | tojson }}", ["one"], '"one"'),
     ],
 )
@@ -89,6 +87,12 @@ def test_what_templates_elsewhere_may_say_is_said_alike(
     told = content if isinstance(content, str) else [{"type": "text", "text": text} for text in content]
     message = ChatMessage.model_validate({"role": "user", "content": told})
     assert ChatTemplate(source).render([message]) == prompt
+
+
+def test_a_result_of_a_tool_is_a_text_though_a_template_walks_over_the_parts_of_users() -> None:
+    result = {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": text} for text in "12"]}
+    messages = [ChatMessage(role="user", content="Hi"), ChatMessage.model_validate(result)]
+    assert [turn["content"] for turn in turns(messages, parts=True)] == ["Hi", "1\n2"]
 
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])

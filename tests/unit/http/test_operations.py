@@ -76,3 +76,27 @@ async def test_an_invented_method_is_counted_as_other_and_a_broken_request_is_no
     assert registry.get_sample_value("ttmark_http_requests_total", labels) == 1
     await client.get("/v1/broken")
     assert registry.get_sample_value("ttmark_http_requests_in_flight") == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("POST", "/v1/greet", {}, 200),
+        ("POST", "/v1/greet", {"Authorization": ""}, 401),
+        ("PUT", "/v1/greet", {}, 405),
+        ("GET", "/v1/keys/one", {}, 404),
+        ("GET", "/v1/nowhere", {}, 404),
+        ("GET", "/healthz", {"Authorization": ""}, 200),
+    ],
+)
+async def test_a_slash_at_the_end_is_answered_limited_and_counted_as_none(
+    client, registry, settable, method, path, headers, status
+) -> None:
+    body = {"name": "a"} if method == "POST" else None
+    answers = [await client.request(method, path + end, json=body, headers=headers) for end in ("", "/")]
+    assert [each.status_code for each in answers] == [status, status]
+    assert not answers[0].is_success or answers[0].content == answers[1].content
+    assert len(settable.admitted) in (0, 2)
+    samples = (sample for family in registry.collect() for sample in family.samples)
+    counted = [sample.value for sample in samples if sample.name == "ttmark_http_requests_total"]
+    assert counted == [2]
