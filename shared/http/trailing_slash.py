@@ -14,5 +14,7 @@ class TrailingSlashMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] != "/":
-            scope["path"] = scope["path"].removesuffix("/")  # in place: what is around us reads the scope, too
+            scope["path"] = scope["path"].removesuffix(
+                "/"
+            )  # in place: what is around us reads the scope, too
         await self.app(scope, receive, send)

@@ -57,7 +57,9 @@ def _only_reasons(message: ChatMessage) -> bool:
 
 
 def _content_of(content: str | list[InputPart]) -> str | list[TextPart]:
-    return content if isinstance(content, str) else [TextPart(type="text", text=part.text) for part in content]
+    if isinstance(content, str):
+        return content
+    return [TextPart(type="text", text=part.text) for part in content]
 
 
 class InputMessage(RequestPart):

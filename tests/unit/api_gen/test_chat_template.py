@@ -90,7 +90,8 @@ def test_what_templates_elsewhere_may_say_is_said_alike(
 
 
 def test_a_result_of_a_tool_is_a_text_though_a_template_walks_over_the_parts_of_users() -> None:
-    result = {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": text} for text in "12"]}
+    parts = [{"type": "text", "text": text} for text in "12"]
+    result = {"role": "tool", "tool_call_id": "c", "content": parts}
     messages = [ChatMessage(role="user", content="Hi"), ChatMessage.model_validate(result)]
     assert [turn["content"] for turn in turns(messages, parts=True)] == ["Hi", "1\n2"]
 
