@@ -36,6 +36,7 @@ from ttmark.shared.watermark.interruption import pause
 _SHORT = 32
 _NO_SEED = bytes(16)
 _NOT_DECODED = "\ufffd"
+_BYTES_AS_ONE = 3  # bytes of no character that show as one of these at most
 _NO_ROWS = DocumentRows((), (), 0)
 
 Run = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -184,4 +185,6 @@ def _is_carrier(tokenizer: TextTokenizer, ids: Sequence[int], text: str) -> bool
         return False
     counts = Counter(ids)
     special = sum(counts[one] for one in tokenizer.special_ids)
-    return 2 * max(special + text.count(_NOT_DECODED), *counts.values()) > len(ids)
+    parts = sum(count for one, count in counts.items() if _NOT_DECODED in tokenizer.decode([one]))
+    astray = min(parts, _BYTES_AS_ONE * text.count(_NOT_DECODED))
+    return 2 * max(special + astray, *counts.values()) > len(ids)

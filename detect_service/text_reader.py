@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from ttmark.detect_service.backend import TokenizerSet
 from ttmark.detect_service.document_reader import WEIGHTS, DocumentReader, Span
 from ttmark.detect_service.normalization.normalizer import NormalizedText, TextNormalizer
-from ttmark.shared.byte_reading import ByteReading, Content
+from ttmark.shared.byte_reading import ByteReading, Content, byte_spans
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.schemas.detection import Document, NormalizationReport, ReadingName
-from ttmark.shared.tokenization import TextTokenizer, byte_spans
+from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.interruption import aside
 from ttmark.shared.watermark.likelihood.reading import Reading
 

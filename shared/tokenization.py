@@ -3,27 +3,26 @@
 Most words come again and again, so ids of chunks are remembered. That is exact with byte-level BPE whose
 pre-tokenizer ends a piece before every space that follows something else: then tokens on the two sides of
 such a place do not depend on each other. Which tokenizers do so is read off their parts; all others are asked
-for the whole text. Of each token its place in the bytes of the text is known.
+for the whole text.
 """
 
 import hashlib
 import json
 import re
 from bisect import bisect_left
+from codecs import getincrementaldecoder
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, chain, groupby, pairwise
-from operator import itemgetter
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import orjson
-from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 from tokenizers.models import BPE
 
+from ttmark.shared.byte_tokens import bytes_named
 from ttmark.shared.watermark.interruption import STEPS, aside, pause, paused_ranges
 
 # Of GPT-2, of Llama 3, of Qwen 2 and 3, and ours. In none of them has a piece a space behind a character that
@@ -212,6 +211,7 @@ def _state(part: Any) -> dict[str, Any]:
 
 
 TOKENIZER_FILE = "tokenizer.json"
+_REPLACEMENT = "\ufffd"
 
 
 # More than the tokens of any text have on average: the longest words of a vocabulary have some 16.
@@ -306,8 +306,21 @@ class TextTokenizer:
                 raise TooManyTokens(read)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of `ids`; special tokens are left out."""
-        return self.backend.decode(list(ids), skip_special_tokens=True)
+        """Text of `ids`, as a `Detokenizer` reads them; special tokens are left out."""
+        text = self.backend.decode(list(ids))
+        if _REPLACEMENT in text:  # byte fallback gives up whole characters beside bytes of none
+            reader = Detokenizer(self)
+            text = "".join([*map(reader.push, ids), reader.finish()])
+        return text
+
+    def bytes_of(self, token: int, after: int | None = None) -> bytes:
+        """What a text gets from a token, not a special one, that stands first, or `after` another one."""
+        alone = text = self.backend.decode([token])
+        if after is not None:
+            text = self.backend.decode([after, token])[len(self.backend.decode([after])) :]
+        name = self.backend.id_to_token(token)
+        raw = bytes_named(name) if name and _REPLACEMENT in alone + text else None
+        return text.encode() if raw is None else raw
 
     @property
     def vocab_size(self) -> int:
@@ -338,76 +351,30 @@ class TextTokenizer:
         return hashlib.sha256(self.canonical()).hexdigest()
 
 
+class Detokenizer:
+    """The text of one sequence, token by token, in time that is linear in them.
+
+    Characters come when they are whole, U+FFFD for bytes of none as soon as that is certain.
+    """
+
+    def __init__(self, tokenizer: TextTokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._last: int | None = None
+        self._characters = getincrementaldecoder("utf-8")("replace")
+
+    def push(self, token: int) -> str:
+        """The characters that a token makes certain; a special token, and one that there is not, none."""
+        if token in self._tokenizer.special_ids or self._tokenizer.backend.id_to_token(token) is None:
+            return ""
+        raw, self._last = self._tokenizer.bytes_of(token, self._last), token
+        return self._characters.decode(raw)
+
+    def finish(self) -> str:
+        """What is left of a character that was begun."""
+        return self._characters.decode(b"", final=True)
+
+
 def _held(ids: list[int], most: int | None) -> list[int]:
     if most is not None and len(ids) > most:
         raise TooManyTokens(len(ids))
     return ids
-
-
-Ints = NDArray[np.int64]
-
-
-def byte_ends(text: str, offsets: Sequence[tuple[int, int]]) -> Ints:
-    """Where each token ends in the UTF-8 of its text [tokens]; it begins where the one before it ends.
-
-    What no token names (blanks that a tokenizer drops) belongs to the token behind it, at the end of the text
-    to the last. Tokens that are parts of one character share its bytes evenly.
-
-    Args:
-        offsets: half-open character spans, as a tokenizer gives them.
-    """
-    places = _byte_places(text)
-    spans = np.array(offsets, dtype=np.int64).reshape(-1, 2)
-    ends = places[spans[:, 1]]
-    if not len(ends):
-        return ends
-    parted = np.flatnonzero(spans[1:, 0] < spans[:-1, 1])
-    letters = [(int(spans[index, 1]) - 1, int(index)) for index in parted]
-    for letter, group in groupby(letters, key=itemgetter(0)):
-        cuts = [index for _, index in group]
-        first, size = int(places[letter]), int(places[letter + 1] - places[letter])
-        for number, index in enumerate(cuts, 1):
-            ends[index] = first + size * number // (len(cuts) + 1)
-    ends = np.maximum.accumulate(ends)
-    ends[-1] = places[-1]
-    return ends
-
-
-def byte_spans(text: str, offsets: Sequence[tuple[int, int]]) -> Ints:
-    """The half-open byte span of each token [tokens, 2], by `byte_ends`."""
-    ends = byte_ends(text, offsets)
-    return np.column_stack([np.concatenate([[0], ends])[: len(ends)], ends])
-
-
-def _byte_places(text: str) -> Ints:
-    """Where each character begins in UTF-8, and where the text ends [characters + 1]."""
-    points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
-    lengths = 1 + (points > 0x7F).astype(np.int64) + (points > 0x7FF) + (points > 0xFFFF)
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-class Window(NamedTuple):
-    """Tokens [start, end) that are read together, of which those from `kept` on are used."""
-
-    start: int
-    kept: int
-    end: int
-
-
-def reading_windows(tokens: int, size: int) -> Iterator[Window]:
-    """Windows of at most `size` tokens; each but the first begins with a quarter that is context alone.
-
-    Every token is kept once: the first window keeps all of its own, and later tokens have a quarter of a
-    window before them at least.
-
-    Args:
-        tokens: of the text.
-        size: at least 1.
-    """
-    overlap, start = size // 4, 0
-    while start + overlap < tokens or not start:
-        end = min(start + size, tokens)
-        yield Window(start, start + overlap if start else 0, end)
-        if end == tokens:
-            return
-        start += size - overlap

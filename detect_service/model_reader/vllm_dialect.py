@@ -5,8 +5,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ttmark.detect_service.model_reader.dialect import Dialect, Origin, OriginNotRead, Question
-from ttmark.shared.byte_reading import ByteReading, Content, Ints, InvalidReading, checked_logprobs
-from ttmark.shared.tokenization import TextTokenizer, byte_ends, reading_windows
+from ttmark.shared.byte_reading import (
+    ByteReading,
+    Content,
+    Ints,
+    InvalidReading,
+    byte_ends,
+    checked_logprobs,
+    reading_windows,
+)
+from ttmark.shared.tokenization import TextTokenizer
 
 _PATH = "v1/completions"
 _FRAME_BYTES = 8_192

@@ -2,7 +2,6 @@
 
 import time
 from abc import ABC, abstractmethod
-from codecs import getincrementaldecoder
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -38,6 +37,7 @@ from ttmark.shared.schemas.completions import (
 from ttmark.shared.schemas.fields import ErrorEnvelope
 from ttmark.shared.schemas.sampling import ChoiceFields, Usage
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
+from ttmark.shared.tokenization import Detokenizer
 
 DONE = b"data: [DONE]\n\n"
 
@@ -164,19 +164,19 @@ class CompletionFormat(ChoicesFormat):
         super().__init__(plan, body)
         self._echo = bool(body.echo)
         self._offsets = Counter(dict.fromkeys(range(len(plan.requests)), plan.text_start))
-        self._characters = [getincrementaldecoder("utf-8")("replace") for _ in plan.requests]
+        self._texts = [Detokenizer(self._tokenizer) for _ in plan.requests]
 
     def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> CompletionChoice:
         echoed = self._plan.prompt_of(common["index"]).text if first and self._echo else ""
         return CompletionChoice(text=echoed + text, **common)
 
     def _logprobs(self, index: int, entries: Sequence[TokenLogprob]) -> CompletionLogprobs:
-        tokens, offsets = [token_text(self._tokenizer, entry.token_id) for entry in entries], []
-        for token in tokens:
+        offsets = []
+        for entry in entries:
             offsets.append(self._offsets[index])
-            self._offsets[index] += len(self._characters[index].decode(token.adds))
+            self._offsets[index] += len(self._texts[index].push(entry.token_id))
         return CompletionLogprobs(
-            tokens=[token.text for token in tokens],
+            tokens=[token_text(self._tokenizer, entry.token_id).text for entry in entries],
             token_logprobs=[finite(entry.logprob) for entry in entries],
             top_logprobs=[self._top(entry) for entry in entries],
             text_offset=offsets,

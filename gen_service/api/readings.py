@@ -18,7 +18,16 @@ from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limi
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams, Floats
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.byte_reading import LEAST_LOGPROB, ByteReading, Ints, content_bytes, id_ends
+from ttmark.shared.byte_reading import (
+    LEAST_LOGPROB,
+    ByteReading,
+    Ints,
+    Window,
+    byte_ends,
+    content_bytes,
+    id_ends,
+    reading_windows,
+)
 from ttmark.shared.http.request_body import unless_disconnected
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import (
@@ -31,7 +40,7 @@ from ttmark.shared.http.service_errors import (
 from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.origin import Origin
 from ttmark.shared.schemas.readings import Reading, ReadingsRequest, ReadingsResponse
-from ttmark.shared.tokenization import TooManyTokens, Window, byte_ends, reading_windows
+from ttmark.shared.tokenization import TooManyTokens
 
 Result = TypeVar("Result")
 

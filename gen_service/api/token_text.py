@@ -3,7 +3,6 @@
 from functools import cache
 from typing import NamedTuple
 
-from ttmark.gen_service.decoding.pieces import BYTES
 from ttmark.shared.tokenization import TextTokenizer
 
 
@@ -12,32 +11,21 @@ class TokenText(NamedTuple):
 
     Attributes:
         text: a space in front of a word is kept, a special token shows its name, and a part of a character
-            its bytes, as in OpenAI's API: `bytes:\\\\xf0\\\\x9f`.
+            its bytes, as in OpenAI's API: `bytes:\\xf0\\x9f`.
         raw: the bytes of that.
-        adds: the bytes that a text gets from it: a special token adds none.
     """
 
     text: str
     raw: bytes
-    adds: bytes
 
 
 @cache
 def token_text(tokenizer: TextTokenizer, token_id: int) -> TokenText:
     """What a token reads as."""
-    alone = tokenizer.decode([token_id])
-    name = tokenizer.backend.id_to_token(token_id) or ""
     # Decoders may drop the space at the start of a text, so the token is read as the second of two.
-    text = tokenizer.decode([token_id, token_id])[len(alone) :] or alone
-    raw = _bytes(name) if "\ufffd" in text else text.encode()
+    raw = tokenizer.bytes_of(token_id, after=token_id)
+    raw = raw or (tokenizer.backend.id_to_token(token_id) or "").encode()
     try:
-        return TokenText(raw.decode() or name, raw or name.encode(), raw)
+        return TokenText(raw.decode(), raw)
     except UnicodeDecodeError:
-        return TokenText("bytes:" + "".join(f"\\x{byte:02x}" for byte in raw), raw, raw)
-
-
-def _bytes(name: str) -> bytes:
-    """Of a token that is one byte, or has letters for bytes, as its vocabulary writes it."""
-    if len(name) == 6 and name.startswith("<0x"):
-        return bytes.fromhex(name[3:5])
-    return bytes(map(BYTES.__getitem__, name)) if BYTES.keys() >= {*name} else name.encode()
+        return TokenText("bytes:" + "".join(f"\\x{byte:02x}" for byte in raw), raw)

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer
 from tokenizers.pre_tokenizers import Split
 
+from ttmark.shared.byte_tokens import BYTES
+
 NO, CUT, JOINED = 0, 1, 2
 """What a token is behind a text: misspelled; the beginning of a piece; more of one, where merges allow it."""
 
@@ -26,10 +28,6 @@ _ATOM = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\[pP]\{[^}]*\}|\\.|[^()|?*+.^$]", re.
 _RUN = re.compile(r"(\D)\1\1+|(\d)\2{4,}")  # patterns count digits alone, to three
 _SAMPLED = 1024  # of the characters that bytes may become
 _KEPT = 1 << 14
-_VISIBLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
-BYTES = {chr(byte): byte for byte in _VISIBLE} | {
-    chr(256 + number): byte for number, byte in enumerate(sorted(set(range(256)) - set(_VISIBLE)))
-}
 
 
 Seams = tuple[tuple[int, bool], ...]

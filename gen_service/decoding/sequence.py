@@ -14,15 +14,11 @@ from ttmark.gen_service.decoding.logit_processors import Bans, LogitAdjustments,
 from ttmark.gen_service.decoding.logprobs import block_logprobs
 from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Delta, FinishReason, GenerationRequest, MarkReport
-from ttmark.shared.tokenization import TextTokenizer
-
-_REPLACEMENT = "\ufffd"
-_IN_THE_MAKING = 4  # replacements, and tokens, that a character can show as until it is whole
-_MOST_TOKENS = 32
+from ttmark.shared.tokenization import Detokenizer, TextTokenizer
 
 
 class TextStream:
-    """Incremental detokenisation of one completion, in time that is linear in its tokens.
+    """The text of one completion, token by token.
 
     The pieces add up to `tokenizer.decode` of all tokens, cut before the first stop string that a token
     completes; where that has no `stops` it counts for nothing. Text is held back while it ends inside a
@@ -34,47 +30,19 @@ class TextStream:
     ) -> None:
         self.stopped = False
         self._marks = marks
-        self._tokenizer = tokenizer
+        self._text = Detokenizer(tokenizer)
         self._stop = tuple(stop)
-        self._ids: list[int] = []  # the tokens that still influence the text
-        self._read = 0  # of them, those whose text was whole when it was last looked at
-        self._sent = 0  # characters of their text that have been released
         self._held = ""
 
     def push(self, token: int, *, stops: bool = True) -> str:
         """Text that the token makes certain; sets `stopped` if a stop string is complete."""
-        if token in self._marks:
-            new = self._decode_new(final=True) + self._marks[token]
-            self._ids, self._read, self._sent = [], 0, 0
-            return self._release(new, final=False, stops=stops)
-        self._ids.append(token)
-        return self._release(self._decode_new(final=False), final=False, stops=stops)
+        mark = self._marks.get(token)
+        new = self._text.push(token) if mark is None else self._text.finish() + mark
+        return self._release(new, final=False, stops=stops)
 
     def finish(self, *, stops: bool = True) -> str:
         """What was held back, at the end of the completion."""
-        return self._release(self._decode_new(final=True), final=True, stops=stops)
-
-    def _decode_new(self, *, final: bool) -> str:
-        text = self._tokenizer.decode(self._ids)
-        broken = len(text) - len(text.rstrip(_REPLACEMENT))
-        # A character in the making shows as replacements at the very end; those before them will stay.
-        certain = len(text) if final else len(text) - min(broken, _IN_THE_MAKING)
-        new, self._sent = text[self._sent : certain], max(self._sent, certain)
-        if not broken:
-            self._ids = self._ids[self._read :]
-            self._read, self._sent = len(self._ids), len(self._tokenizer.decode(self._ids))
-        elif len(self._ids) > _MOST_TOKENS:
-            self._forget_between_characters(text)
-        return new
-
-    def _forget_between_characters(self, text: str) -> None:
-        """Drops tokens of a `text` that goes on and on without a whole character."""
-        for start in range(len(self._ids) - _IN_THE_MAKING, len(self._ids) - 2 * _IN_THE_MAKING, -1):
-            before = self._tokenizer.decode(self._ids[:start])
-            if len(before) <= self._sent and before + self._tokenizer.decode(self._ids[start:]) == text:
-                self._ids, self._read = self._ids[start:], 0
-                self._sent -= len(before)
-                return
+        return self._release(self._text.finish(), final=True, stops=stops)
 
     def _release(self, new: str, *, final: bool, stops: bool) -> str:
         text = self._held + new

@@ -18,8 +18,8 @@ from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.gen_service.engine import Engine, EngineSettings, ReadingRequest
 from ttmark.services.model_folder import read_chat_template
-from ttmark.shared.byte_reading import ByteReading, content_bytes, id_ends
-from ttmark.shared.tokenization import TextTokenizer, byte_ends
+from ttmark.shared.byte_reading import ByteReading, byte_ends, content_bytes, id_ends
+from ttmark.shared.tokenization import TextTokenizer
 
 CASES = json.loads(PATH.read_text())["cases"]
 

@@ -29,7 +29,6 @@ def test_a_token_has_its_space_its_name_or_the_bytes_of_its_character() -> None:
     shown = [token_text(tokenizer, token) for token in (the, end, *parts)]
     assert [each.text for each in shown] == [" the", "<|end|>", r"bytes:\xc3", r"bytes:\xa9"]
     assert [each.raw for each in shown] == [b" the", b"<|end|>", b"\xc3", b"\xa9"]
-    assert [each.adds for each in shown] == [b" the", b"", b"\xc3", b"\xa9"]
     assert [token_text(of_words, token).text for token in (1, 99)] == [" cat", ""]
     fallback = bpe_with_byte_fallback(["one two"] * 5, 400)
     (_, *bytes_of_it) = fallback.encode("é")

@@ -5,17 +5,26 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import AddedToken
 
 from tests.harness.random_model import byte_tokenizer
+from tests.harness.trained_tokenizers import bpe_with_byte_fallback, unigram
 from ttmark.gen_service.decoding.sequence import TextStream
 from ttmark.shared.tokenization import TextTokenizer
 
 TOKENIZER = TextTokenizer(byte_tokenizer())
+WORDS = ["one two three, naïve café"] * 20
+FALLBACK = [bpe_with_byte_fallback(WORDS, 300), unigram(WORDS, 60)]
+for each in FALLBACK:
+    each.backend.add_special_tokens(["<|call|>"])
+    each.backend.add_tokens([AddedToken(text, normalized=False) for text in ("\ufffd", "é")])
 
 
-def stream(ids: list[int], stop: tuple[str, ...] = ()) -> tuple[list[str], bool]:
+def stream(
+    ids: list[int], stop: tuple[str, ...] = (), tokenizer: TextTokenizer = TOKENIZER
+) -> tuple[list[str], bool]:
     """Pieces of text until a stop string, the held back rest last."""
-    texts = TextStream(TOKENIZER, stop)
+    texts = TextStream(tokenizer, stop)
     pieces = []
     for token in ids:
         pieces.append(texts.push(token))
@@ -32,7 +41,47 @@ LONG_AND_BROKEN = st.lists(st.sampled_from(PARTS), min_size=60, max_size=150)
 @given(ids=ANY | LONG_AND_BROKEN)
 @settings(max_examples=400, deadline=None)
 def test_the_pieces_of_any_tokens_add_up_to_the_whole_text(ids: list[int]) -> None:
-    assert "".join(stream(ids)[0]) == TOKENIZER.decode(ids)
+    assert "".join(stream(ids)[0]) == TOKENIZER.decode(ids) == TOKENIZER.backend.decode(ids)
+
+
+@given(tokenizer=st.sampled_from(FALLBACK), data=st.data())
+@settings(max_examples=400, deadline=None)
+def test_the_pieces_of_bytes_beside_words_do_so_too(tokenizer: TextTokenizer, data: st.DataObject) -> None:
+    some = tokenizer.encode("€🦊 one two") + [tokenizer.vocab_size - number for number in range(3)]
+    token = st.sampled_from(some) | st.integers(0, tokenizer.vocab_size)
+    ids = data.draw(st.lists(token, max_size=40))
+    text, of_library = "".join(stream(ids, tokenizer=tokenizer)[0]), tokenizer.backend.decode(ids)
+    assert text == tokenizer.decode(ids)
+    assert "\ufffd" in of_library or text == of_library
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        (["▁one", "<|call|>", "▁two"], "one two"),
+        (["<|call|>", "▁one", "▁two"], "one two"),
+        (["▁one", 9999, "▁two"], "one two"),
+        (["▁one", "€", "<0xA9>", "€", "▁two"], "one€\ufffd€ two"),
+        (["€", "<0xE2>", "<0x82>", "€"], "€\ufffd€"),
+        (["<0xE2>", "<0x41>", "<0xC3>", "<|call|>", "<0xA9>"], "\ufffdAé"),
+        (["<0xE2>", "\ufffd", "<0xFF>", "é", "<0xC3>"], "\ufffd\ufffd\ufffdé\ufffd"),
+    ],
+)
+def test_what_a_token_adds_is_its_own(tokens: list[str | int], text: str) -> None:
+    """No blank is lost behind a special token, and no whole character beside bytes of none."""
+    tokenizer, ids = FALLBACK[0], []
+    for token in tokens:
+        known = tokenizer.backend.token_to_id(token) if isinstance(token, str) else token
+        ids += tokenizer.encode(str(token))[1:] if known is None else [known]
+    pieces, _ = stream(ids, tokenizer=tokenizer)
+    assert "".join(pieces) == tokenizer.decode(ids) == text
+
+
+def test_a_mark_that_shows_takes_nothing_from_what_follows() -> None:
+    one, call, two = map(FALLBACK[0].backend.token_to_id, ["▁one", "<|call|>", "▁two"])
+    texts = TextStream(FALLBACK[0], (), {call: "\udc80"})
+    pieces = [texts.push(token) for token in (one, call, two)]
+    assert "".join([*pieces, texts.finish()]) == "one\udc80 two"
 
 
 @pytest.mark.parametrize("part", [1, 2, 3])

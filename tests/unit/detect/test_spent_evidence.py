@@ -115,13 +115,14 @@ async def test_ids_that_spell_nothing_get_no_verdict_and_odd_spellings_are_flagg
     bytes_of_no_character = [service.tokenizer.encode("é")[0]] * 2
     carrier = [*marked_ids(service, 40, 1), *bytes_of_no_character * 40]
     separators = [*marked_ids(service, 40, 1), *LETTERS[:1] * 60]
-    inputs = [{"token_ids": one} for one in (carrier, separators, marked_ids(service, 100, 1))]
+    in_pairs = [*marked_ids(service, 40, 1), *service.tokenizer.encode("€")[:2] * 40]
+    inputs = [{"token_ids": one} for one in (carrier, in_pairs, separators, marked_ids(service, 100, 1))]
     async with oracle(service) as attacker:
         response = await attacker.post({"inputs": inputs, "keys": [KEY]}, "combined")
-        first, second, third = response.json()["results"]
-        assert {first["error"]["code"], second["error"]["code"]} == {"ids_spell_nothing"}
-        assert third["verdict"] == "watermarked"
-        assert "reads_back" not in third
+        *carriers, marked = response.json()["results"]
+        assert [one.get("error", {}).get("code") for one in carriers] == ["ids_spell_nothing"] * 3
+        assert marked["verdict"] == "watermarked"
+        assert "reads_back" not in marked
         odd = [*marked_ids(service, 100, 1), bytes_of_no_character[0]]
         (flagged,) = (await attacker.post({"inputs": [{"token_ids": odd}]}, "combined")).json()["results"]
         assert flagged["reads_back"] is False

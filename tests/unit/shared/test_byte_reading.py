@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from tests.unit.detect.conftest import byte_tokenizer
-from ttmark.shared.byte_reading import LEAST_LOGPROB, ByteReading, InvalidReading
-from ttmark.shared.tokenization import TextTokenizer, byte_ends, byte_spans, reading_windows
+from ttmark.shared.byte_reading import (
+    LEAST_LOGPROB,
+    ByteReading,
+    InvalidReading,
+    byte_ends,
+    byte_spans,
+    reading_windows,
+)
+from ttmark.shared.tokenization import TextTokenizer
 
 TEXTS = st.text(st.sampled_from("ab é漢字😀́ "), min_size=1, max_size=40)
 
