@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.language_model import CausalModel
-from ttmark.evaluation.run_folder import Completion, OnText
+from ttmark.evaluation.run_folder import Completion, OnText, OnTokens
 from ttmark.evaluation.text_files import MAX_TOKENS, read_prompts
 from ttmark.gen_service.engine import (
     Delta,
@@ -53,9 +53,11 @@ class EngineSource:
         """As token ids; text i continues prompt i, counted round."""
         return read_prompts(self.prompts_path, self.tokenizer, MAX_TOKENS)
 
-    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+    def generate(
+        self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText, on_tokens: OnTokens
+    ) -> None:
         """See `TextSource`."""
-        asyncio.run(self._generate(cell, indices, seed, on_text))
+        asyncio.run(self._generate(cell, indices, seed, on_text, on_tokens))
 
     def close(self) -> None:
         """Stops the engine."""
@@ -63,7 +65,9 @@ class EngineSource:
             self._engine.stop(drain_seconds=0)
             self._engine = None
 
-    async def _generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+    async def _generate(
+        self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText, on_tokens: OnTokens
+    ) -> None:
         engine, watermark = self.engine, cell.watermark() if cell.scheme else None
 
         async def request(index: int) -> GenerationRequest:
@@ -75,7 +79,7 @@ class EngineSource:
             return completion_request(cell, index, prompt_ids, text_seed, marking, ignore_eos=True)
 
         slots = asyncio.Semaphore(self.settings.max_sequences)
-        await complete(engine.generate, request, indices, slots, on_text)
+        await complete(engine.generate, request, indices, slots, on_text, on_tokens)
 
 
 def completion_request(
@@ -110,6 +114,7 @@ async def complete(
     indices: Sequence[int],
     slots: asyncio.Semaphore,
     on_text: OnText,
+    on_tokens: OnTokens,
 ) -> None:
     """Has an engine write texts beside each other."""
 
@@ -118,6 +123,7 @@ async def complete(
         async with slots:
             async for delta in generate(await request(index)):
                 tokens += delta.token_ids
+                on_tokens(len(delta.token_ids))
         on_text(Completion(index, tuple(tokens)))
 
     await asyncio.gather(*map(one, indices))

@@ -39,13 +39,16 @@ def progress_bars(console: Console | None = None) -> Progress:
 
 
 OnText = Callable[[Completion], None]
+OnTokens = Callable[[int], None]
 
 
 class TextSource(Protocol):
     """What makes the texts of a cell."""
 
-    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
-        """Makes the texts with these numbers and hands each over when it is finished."""
+    def generate(
+        self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText, on_tokens: OnTokens
+    ) -> None:
+        """Makes the texts with these numbers, tells of tokens as they come, and hands each text over."""
         ...
 
 
@@ -86,7 +89,10 @@ class Run:
 
         def on_text(text: Completion) -> None:
             append_lines(self._path(cell), [asdict(text)])
-            self.progress.advance(task)
+            self.progress.advance(task, 1 - len(text.token_ids) / cell.tokens)
 
-        self.source.generate(cell, missing, self.seed, on_text)
+        def on_tokens(count: int) -> None:  # many texts are written at once, and end at about the same time
+            self.progress.advance(task, count / cell.tokens)
+
+        self.source.generate(cell, missing, self.seed, on_text, on_tokens)
         self.progress.remove_task(task)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ttmark.evaluation.experiment_cells import Cell, SamplingSetting, sampling_seed
 from ttmark.evaluation.language_model import supports
-from ttmark.evaluation.run_folder import Completion, OnText
+from ttmark.evaluation.run_folder import Completion, OnText, OnTokens
 from ttmark.shared.watermark import key_lanes
 
 SIMULATED = "simulated"
@@ -69,7 +69,9 @@ class SimulatedSource:
         self.language_model = SimulatedModel()
         self.prompts = [(document,) for document in range(VOCABULARY)]
 
-    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+    def generate(
+        self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText, on_tokens: OnTokens
+    ) -> None:
         """See `TextSource`."""
         for index in indices:
             tokens = write_text(
@@ -79,6 +81,7 @@ class SimulatedSource:
                 self.prompts[index % len(self.prompts)],
                 np.random.default_rng(sampling_seed(seed, cell.name, index)),
             )
+            on_tokens(len(tokens))
             on_text(Completion(index, tokens))
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ from ttmark.evaluation.conformance.report import Deployment, make_report, prompt
 from ttmark.evaluation.conformance.unmarked_texts import own_set, shipped_sets
 from ttmark.evaluation.engine_source import complete, completion_request
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
-from ttmark.evaluation.run_folder import OnText, Run, progress_bars
+from ttmark.evaluation.run_folder import OnText, OnTokens, Run, progress_bars
 from ttmark.evaluation.run_manifest import check_identity
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.key_selection import markings
@@ -187,11 +187,15 @@ class DeployedSource:
     model: ServedModel
     key: UnlockedKey
 
-    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+    def generate(
+        self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText, on_tokens: OnTokens
+    ) -> None:
         """See `TextSource`; an answer ends where the model ends it, and at `cell.tokens` at the latest."""
-        asyncio.run(self._generate(cell, indices, seed, on_text))
+        asyncio.run(self._generate(cell, indices, seed, on_text, on_tokens))
 
-    async def _generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+    async def _generate(
+        self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText, on_tokens: OnTokens
+    ) -> None:
         async def request(index: int) -> GenerationRequest:
             prompt_ids = await self._prompt(prompt_of(index).prompt)
             text_seed = sampling_seed(seed, cell.name, index)
@@ -199,7 +203,7 @@ class DeployedSource:
             return completion_request(cell, index, prompt_ids, text_seed, marking, ignore_eos=False)
 
         slots = asyncio.Semaphore(AT_ONCE)
-        await complete(self.model.generator.generate, request, indices, slots, on_text)
+        await complete(self.model.generator.generate, request, indices, slots, on_text, on_tokens)
 
     async def _prompt(self, message: str) -> tuple[int, ...]:
         if self.model.conversations is None:

@@ -12,7 +12,7 @@ from ttmark.evaluation.conformance.measure import Conformance
 from ttmark.evaluation.conformance.plan import CHAT, PLAIN, Plan
 from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
-from ttmark.evaluation.run_folder import Completion, OnText, Run
+from ttmark.evaluation.run_folder import Completion, OnText, OnTokens, Run
 from ttmark.evaluation.simulated import VOCABULARY, SimulatedModel, write_text
 from ttmark.services.conformance_run import detection
 from ttmark.shared.keys.pool import derive_prf_keys
@@ -49,7 +49,9 @@ class SimulatedAnswers:
         self._key = key
         self.made = 0
 
-    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+    def generate(
+        self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText, on_tokens: OnTokens
+    ) -> None:
         version = self._key.primary
         assert version is not None
         for index in indices:
@@ -58,6 +60,7 @@ class SimulatedAnswers:
             prf_key = version.prf_keys[number % len(version.prf_keys)]
             generator = np.random.default_rng(number)
             tokens = write_text(SimulatedModel(), cell, prf_key, (number % VOCABULARY,), generator)
+            on_tokens(len(tokens))
             on_text(Completion(index, tokens))
 
 

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer, models
+from typer.testing import CliRunner
 
 from ttmark.evaluation.options import chosen_model, model_path, run_folder
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.services.cli.main import app
 from ttmark.services.model_folder import default_model, model_id
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
@@ -70,3 +72,20 @@ def test_every_service_gives_a_model_the_same_name_whether_it_sees_the_folder_or
     assert model_id(str(tmp_path / "my-model")) == model_id("my-model") == "my-model"
     assert model_id("/nowhere/here/my-model") == "my-model"
     assert model_id("owner/my-model") == "owner/my-model"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fetched"),
+    [
+        (["eval", "direct", "--model", "smollm2", "--label", "No"], True),
+        (["bench", "generate", "--model=smollm2", "--dtype", "x"], True),
+        (["eval", "direct", "--model", "demo", "--label", "No"], False),
+        (["eval", "direct", "--model", "smollm2", "--help"], False),
+    ],
+)
+def test_smollm2_is_fetched_where_an_experiment_names_it(tmp_path, monkeypatch, arguments, fetched) -> None:
+    asked: list[Path] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ttmark.services.cli.evaluate.get_smollm2", lambda state, _: asked.append(state))
+    CliRunner().invoke(app, arguments)
+    assert asked == [Path(".ttmark")] * fetched

@@ -7,7 +7,7 @@ import pytest
 from rich.progress import Progress
 
 from ttmark.evaluation.experiment_cells import Cell
-from ttmark.evaluation.run_folder import OnText, Run
+from ttmark.evaluation.run_folder import OnText, OnTokens, Run
 from ttmark.evaluation.simulated import SimulatedSource
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.shared.tokenization import TextTokenizer
@@ -20,9 +20,11 @@ class CountedSource(SimulatedSource):
         super().__init__()
         self.made: list[tuple[str, int]] = []
 
-    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+    def generate(
+        self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText, on_tokens: OnTokens
+    ) -> None:
         self.made += [(cell.name, index) for index in indices]
-        super().generate(cell, indices, seed, on_text)
+        super().generate(cell, indices, seed, on_text, on_tokens)
 
 
 @pytest.fixture
