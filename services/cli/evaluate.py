@@ -1,17 +1,11 @@
 """`ttmark eval` and `ttmark bench`, handed on whole to code that is imported when they are called."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import typer
-from rich.console import Console
 
-from ttmark.gen_service.smollm2 import SMOLLM2
-from ttmark.services.cli.models import ModelProgress
+from ttmark.services.cli.models import fetch_named
 from ttmark.services.extras import require
-from ttmark.services.local.smollm2 import get_smollm2
-from ttmark.services.startup import one_clear_line
-from ttmark.services.state_folder import STATE_FOLDER
 
 HANDED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
@@ -39,10 +33,7 @@ def benchmark(context: typer.Context) -> None:
 
 def _hand_on(app: typer.Typer, context: typer.Context) -> None:
     """Runs the command line behind the command, whose errors are told as those of all commands."""
-    named = {*context.args, *map("=".join, pairwise(context.args))}
-    if f"--model={SMOLLM2}" in named and "--help" not in named:
-        with one_clear_line(), ModelProgress(Console(stderr=True), SMOLLM2) as progress:
-            get_smollm2(STATE_FOLDER, progress)
+    fetch_named(context.args)
     code = app(args=context.args, prog_name=context.command_path, standalone_mode=False)
     if isinstance(code, int):
         raise typer.Exit(code)

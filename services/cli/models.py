@@ -1,5 +1,7 @@
 """`ttmark models`: the models that need no hub."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -42,6 +44,14 @@ class ModelProgress:
             if self._bar.disable:
                 self._console.print(f"model {self._model}: {doing} ...")
         self._bar.update(self._task, completed=share, total=None if share is None else 1.0)
+
+
+def fetch_named(arguments: Sequence[str]) -> None:
+    """SmolLM2, where the arguments of an experiment name it and do not ask for help."""
+    named = {*arguments, *map("=".join, pairwise(arguments))}
+    if f"--model={SMOLLM2}" in named and "--help" not in named:
+        with one_clear_line(), ModelProgress(Console(stderr=True), SMOLLM2) as progress:
+            get_smollm2(STATE_FOLDER, progress)
 
 
 app = typer.Typer(help="Models that `ttmark` knows by name.", no_args_is_help=True)

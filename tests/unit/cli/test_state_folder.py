@@ -86,6 +86,6 @@ def test_every_service_gives_a_model_the_same_name_whether_it_sees_the_folder_or
 def test_smollm2_is_fetched_where_an_experiment_names_it(tmp_path, monkeypatch, arguments, fetched) -> None:
     asked: list[Path] = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ttmark.services.cli.evaluate.get_smollm2", lambda state, _: asked.append(state))
+    monkeypatch.setattr("ttmark.services.cli.models.get_smollm2", lambda state, _: asked.append(state))
     CliRunner().invoke(app, arguments)
     assert asked == [Path(".ttmark")] * fetched
