@@ -23,7 +23,7 @@ from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
 from ttmark.gen_service.decoding.sequence import TAIL
 from ttmark.gen_service.engine import Engine, EngineSettings
-from ttmark.gen_service.engine.loading import boundary_tokens
+from ttmark.gen_service.engine.loaded_model import boundary_tokens
 from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.library.generation_requests import generation_request, sampling_params
 from ttmark.library.in_transformers import InTransformers

@@ -19,7 +19,8 @@ from ttmark.gen_service.engine.engine_metrics import EngineMetrics, StepRecorder
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, check_length
 from ttmark.gen_service.engine.fair_share import check_place, reading_places
 from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
-from ttmark.gen_service.engine.loading import LoadedModel, load_model
+from ttmark.gen_service.engine.loaded_model import LoadedModel
+from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.memory import available_memory
 from ttmark.gen_service.engine.scheduler import Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings

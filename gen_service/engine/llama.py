@@ -7,13 +7,10 @@ are turned as complex numbers in place, and nothing is transposed for the attent
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import torch
 from torch.nn import functional
-from transformers import LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM
-from transformers.models.mistral.modeling_mistral import MistralAttention
 
 from ttmark.gen_service.engine.attention import AttentionPlan, adopt, attend, keep_probed
 from ttmark.gen_service.engine.native import AttentionCall, Kernels
@@ -32,61 +29,50 @@ class Matrix:
     AVX-512).
 
     Attributes:
-        plain: [in, out], in any layout.
-        packed: the same for oneDNN, a second copy; None: there is none.
+        plain: [in, out], in any layout; None: only the packed one is needed.
+        packed: the same for oneDNN; None: there is none.
     """
 
-    plain: torch.Tensor
+    plain: torch.Tensor | None
     packed: torch.Tensor | None = None
 
     @classmethod
     def pack(cls, plain: torch.Tensor) -> "Matrix":
-        """A matrix with its packed copy.
+        """A matrix that is packed: in float32 beside the plain one, else in its place.
 
         Raises:
             RuntimeError, AttributeError: oneDNN does not pack it on this machine.
         """
-        return cls(plain, torch.ops.mkldnn._reorder_linear_weight(plain.t().contiguous(), None))
+        packed = torch.ops.mkldnn._reorder_linear_weight(plain.t().contiguous(), None)
+        return cls(plain if plain.dtype == torch.float32 else None, packed)
 
     def __call__(self, rows: torch.Tensor) -> torch.Tensor:
         """[rows, in] -> [rows, out]"""
-        if self._is_plain_for(rows):
+        if (plain := self._plain_for(rows)) is not None:
             if _is_slow_in_bf16(rows):
-                return (rows.float() @ self.plain.float()).to(rows.dtype)
-            return rows @ self.plain
+                return (rows.float() @ plain.float()).to(rows.dtype)
+            return rows @ plain
         product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(rows, self.packed, None, "none", [], "")
         return product
 
     def added_to(self, residual: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """`residual` [rows, out] and the product of `rows` [rows, in]."""
-        if self._is_plain_for(rows):
+        if (plain := self._plain_for(rows)) is not None:
             if _is_slow_in_bf16(rows):
-                return torch.addmm(residual.float(), rows.float(), self.plain.float()).to(rows.dtype)
-            return torch.addmm(residual, rows, self.plain)
+                return torch.addmm(residual.float(), rows.float(), plain.float()).to(rows.dtype)
+            return torch.addmm(residual, rows, plain)
         total: torch.Tensor = torch.ops.mkldnn._linear_pointwise.binary(
             rows, residual, self.packed, None, "add"
         )
         return total
 
-    def _is_plain_for(self, rows: torch.Tensor) -> bool:
-        return self.packed is None or (rows.shape[0] == 1 and rows.dtype == torch.float32)
+    def _plain_for(self, rows: torch.Tensor) -> torch.Tensor | None:
+        return self.plain if self.packed is None or rows.shape[0] == 1 else None
 
 
 def _is_slow_in_bf16(rows: torch.Tensor) -> bool:
     """Whether a plain product of so many rows takes longer than one in float32 with its conversions."""
     return rows.dtype == torch.bfloat16 and rows.device.type == "cpu" and rows.shape[0] >= _MANY_ROWS
-
-
-@cache
-def can_pack(dtype: torch.dtype) -> bool:
-    """Whether oneDNN packs matrices of `dtype` here; in bf16 it needs AVX-512 or AVX-NE-CONVERT."""
-    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        return False
-    try:
-        Matrix.pack(torch.eye(16, dtype=dtype))(torch.ones(2, 16, dtype=dtype))
-    except (RuntimeError, AttributeError):
-        return False
-    return True
 
 
 Activation = Callable[[torch.Tensor], torch.Tensor]
@@ -227,7 +213,11 @@ def turn(heads: torch.Tensor, turns: torch.Tensor) -> None:
     pairs.copy_(torch.view_as_real(turned))
 
 
-_RELATIVES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM)
+# By name: importing the classes takes 0.1 GB.
+_RELATIVES = {
+    f"transformers.models.{name.lower()}.modeling_{name.lower()}.{name}ForCausalLM"
+    for name in ("Llama", "Mistral", "Qwen2")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,18 +238,18 @@ class FusedLlama:
     """Computes what the model computes, up to rounding.
 
     Args:
-        packed: whether matrices are packed for oneDNN, which is a second copy of the weights.
+        model: transformers' module, or a `PlainLlama`; of matrices it keeps views, or nothing.
+        packed: whether matrices are packed for oneDNN.
         kernels: compute what lies between the products; None, or where they do not suit: torch does.
     """
 
     def __init__(self, model: Any, *, packed: bool = False, kernels: Kernels | None = None) -> None:
-        matrix = Matrix.pack if packed else Matrix
         config = model.config
         self._activation = model.model.layers[0].mlp.act_fn
         self._embedding: torch.Tensor = model.model.embed_tokens.weight
-        self._head = matrix(_head(model))
+        self._head = _head(model, packed)
         self._norm: torch.Tensor = model.model.norm.weight.detach()
-        self._layers = [_fuse(layer, matrix) for layer in model.model.layers]
+        self._layers = [_fuse(layer, packed) for layer in model.model.layers]
         self._shape = Shape(
             config.num_attention_heads,
             config.num_key_value_heads,
@@ -274,7 +264,7 @@ class FusedLlama:
     @staticmethod
     def suits(model: Any) -> bool:
         """Whether the model is of a kind that this class computes."""
-        if type(model) not in _RELATIVES:
+        if f"{type(model).__module__}.{type(model).__name__}" not in _RELATIVES:
             return False
         layer = model.model.layers[0]
         biased = (layer.self_attn.o_proj, layer.mlp.gate_proj, layer.mlp.up_proj, layer.mlp.down_proj)
@@ -318,30 +308,32 @@ def _suits_kernels(model: Any, dim: int) -> bool:
     return gated and Kernels.suit(model.dtype, dim)
 
 
-def _fuse(layer: Any, matrix: Callable[[torch.Tensor], Matrix]) -> _Layer:
+def _fuse(layer: Any, packed: bool) -> _Layer:
     attention, feed = layer.self_attn, layer.mlp
     query_key_value = (attention.q_proj, attention.k_proj, attention.v_proj)
     biases = [linear.bias for linear in query_key_value if linear.bias is not None]
     return _Layer(
         attention_norm=layer.input_layernorm.weight.detach(),
-        query_key_value=matrix(_share(*query_key_value)),
+        query_key_value=_share(packed, *query_key_value),
         bias=torch.cat(biases) if biases else None,
-        output=matrix(_share(attention.o_proj)),
+        output=_share(packed, attention.o_proj),
         feed_norm=layer.post_attention_layernorm.weight.detach(),
-        gate_up=matrix(_share(feed.gate_proj, feed.up_proj)),
-        down=matrix(_share(feed.down_proj)),
-        window=_window(attention),
+        gate_up=_share(packed, feed.gate_proj, feed.up_proj),
+        down=_share(packed, feed.down_proj),
+        window=layer_window(attention),
     )
 
 
 @torch.no_grad()
-def _head(model: Any) -> torch.Tensor:
+def _head(model: Any, packed: bool) -> Matrix:
     """[width, vocab]; where it is tied to the embedding, which is read by rows, a CPU gets a copy."""
     weight = model.lm_head.weight
     if weight is not model.model.embed_tokens.weight:
-        return _share(model.lm_head)
-    transposed: torch.Tensor = weight.t()
-    return transposed.contiguous() if _prefers_inputs_first(weight) else transposed.detach()
+        return _share(packed, model.lm_head)
+    transposed = weight.detach().t()
+    if _prefers_inputs_first(weight):
+        transposed = transposed.contiguous()
+    return Matrix.pack(transposed) if packed else Matrix(transposed)
 
 
 def _prefers_inputs_first(weight: torch.Tensor) -> bool:
@@ -349,23 +341,24 @@ def _prefers_inputs_first(weight: torch.Tensor) -> bool:
     return weight.device.type == "cpu" and weight.dtype == torch.float32
 
 
-def _window(attention: Any) -> int | None:
+def layer_window(attention: Any) -> int | None:
     """The sliding window of a layer: Mistral has one for all layers, Qwen2 one for each."""
-    owner = attention.config if isinstance(attention, MistralAttention) else attention
+    owner = attention.config if type(attention).__name__ == "MistralAttention" else attention
     window: int | None = getattr(owner, "sliding_window", None)
     return window
 
 
 @torch.no_grad()
-def _share(*linears: Any) -> torch.Tensor:
+def _share(packed: bool, *linears: Any) -> Matrix:
     """The weights side by side [in, outs]; the modules keep views of them, so that no copy stays."""
     weights = [linear.weight for linear in linears]
     if _prefers_inputs_first(weights[0]):
         shared = torch.cat([weight.t() for weight in weights], dim=1)
     else:
         shared = torch.cat(weights).t()
-    start = 0
-    for weight in weights:
-        weight.data = shared[:, start : start + len(weight)].t()
-        start += len(weight)
-    return shared
+    matrix = Matrix.pack(shared) if packed else Matrix(shared)
+    for weight, part in zip(
+        weights, torch.split(shared, [len(weight) for weight in weights], dim=1), strict=True
+    ):
+        weight.data = weight.new_empty(0) if matrix.plain is None else part.t()
+    return matrix

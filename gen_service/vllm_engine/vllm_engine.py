@@ -15,7 +15,7 @@ from transformers import AutoConfig, GenerationConfig
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.engine.errors import ModelLoadError, check_length
-from ttmark.gen_service.engine.loading import boundary_tokens
+from ttmark.gen_service.engine.loaded_model import boundary_tokens
 from ttmark.gen_service.engine.stream import DeltaStream, Mailbox
 from ttmark.gen_service.vllm_engine.arguments import SPARE_TOKENS, engine_config
 from ttmark.gen_service.vllm_engine.client_thread import Host, Job

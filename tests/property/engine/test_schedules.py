@@ -20,7 +20,8 @@ from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Markin
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.cached_sequence import CachedSequence
 from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
-from ttmark.gen_service.engine.loading import LoadedModel, load_model
+from ttmark.gen_service.engine.loaded_model import LoadedModel
+from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.scheduler import Plan, Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings

@@ -11,9 +11,9 @@ import transformers
 
 from tests.unit.engine.architectures import SERVED
 from ttmark.gen_service.engine.attention import KvCache, attend_portably
-from ttmark.gen_service.engine.loading import ATTENTION_NAME, register_attention
 from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.transformers_model import ATTENTION_NAME, register_attention
 
 TOLERANCE = 1e-5
 WINDOW = 16

@@ -1,12 +1,12 @@
 """What is measured at a start: choices that outlive the process."""
 
+import os
 from pathlib import Path
 
-import orjson
 import pytest
 import torch
 
-from ttmark.gen_service.engine import Engine, EngineSettings, autotune
+from ttmark.gen_service.engine import autotune
 from ttmark.gen_service.engine.autotune import Choice, ChoiceFile, choice_key
 from ttmark.shared.processor import processor_name
 
@@ -41,41 +41,24 @@ def test_a_place_where_nothing_can_be_written_does_no_harm(tmp_path: Path) -> No
 
 
 def test_a_choice_holds_for_one_processor_torch_model_and_set_of_options(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    key = choice_key(b"{}", OPTIONS)
-    others = [choice_key(b"{} ", OPTIONS), choice_key(b"{}", OPTIONS[:2])]
-    monkeypatch.setattr(autotune, "processor_name", lambda: "another")
-    others.append(choice_key(b"{}", OPTIONS))
-    monkeypatch.undo()
-    monkeypatch.setattr(torch, "__version__", "0.0")
-    others.append(choice_key(b"{}", OPTIONS))
-    assert len({key, *others}) == 5
-
-
-def test_a_second_start_measures_nothing_and_chooses_the_same(
-    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def seconds_of(run: object, rows: int) -> float:
-        return float(torch.get_num_threads())
-
-    settings = EngineSettings(dtype="auto", threads="auto", device="cpu", choices=tmp_path / "choices.json")
-    torch.set_num_threads(2)
-    try:
-        monkeypatch.setattr(autotune, "seconds_of", seconds_of)
-        first = Engine.load(str(tiny_model), settings)
-        kept_choices = orjson.loads((tmp_path / "choices.json").read_bytes())
-        assert list(kept_choices.values()) == [{"dtype": "float32", "threads": 1}]
-        other = {key: {"dtype": "bfloat16", "threads": 2} for key in kept_choices}
-        (tmp_path / "choices.json").write_bytes(orjson.dumps(other))
-        monkeypatch.delattr(autotune, "seconds_of")
-        torch.set_num_threads(2)
-        second = Engine.load(str(tiny_model), settings)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(1)
-    assert next(first._runner.model.parameters()).dtype == torch.float32
-    assert next(second._runner.model.parameters()).dtype == torch.bfloat16
+    (tmp_path / "config.json").write_text("{}")
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"weights")
+    keys = [choice_key(tmp_path, OPTIONS), choice_key(tmp_path, OPTIONS[:2])]
+    for change in (
+        lambda patch: patch.setattr(autotune, "processor_name", lambda: "another"),
+        lambda patch: patch.setattr(autotune, "find_kernels", lambda: None),
+        lambda patch: patch.setattr(torch, "__version__", "0.0"),
+        lambda _: os.utime(weights, (0, 0)),
+        lambda _: (tmp_path / "generation_config.json").write_text('{"eos_token_id": 3}'),
+    ):
+        with monkeypatch.context() as patch:
+            change(patch)
+            keys.append(choice_key(tmp_path, OPTIONS))
+    assert len(set(keys)) == len(keys)
+    assert choice_key(tmp_path, OPTIONS) == keys[-1]
 
 
 def test_a_processor_without_a_name_is_called_what_the_platform_says(tmp_path: Path) -> None:

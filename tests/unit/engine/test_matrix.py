@@ -6,10 +6,11 @@ import pytest
 import structlog
 import torch
 
-from ttmark.gen_service.engine import EngineSettings, loading
+from ttmark.gen_service.engine import EngineSettings, transformers_model
 from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.llama import Matrix, can_pack
+from ttmark.gen_service.engine.llama import Matrix
 from ttmark.gen_service.engine.loading import load_model
+from ttmark.gen_service.engine.transformers_model import can_pack
 
 ROUNDING = {torch.float32: 2e-6, torch.bfloat16: 1e-2}
 
@@ -64,7 +65,7 @@ def test_a_dtype_that_is_not_packed_here_is_served_without_a_word(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert can_pack(torch.float32)
-    monkeypatch.setattr(loading, "can_pack", lambda dtype: dtype != torch.bfloat16)
+    monkeypatch.setattr(transformers_model, "can_pack", lambda dtype: dtype != torch.bfloat16)
     with structlog.testing.capture_logs() as logs:
         loaded = load_model(str(tiny_model), EngineSettings(device="cpu", dtype="bfloat16"))
     assert not loaded.acceleration.packed
@@ -77,7 +78,7 @@ def test_a_packed_model_gives_the_logits_of_a_plain_one(
     settings = EngineSettings(device="cpu", dtype="float32")
     logits = []
     for free in (2**40, 0):
-        monkeypatch.setattr(loading, "available_memory", lambda free=free: free)
+        monkeypatch.setattr(transformers_model, "available_memory", lambda free=free: free)
         loaded = load_model(str(tiny_model), settings)
         assert loaded.acceleration.packed == bool(free), "a second copy needs memory"
         logits.append(loaded.acceleration.runner(loaded.model, KvCache(8)).probe_once(7))
