@@ -3,6 +3,8 @@
 import hashlib
 import os
 import platform
+import shlex
+import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -74,3 +76,12 @@ def folder_hash(folder: Path) -> str:
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest() if paths else ""
+
+
+def command_line(without: str | None = None) -> str:
+    """The command as it was typed, maybe without an option and its value."""
+    words = [Path(sys.argv[0]).name, *sys.argv[1:]]
+    if without in words:
+        place = words.index(without)
+        del words[place : place + 2]
+    return shlex.join(word for word in words if not (without and word.startswith(f"{without}=")))

@@ -14,6 +14,7 @@ from ttmark.evaluation.experiment_cells import Cell, SamplingSetting, sampling_s
 from ttmark.evaluation.language_model import supports
 from ttmark.evaluation.run_folder import Completion, OnText, OnTokens
 from ttmark.shared.watermark import key_lanes
+from ttmark.shared.watermark.likelihood.forward_backward_numpy import finalised
 
 SIMULATED = "simulated"
 VOCABULARY = 509
@@ -124,11 +125,8 @@ def write_text(
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64's output function: a hash of each value."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    """SplitMix64: a hash of each value."""
+    return finalised(values + np.uint64(0x9E3779B97F4A7C15))
 
 
 def _uniform(values: NDArray[np.uint64]) -> NDArray[np.float64]:

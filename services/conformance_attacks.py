@@ -14,7 +14,6 @@ from rich.progress import Progress
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.evaluation.adversaries.catalogue import attacks
 from ttmark.evaluation.adversaries.removal_and_forgery import Verdict
-from ttmark.evaluation.command_line import command_line
 from ttmark.evaluation.conformance.attacks import AttackRun, Row, collected, shipped_prompts
 from ttmark.evaluation.conformance.attacks_page import attacks_page
 from ttmark.evaluation.conformance.detectors import (
@@ -25,15 +24,14 @@ from ttmark.evaluation.conformance.detectors import (
     told_once,
     translated_by,
 )
-from ttmark.evaluation.conformance.kept_answers import Ask, Questions
 from ttmark.evaluation.conformance.plan import FOUND_RATES
 from ttmark.evaluation.conformance.quality_after_attacks import quality
 from ttmark.evaluation.conformance.report import as_read, made_by, write_report
 from ttmark.evaluation.conformance.unmarked_texts import TextSet, human_documents, own_set, passages_of
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError
 from ttmark.evaluation.experiment_cells import sampling_seed
-from ttmark.evaluation.run_folder import progress_bars
-from ttmark.evaluation.run_manifest import check_identity, folder_hash
+from ttmark.evaluation.run_folder import Ask, Questions, progress_bars
+from ttmark.evaluation.run_manifest import check_identity, command_line, folder_hash
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import Material
 from ttmark.evaluation.text_files import read_field

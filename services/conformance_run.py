@@ -12,17 +12,15 @@ from pydantic import SecretStr
 from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.evaluation.command_line import command_line
 from ttmark.evaluation.conformance.detectors import log10_p_of
-from ttmark.evaluation.conformance.kept_answers import Detect, Questions
 from ttmark.evaluation.conformance.measure import Conformance
 from ttmark.evaluation.conformance.plan import FALSE_RATES, FOUND_RATES, PLANS, Size, prompt_of
 from ttmark.evaluation.conformance.report import Deployment, make_report, prompts_sha256, write_report
 from ttmark.evaluation.conformance.unmarked_texts import own_set, shipped_sets
 from ttmark.evaluation.engine_source import complete, completion_request
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
-from ttmark.evaluation.run_folder import OnText, OnTokens, Run, progress_bars
-from ttmark.evaluation.run_manifest import check_identity
+from ttmark.evaluation.run_folder import Detect, OnText, OnTokens, Questions, Run, progress_bars
+from ttmark.evaluation.run_manifest import check_identity, command_line
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.key_selection import markings
 from ttmark.gen_service.api.marking_policy import MarkingChoice

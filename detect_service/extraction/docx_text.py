@@ -13,7 +13,7 @@ from lxml import etree
 from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
 from ttmark.detect_service.extraction.layout import BULLET, Block, Run, markdown
 from ttmark.detect_service.extraction.list_numbers import WORD_FORMATS
-from ttmark.detect_service.extraction.paragraphs import MONOSPACED, Paragraphs, row, settled
+from ttmark.detect_service.extraction.paragraphs import MONOSPACED, Paragraphs, row, settled, whole
 from ttmark.detect_service.extraction.zip_archive import Archive, open_archive
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -30,11 +30,6 @@ def value(element: etree._Element | None, name: str, default: str = "") -> str:
     return default if element is None else element.get(W + name, default)
 
 
-def number(text: str, default: int = 0) -> int:
-    """A whole number; what is none counts as the default."""
-    return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else default
-
-
 def look(properties: etree._Element | None) -> Look:
     """What a `w:pPr` or `w:rPr` says."""
     said: Look = {}
@@ -46,9 +41,9 @@ def look(properties: etree._Element | None) -> Look:
                 font = value(element, "ascii") or value(element, "hAnsi")
                 said["mono"] = bool(MONOSPACED.search(font))
             case "outlineLvl":
-                said["outline"] = number(value(element, "val"), _LEVELS)
+                said["outline"] = whole(value(element, "val"), _LEVELS)
             case "spacing":
-                said |= {side: number(text) for side in ("before", "after") if (text := value(element, side))}
+                said |= {side: whole(text) for side in ("before", "after") if (text := value(element, side))}
             case "numPr":
                 numbered = {name: element.find(W + name) for name in ("numId", "ilvl")}
                 said |= {name: value(found, "val") for name, found in numbered.items() if found is not None}
@@ -135,7 +130,7 @@ class Numbering:
                 self._levels[name] |= _levels(override)
                 start = override.find(W + "startOverride")
                 if start is not None:
-                    self._starts[name, number(value(override, "ilvl"))] = number(value(start, "val"), 1)
+                    self._starts[name, whole(value(override, "ilvl"))] = whole(value(start, "val"), 1)
 
     def marker(self, said: Look) -> tuple[str, int] | None:
         """An item's marker as the page shows it ("": it goes on) and its level from 0 on; None: no item."""
@@ -143,7 +138,7 @@ class Numbering:
         levels = self._levels.get(name)
         if not levels:
             return None
-        at = min(number(said.get("ilvl", "")), _LEVELS)
+        at = min(whole(said.get("ilvl", "")), _LEVELS)
         if "ilvl" not in said:
             styles = {value(each.find(W + "pStyle"), "val"): n for n, each in levels.items()}
             at = styles.get(said.get("numbered", ""), 0)
@@ -169,11 +164,11 @@ class Numbering:
 
 
 def _levels(container: etree._Element) -> dict[int, etree._Element]:
-    return {number(value(each, "ilvl")): each for each in container.iterchildren(W + "lvl")}
+    return {whole(value(each, "ilvl")): each for each in container.iterchildren(W + "lvl")}
 
 
 def _start(level: etree._Element) -> int:
-    return number(value(level.find(W + "start"), "val"), 1)
+    return whole(value(level.find(W + "start"), "val"), 1)
 
 
 def _shown(level: etree._Element | None, counts: dict[int, int], at: int, plain: bool) -> str:
@@ -274,7 +269,7 @@ class _Reader:
             raise LimitExceeded(
                 f"The document's tables have more cells than the limit of {MOST_CELLS}.", "cells"
             )
-        if number(value(cell.find(f"{W}tcPr/{W}gridSpan"), "val")) > WIDEST_CELL:
+        if whole(value(cell.find(f"{W}tcPr/{W}gridSpan"), "val")) > WIDEST_CELL:
             raise LimitExceeded(
                 f"A cell of the document spans more columns than the limit of {WIDEST_CELL}.", "cells"
             )

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from lxml import etree, html
 
 from ttmark.detect_service.extraction.encodings import codec, decode
-from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
+from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
 from ttmark.detect_service.extraction.layout import BULLET, Block, Run, markdown
 from ttmark.detect_service.extraction.list_numbers import LETTER_FORMATS
-from ttmark.detect_service.extraction.paragraphs import row
+from ttmark.detect_service.extraction.paragraphs import row, whole
+from ttmark.detect_service.extraction.zip_archive import refused_limit
 
 _LOOKED_AT = 1024
 _CHARSET = re.compile(
@@ -48,12 +49,8 @@ def html_text(content: bytes) -> Extraction:
 
 def _refuse_limits(parser: html.HTMLParser) -> None:
     for entry in parser.error_log:
-        if entry.type == etree.ErrorTypes.ERR_NO_MEMORY:
-            raise MemoryError
-        if entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT:
-            if "depth" in entry.message:
-                raise LimitExceeded("The web page is nested deeper than the limit of 256 levels.", "nesting")
-            raise LimitExceeded("A text or attribute of the web page exceeds the limit of 10 MB.", "text")
+        if (refused := refused_limit(entry.type, entry.message, "web page")) is not None:
+            raise refused
 
 
 _HIDDEN_TAGS = (
@@ -99,7 +96,7 @@ class _List:
         self.items += 1
         if self.number is None:
             return BULLET if self.marked else ""
-        number = self.number = _whole(item.get("value"), self.number)
+        number = self.number = whole(item.get("value"), self.number)
         self.number += self.step
         return f"{LETTER_FORMATS.get(item.get('type', self.form), str)(number)}." if self.marked else ""
 
@@ -276,12 +273,8 @@ def _list_of(element: html.HtmlElement, marked: bool) -> _List:
         return _List(None, marked=marked)
     backwards = element.get("reversed") is not None
     first = sum(child.tag == "li" for child in element) if backwards else 1
-    start = _whole(element.get("start"), first)
+    start = whole(element.get("start"), first)
     return _List(start, -1 if backwards else 1, element.get("type", "1"), marked)
-
-
-def _whole(text: str | None, default: int) -> int:
-    return int(text) if text and re.fullmatch(r"\s{0,9}-?[0-9]{1,9}\s{0,9}", text) else default
 
 
 def _fence(element: html.HtmlElement) -> str | None:

@@ -11,7 +11,7 @@ from lxml import etree
 from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
 from ttmark.detect_service.extraction.layout import BULLET, Block, Run, markdown
 from ttmark.detect_service.extraction.list_numbers import LETTER_FORMATS
-from ttmark.detect_service.extraction.paragraphs import MONOSPACED, Paragraphs, row, settled, twips
+from ttmark.detect_service.extraction.paragraphs import MONOSPACED, Paragraphs, row, settled, twips, whole
 from ttmark.detect_service.extraction.zip_archive import open_archive
 
 NAMES = "{urn:oasis:names:tc:opendocument:xmlns:"
@@ -24,11 +24,6 @@ _CODE = frozenset({"Preformatted_20_Text", "Source_20_Text"})
 _COUNTED = frozenset({f"{TEXT}list-level-style-number", f"{TEXT}outline-level-style"})
 _DEEPEST = 10
 Look = dict[str, Any]
-
-
-def whole(text: str | None, default: int = 0) -> int:
-    """A whole number; what is none counts as the default."""
-    return int(text) if text and re.fullmatch("[0-9]{1,9}", text) else default
 
 
 class Styles:

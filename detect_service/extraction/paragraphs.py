@@ -19,6 +19,11 @@ _LENGTH = re.compile(r"(-?[0-9]{1,6}(?:\.[0-9]{1,6})?)(in|cm|mm|pt|pc|px)")
 _TWIPS = {"in": 1440.0, "cm": 567.0, "mm": 56.7, "pt": 20.0, "pc": 240.0, "px": 15.0}
 
 
+def whole(text: str | None, default: int = 0) -> int:
+    """A whole number that a document states; what is none counts as the default."""
+    return int(text) if text and re.fullmatch(r"\s{0,9}-?[0-9]{1,9}\s{0,9}", text) else default
+
+
 def twips(length: str) -> int:
     """A length with its unit in twentieths of a point; 0: it is none."""
     found = _LENGTH.fullmatch(length)

@@ -11,10 +11,12 @@ import resource
 import sys
 import time
 from contextlib import suppress
+from typing import Any
 
 from ttmark.detect_service.extraction.confinement import confine
 from ttmark.detect_service.extraction.extraction import ExtractionLimits, LimitExceeded, UnreadableFile
 from ttmark.detect_service.extraction.worker_process import (
+    KEPT,
     LONGEST_LINE,
     MANIFEST,
     AnswerHead,
@@ -75,17 +77,8 @@ def _read(filename: str, content: bytes, limits: ExtractionLimits) -> tuple[Answ
     if len(text) > limits.text_bytes:
         message = f"The text of the file is larger than the limit of {limits.text_bytes} bytes."
         return AnswerHead(reason="text", limit=True, message=message), b""
-    several = bool(found.parts)
-    head = AnswerHead(
-        size=len(text),
-        several=several,
-        encoding=found.encoding,
-        title=found.title,
-        unread=found.unread,
-        pages=found.pages,
-        recognised=found.recognised,
-    )
-    return head, text
+    kept: dict[str, Any] = {name: getattr(found, name) for name in KEPT}
+    return AnswerHead(size=len(text), several=bool(found.parts), **kept), text
 
 
 def _limit(kind: int, most: int) -> None:

@@ -64,6 +64,10 @@ class AnswerHead(BaseModel):
     message: str = ""
 
 
+KEPT = ("encoding", "title", "unread", "pages", "recognised")
+"""Of an extraction, what goes into the head as it is."""
+
+
 def manifest_request(manifest: bytes, anchors: str | None) -> bytes:
     """What a worker is given in place of a file; `anchors` are the trusted certificates in PEM."""
     return json.dumps({"manifest": base64.b64encode(manifest).decode(), "anchors": anchors}).encode()
@@ -167,7 +171,7 @@ class WorkerProcess:
             parts = await self._parts(answer.size)
             return Extraction("", answer.encoding, parts, unread=answer.unread)
         text = await self._source.readexactly(answer.size)
-        kept = answer.model_dump(include={"encoding", "title", "unread", "pages", "recognised"})
+        kept = answer.model_dump(include=set(KEPT))
         return Extraction(text.decode("utf-8"), **kept)
 
     async def _parts(self, left: int) -> tuple[ExtractedPart, ...]:

@@ -94,15 +94,15 @@ def _parsed(content: bytes, wrong: UnreadableFile) -> etree._Element:
     try:
         return etree.fromstring(content.replace(_STRICT, _USUAL), parser)
     except etree.XMLSyntaxError as error:
-        raise refused_limit(error) or wrong from None
+        raise refused_limit(error.code, str(error), "document") or wrong from None
 
 
-def refused_limit(error: etree.XMLSyntaxError) -> Exception | None:
+def refused_limit(code: int, message: str, what: str) -> Exception | None:
     """What the parser's own limits say of a document; None where it is simply wrong."""
-    if error.code == etree.ErrorTypes.ERR_NO_MEMORY:
+    if code == etree.ErrorTypes.ERR_NO_MEMORY:
         return MemoryError()
-    if error.code != etree.ErrorTypes.ERR_RESOURCE_LIMIT:
+    if code != etree.ErrorTypes.ERR_RESOURCE_LIMIT:
         return None
-    if "depth" in str(error):
-        return LimitExceeded("The document is nested deeper than the limit of 256 levels.", "nesting")
-    return LimitExceeded("A text of the document exceeds the limit of 10 MB.", "text")
+    if "depth" in message:
+        return LimitExceeded(f"The {what} is nested deeper than the limit of 256 levels.", "nesting")
+    return LimitExceeded(f"A text or attribute of the {what} exceeds the limit of 10 MB.", "text")

@@ -1,18 +1,22 @@
 """`bench generate`: speed of our engine, beside transformers' in one run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 import torch
 import typer
+from rich.console import Console
 
 from ttmark.evaluation.bench.our_engine import OurEngine
-from ttmark.evaluation.bench.output import show
 from ttmark.evaluation.bench.transformers_peer import Transformers
 from ttmark.evaluation.bench.workload import CHAT, PAPER, STRICT, Measurement, Workload, ratio_table, setting
+from ttmark.evaluation.json_files import write_kept
 from ttmark.evaluation.options import Json, model_path
+from ttmark.evaluation.report.result import Table
+from ttmark.evaluation.run_manifest import command_line, machine, versions
 from ttmark.gen_service.engine import Engine, EngineSettings
 
 _FILTERS = {"paper": (PAPER,), "strict": (STRICT,), "chat": (CHAT,), "both": (PAPER, STRICT)}
@@ -101,3 +105,24 @@ def _line(item: Measurement) -> str:
     figures = f"{rates.per_second:8.1f} tokens/s {rates.per_cpu_second:8.1f} per CPU s"
     details = "  ".join(f"{name} {value:.3g}" for name, value in item.details.items())
     return f"{item.workload.sequences:3d} x {setting(item):15s} {item.system:34s} {figures}  {details}"
+
+
+def show(
+    measured: Iterable[Measurement], table: Callable[[Sequence[Measurement]], Table], json: Path | None
+) -> list[Measurement]:
+    """Says each figure as it comes, then the table and the machine; writes all to `json` with versions."""
+    seen, rows = [], []
+    for item in measured:
+        name = f"{item.system}, {item.workload.sequences} x {setting(item)}"
+        typer.echo(f"{name}: {item.rates.per_second:.1f} tokens/s", err=True)
+        seen.append(item)
+        rows.append({"name": name, **asdict(item)})
+    capability = torch.backends.cpu.get_cpu_capability()
+    described = machine() | {"torch": f"{torch.__version__}, {torch.get_num_threads()} threads, {capability}"}
+    console = Console()
+    console.print(table(seen).rich())
+    console.print(", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in described.items()))
+    if json is not None:
+        command = command_line(without="--json")
+        write_kept(json, {"command": command, "machine": described, "versions": versions(), "rows": rows})
+    return seen

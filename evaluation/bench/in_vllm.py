@@ -9,9 +9,8 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from ttmark.evaluation.bench.generation import Model, Tokens
+from ttmark.evaluation.bench.generation import Model, Tokens, show
 from ttmark.evaluation.bench.our_engine import OurEngine
-from ttmark.evaluation.bench.output import show
 from ttmark.evaluation.bench.workload import CHAT, PAPER, Measurement, Workload, setting
 from ttmark.evaluation.options import Json, model_path
 from ttmark.evaluation.report.result import Table, groups

@@ -10,12 +10,12 @@ from rich.progress import Progress
 
 from ttmark.evaluation.adversaries.catalogue import DEAR, FORGING, MODELS, Attack
 from ttmark.evaluation.conformance.figures import Figure, figures_of
-from ttmark.evaluation.conformance.kept_answers import Questions
 from ttmark.evaluation.conformance.plan import FOUND_RATES, prompts
 from ttmark.evaluation.conformance.quality_after_attacks import Kept, Quality
 from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.endpoint import IN_FLIGHT, EndpointClient
 from ttmark.evaluation.experiment_cells import sampling_seed
+from ttmark.evaluation.run_folder import Questions
 from ttmark.evaluation.text_edits import Material
 
 UNTOUCHED, AS_WRITTEN = "no attack", "as written"

@@ -11,7 +11,6 @@ from ttmark.evaluation.adversaries.characters import INVISIBLE
 from ttmark.evaluation.adversaries.copying import retyped, without_markup
 from ttmark.evaluation.conformance.answer_language import NAMES, WITHOUT_SPACES, language_of
 from ttmark.evaluation.conformance.figures import Figure, figures_of
-from ttmark.evaluation.conformance.kept_answers import DEPLOYED, Questions
 from ttmark.evaluation.conformance.plan import (
     CHAT,
     FALSE_RATES,
@@ -27,7 +26,7 @@ from ttmark.evaluation.conformance.plan import (
 from ttmark.evaluation.conformance.unmarked_texts import TextSet, human_documents
 from ttmark.evaluation.experiment_cells import sampling_seed
 from ttmark.evaluation.report.result import groups
-from ttmark.evaluation.run_folder import Run
+from ttmark.evaluation.run_folder import DEPLOYED, Questions, Run
 from ttmark.evaluation.text_edits import EDITS, Edit, Material
 from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion

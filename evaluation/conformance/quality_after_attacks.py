@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from ttmark.evaluation.conformance.kept_answers import Questions
 from ttmark.evaluation.intervals import Interval, mean
+from ttmark.evaluation.run_folder import Questions
 from ttmark.shared.tokenization import TextTokenizer
 
 _MOST_TOKENS = 256

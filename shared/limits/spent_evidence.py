@@ -34,6 +34,7 @@ from ttmark.shared.limits.counting_filter import (
     States,
 )
 from ttmark.shared.vault.confidential import Confidential
+from ttmark.shared.watermark.likelihood.forward_backward_numpy import finalised
 
 # The script of a call serves nobody else meanwhile: some ten milliseconds.
 _CELLS_AT_ONCE = 16_384
@@ -48,7 +49,6 @@ _MEMORY_ROWS = 4_096
 # The memories that an index names of a row, latest first, and those that are looked at for a document.
 _MOST_NAMED = 16
 _MOST_RECALLED = 32
-_MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # finaliser of SplitMix64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -263,9 +263,4 @@ def short(names: Names) -> NDArray[np.uint32]:
 
 def mixed(values: Names) -> Names:
     """A permutation of 64 bits in which every bit depends on all."""
-    result = values + np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in zip((30, 27), _MIX, strict=True):
-        result ^= result >> np.uint64(shift)
-        result *= np.uint64(factor)
-    result ^= result >> np.uint64(31)
-    return result
+    return finalised(values + np.uint64(0x9E3779B97F4A7C15))

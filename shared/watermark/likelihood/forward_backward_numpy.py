@@ -189,19 +189,20 @@ class _Words:
 
     def __init__(self, seed: int, first: int, rows: int) -> None:
         numbers = np.arange(first, first + rows, dtype=np.uint64)
-        self._counters = _mixed(np.uint64(seed) ^ _mixed(numbers))
+        self._counters = finalised(np.uint64(seed) ^ finalised(numbers))
 
     def next(self) -> Words:
         """A word of each row."""
         self._counters = self._counters + np.uint64(0x9E3779B97F4A7C15)
-        return _mixed(self._counters)
+        return finalised(self._counters)
 
     def chances(self) -> Floats:
         """A number in [0, 1) of each row."""
         return (self.next() >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def _mixed(z: Words) -> Words:
+def finalised(z: Words) -> Words:
+    """The last step of SplitMix64: a permutation in which every bit depends on all."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

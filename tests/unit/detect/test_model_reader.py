@@ -29,7 +29,7 @@ from ttmark.detect_service.model_reader.dialect import (
     ttmark_dialect,
 )
 from ttmark.detect_service.model_reader.reader_client import ReaderClient, is_local
-from ttmark.detect_service.model_reader.reader_probe import PROBE
+from ttmark.detect_service.model_reader.reads_along import PROBE
 from ttmark.detect_service.model_reader.vllm_dialect import vllm_dialect
 from ttmark.shared.byte_reading import InvalidReading
 from ttmark.shared.tokenization import TextTokenizer

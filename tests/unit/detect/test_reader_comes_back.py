@@ -15,9 +15,8 @@ from structlog.testing import capture_logs
 from tests.unit.detect.conftest import Service
 from tests.unit.detect.served import served
 from tests.unit.detect.test_model_reader import Handler, asking, hangs, honest, refuses, serving
-from ttmark.detect_service.model_reader import reader_probe, reading_speed
-from ttmark.detect_service.model_reader.reader_probe import PROBE
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.detect_service.model_reader import reading_speed, reads_along
+from ttmark.detect_service.model_reader.reads_along import PROBE, ReadsAlong
 from ttmark.shared.http.app import beside
 
 LONG, SHORT = "a long text " * 400, "a short text"
@@ -93,7 +92,7 @@ async def test_a_reader_that_went_away_is_asked_again_within_seconds_of_its_retu
         assert away["log10_p"] == never.json()["results"][0]["log10_p"]
         server.answer = honest
         took = await until(lambda: reader.state == "up")
-        assert took < reader_probe.LONGEST_REST_SECONDS + 1
+        assert took < reads_along.LONGEST_REST_SECONDS + 1
         assert (await asked())["reader"] == "read"
 
 
@@ -111,7 +110,7 @@ async def test_rests_grow_up_to_a_few_seconds_and_callers_do_not_shorten_them(mo
     async with watched(refuses(500)) as (reader, _server):
         assert reader._probe is not None
         await until(lambda: reader.state == "down")
-        monkeypatch.setattr(reader_probe.asyncio, "sleep", noted)
+        monkeypatch.setattr(reads_along.asyncio, "sleep", noted)
         while len(rests) < 5:
             reader._probe.doubt()
             await sleep(0.01)
@@ -130,7 +129,7 @@ async def test_a_late_answer_to_an_earlier_try_brings_nothing_back(monkeypatch: 
         late.wait(5)
         honest(handler, body)
 
-    monkeypatch.setattr(reader_probe, "TRY_SECONDS", 0.1)
+    monkeypatch.setattr(reads_along, "TRY_SECONDS", 0.1)
     states = set()
     async with watched(once_late) as (reader, server):
         await until(lambda: reader.state == "down")
@@ -141,7 +140,7 @@ async def test_a_late_answer_to_an_earlier_try_brings_nothing_back(monkeypatch: 
 
 
 async def test_nobody_waits_for_a_reader_that_is_found_to_be_down(monkeypatch: Any) -> None:
-    monkeypatch.setattr(reader_probe, "TRY_SECONDS", 0.2)
+    monkeypatch.setattr(reads_along, "TRY_SECONDS", 0.2)
     async with watched(honest) as (reader, server):
         server.answer = hangs
         waiting = [asyncio.create_task(reader.read([SHORT, LONG], f"tenant {n}")) for n in range(6)]

@@ -28,11 +28,11 @@ from ttmark.evaluation.conformance.detectors import (
     translated_by,
 )
 from ttmark.evaluation.conformance.figures import Figure
-from ttmark.evaluation.conformance.kept_answers import Questions
 from ttmark.evaluation.conformance.quality_after_attacks import Kept, Quality
 from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient
 from ttmark.evaluation.intervals import Interval
+from ttmark.evaluation.run_folder import Questions
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import Material, sentences_of
 from ttmark.services.conformance_attacks import Attacked, attacks_report

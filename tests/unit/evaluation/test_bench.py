@@ -9,8 +9,8 @@ import orjson
 import pytest
 from rich.console import Console
 
+from ttmark.evaluation.bench.generation import show
 from ttmark.evaluation.bench.in_vllm import UNMARKED, medians
-from ttmark.evaluation.bench.output import show
 from ttmark.evaluation.bench.workload import STRICT, Measurement, Rates, Stopwatch, Workload, ratio_table
 from ttmark.evaluation.report.result import Table
 

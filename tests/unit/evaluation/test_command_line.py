@@ -2,7 +2,7 @@
 
 import pytest
 
-from ttmark.evaluation.command_line import command_line
+from ttmark.evaluation.run_manifest import command_line
 
 
 @pytest.mark.parametrize("where", [["--json", "a file.json"], ["--json=a file.json"], []])

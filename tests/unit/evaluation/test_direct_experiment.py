@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from scipy.stats import norm
 
+from ttmark.evaluation.cli.app import direct_tables, grid, measure_direct
 from ttmark.evaluation.experiment_cells import SamplingSetting
-from ttmark.evaluation.experiments.direct import direct_tables, grid, measure_direct
 from ttmark.evaluation.run_folder import Run
 
 pytestmark = pytest.mark.long

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from ttmark.evaluation.cli.app import entropy_bits, entropy_note, measure_entropy
 from ttmark.evaluation.experiment_cells import SamplingSetting
-from ttmark.evaluation.experiments.direct import entropy_bits, entropy_note, measure_entropy
 from ttmark.evaluation.language_model import CausalModel
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 
