@@ -46,6 +46,10 @@ class Spelling:
         self._unmerged: dict[int | None, NDArray[np.bool_]] = {}
         self._longer: dict[int, NDArray[np.int64]] = {}
         self._sorted = sorted(self._ids)
+        fallback = self._ids.items() if model.get("byte_fallback") else ()
+        self._bytes = {token: bytes.fromhex(text[3:5]) for text, token in fallback if _BYTE.fullmatch(text)}
+        self._characters = {text for text in self._ids if len(text) == 1} | self._normalized()
+        self._misspelled: dict[bytes, NDArray[np.int64]] = {}
         self._build(model["merges"])
         self._never = self._unreachable(backend.get_added_tokens_decoder().keys())
         self._beginnings = self._by_beginning()
@@ -66,11 +70,12 @@ class Spelling:
         """What may follow, [(size + 7) // 8]."""
         found = self._after.get(place)
         if found is None:
-            allowed = self._leaves_alone(place.last)
+            allowed = self._leaves_alone(place.last).copy()
             if self._pieces is not None:
                 kinds = self._pieces.kinds(*place[1:])
                 allowed = np.where(kinds == JOINED, allowed, kinds == CUT)
             allowed[self._never] = False
+            allowed[self._misspelled_bytes(place.part)] = False
             found = np.packbits(allowed, bitorder="little")
             if len(self._after) >= _KEPT:
                 self._after = {}  # a new one, since two threads may be in here
@@ -81,7 +86,8 @@ class Spelling:
         """The place behind some more tokens."""
         for token in tokens:
             if self._pieces is None:
-                place = Place(token)
+                part = place.part + self._bytes.get(token, b"")
+                place = Place(token, part=part if token in self._bytes and len(_points(part)) > 1 else b"")
             else:
                 merged = not self._leaves_alone(place.last)[token]
                 place = self._pieces.follow(place, token, merged=merged)
@@ -134,17 +140,23 @@ class Spelling:
             if len(text) == 1:
                 self._left[token] = self._right[token] = [(token, _NEVER)]
         ranks: dict[tuple[int, int], int] = {}
+        waiting: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for rank, merge in enumerate(merges):
             first, second = merge.split(" ") if isinstance(merge, str) else merge
             left, right, whole = (self._ids.get(text) for text in (first, second, first + second))
             if left is None or right is None or whole is None:
                 continue
-            new = whole not in self._left and left in self._left and right in self._left
-            if new and self._stands(left, right, rank, ranks):
-                self._left[whole] = [(whole, _NEVER), (left, rank), *self._left[left][1:]]
-                self._right[whole] = [(whole, _NEVER), (right, rank), *self._right[right][1:]]
-            ranks[left, right] = rank
-            self._merges[left].append((right, rank))
+            due = [(left, right, whole)]
+            for left, right, whole in due:
+                if (part := left) not in self._left or (part := right) not in self._left:
+                    waiting[part].append((left, right, whole))  # it comes at once when that is made
+                    continue
+                if whole not in self._left and self._stands(left, right, rank, ranks):
+                    self._left[whole] = [(whole, _NEVER), (left, rank), *self._left[left][1:]]
+                    self._right[whole] = [(whole, _NEVER), (right, rank), *self._right[right][1:]]
+                    due += waiting.pop(whole, [])
+                ranks[left, right] = rank
+                self._merges[left].append((right, rank))
 
     def _stands(self, left: int, right: int, rank: int, ranks: Mapping[tuple[int, int], int]) -> bool:
         """Whether two tokens come to stand side by side before a merge of this rank."""
@@ -155,14 +167,25 @@ class Spelling:
         )
 
     def _unreachable(self, added: Collection[int]) -> NDArray[np.int64]:
-        """Tokens that the encoding never makes: no merge leads to them, or they spell a character's bytes."""
+        """Tokens that the encoding never makes, since no merge leads to them."""
         if self._model.get("ignore_merges"):  # a piece that is a token stays one, however it would be merged
             return np.empty(0, np.int64)
-        known = {f"<0x{ord(text):02X}>" for text in self._ids if len(text) == 1 and text.isascii()}
-        spare = set(self._ids) - known if self._model.get("byte_fallback") else set()
-        fallback = {text for text in spare if _BYTE.fullmatch(text)}
-        made = self._left.keys() | added | {self._ids[text] for text in fallback}
+        made = self._left.keys() | added | self._bytes.keys()
         return np.array(sorted(set(self._ids.values()) - made), np.int64)
+
+    def _normalized(self) -> set[str]:
+        """Signs of ASCII that have no token and are no bytes either: a blank that is written as another."""
+        signs = {token: raw.decode() for token, raw in self._bytes.items() if raw.isascii()}
+        return {sign for token, sign in signs.items() if token not in self._backend.encode("a" + sign).ids}
+
+    def _misspelled_bytes(self, part: bytes) -> NDArray[np.int64]:
+        """Tokens of bytes with which, behind some, no character begins but those that have tokens."""
+        found = self._misspelled.get(part)
+        if found is None:
+            points = ((token, _points(part + byte)) for token, byte in self._bytes.items())
+            wrong = [t for t, those in points if all(chr(each) in self._characters for each in those)]
+            found = self._misspelled[part] = np.array(wrong, np.int64)
+        return found
 
     def _by_beginning(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Of each token those that begin with it, and minus the rank at which it ends in them, rising."""
@@ -172,3 +195,16 @@ class Spelling:
                 found[part].append((-end, token))
         columns = {part: np.array(sorted(pairs), np.int64).T for part, pairs in found.items()}
         return {part: (ends, tokens) for part, (ends, tokens) in columns.items()}
+
+
+def _points(part: bytes) -> Collection[int]:
+    """The code points whose UTF-8 begins with some bytes."""
+    lead, size = part[0], 1 + sum(part[0] >= first for first in (0xC2, 0xE0, 0xF0))
+    if 0x80 <= lead < 0xC2 or lead > 0xF4 or len(part) > size or any(not 0x80 <= b < 0xC0 for b in part[1:]):
+        return ()
+    first = lead & (0x7F, 0x1F, 0x0F, 0x07)[size - 1]
+    for byte in part[1:]:
+        first = first << 6 | byte & 0x3F
+    rest = 6 * (size - len(part))
+    least, most = (0, 0x80, 0x800, 0x10000)[size - 1], 0x110000
+    return range(max(first << rest, least), min(first + 1 << rest, most))

@@ -5,8 +5,10 @@ import json
 import numpy as np
 import pytest
 from tokenizers import Regex, Tokenizer, models
+from tokenizers.decoders import Fuse
 from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split
 
+from tests.harness.trained_tokenizers import bpe_with_byte_fallback
 from tests.unit.decoding.small_tokenizers import trained
 from ttmark.evaluation.bench.workload import _TEXT
 from ttmark.gen_service.decoding.pieces import Place
@@ -97,6 +99,35 @@ def test_longer_tokens_begin_with_the_text_of_a_shorter_one(backend: Tokenizer, 
     texts = [backend.id_to_token(int(token)) for token in spelling.longer(letter)]
     expected = [text for text in backend.get_vocab() if text.startswith("a") and text != "a"]
     assert sorted(texts) == sorted(expected)
+
+
+def test_merges_of_long_runs_may_stand_before_those_of_the_short_ones_that_they_are_made_of() -> None:
+    runs = ["-" * size for size in range(1, 9)]
+    merges = [(run[:cut], run[cut:]) for run in reversed(runs) for cut in range(len(run) - 1, 0, -1)]
+    backend = Tokenizer(models.BPE({text: number for number, text in enumerate([*runs, "a"])}, merges))
+    backend.decoder = Fuse()
+    spelling = Spelling.of(backend)
+    assert spelling is not None
+    for first in range(9):
+        allowed = after(spelling, first, 9).tolist()
+        assert allowed == [reads_back(backend, first, second) for second in range(9)], first
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [("é", False), ("è", True), ("人", False), ("入", True), (" ", False), ("a", False), ("\x01", True)],
+)
+def test_bytes_spell_no_character_that_has_a_token(text: str, allowed: bool) -> None:
+    backend = bpe_with_byte_fallback(["a café, 人人 a"] * 9, 300).backend
+    spelling = Spelling.of(backend)
+    assert spelling is not None
+    place, steps = Place(backend.token_to_id("a")), []
+    for byte in text.encode():
+        token = backend.token_to_id(f"<0x{byte:02X}>")
+        steps.append(bool(behind(spelling, place, backend.get_vocab_size())[token]))
+        place = spelling.along(place, [token])
+    assert all(steps) == allowed
+    assert place.part == b""
 
 
 def test_a_tokenizer_that_merges_nothing_has_no_spelling_to_keep_to() -> None:
