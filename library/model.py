@@ -3,7 +3,6 @@
 import asyncio
 import queue
 import threading
-import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,6 @@ from ttmark.gen_service.api.control_tokens import ConversationEncoder
 from ttmark.gen_service.api.prompts import as_seen, text_ids
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
-from ttmark.gen_service.decoding.sequence import TAIL
 from ttmark.gen_service.engine import Engine, EngineSettings
 from ttmark.gen_service.engine.loaded_model import boundary_tokens
 from ttmark.gen_service.smollm2 import SMOLLM2
@@ -29,6 +27,7 @@ from ttmark.library.generation_requests import generation_request, sampling_para
 from ttmark.library.in_transformers import InTransformers
 from ttmark.library.key import Key
 from ttmark.library.tokenizer import text_tokenizer
+from ttmark.library.unfound import watched
 from ttmark.services.local.smollm2 import get_smollm2
 from ttmark.services.model_folder import (
     default_template,
@@ -159,7 +158,7 @@ class Model:
             )
             for number, one in enumerate(prompts)
         ]
-        written = _watched(self._writer.generate(requests))
+        written = watched(requests, self._writer.generate(requests), self.tokenizer)
         if stream:
             pieces = ((number, delta.text) for number, delta in written)
             return (text for _, text in pieces) if _is_one(prompt) else pieces
@@ -256,18 +255,6 @@ def load(model: str | Path | tuple[Any, Any], *, dtype: str | None = None, devic
 
 def _is_one(prompt: Any) -> bool:
     return isinstance(prompt, str) or (bool(prompt) and isinstance(prompt[0], Mapping))
-
-
-def _watched(pieces: Pieces) -> Pieces:
-    """Says of what will not be found that it will not."""
-    for number, delta in pieces:
-        if delta.report and 2 * delta.report.reasons.get(TAIL, 0) > delta.report.blocks:
-            warnings.warn(
-                "the model is too unsure for a mark of pairs: most of them are not among the likeliest, and "
-                "the text will hardly be found; pass top_k=50",
-                stacklevel=3,
-            )
-        yield number, delta
 
 
 def _usual_dtype(device: str) -> str:

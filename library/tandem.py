@@ -19,6 +19,7 @@ from ttmark.library.generation_requests import generation_request, sampling_para
 from ttmark.library.in_transformers import InTransformers
 from ttmark.library.key import Key
 from ttmark.library.tokenizer import text_tokenizer
+from ttmark.library.unfound import watched
 
 _KNOWN = (
     TemperatureLogitsWarper,
@@ -89,7 +90,7 @@ def tandem(key: Key, *, tokenizer: Any = None, seed: int | None = None) -> Calla
         ends = config.eos_token_id
         ends = [] if ends is None else ends if isinstance(ends, list) else [ends]
         written: list[list[int]] = [[] for _ in requests]
-        for number, delta in InTransformers(model, read, ends).generate(requests):
+        for number, delta in watched(requests, InTransformers(model, read, ends).generate(requests), read):
             written[number] += delta.token_ids
         filler = config.pad_token_id if config.pad_token_id is not None else next(iter(ends), 0)
         width = max(map(len, written))

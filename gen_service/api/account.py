@@ -171,7 +171,7 @@ class Account:
         tokenizer = self._plan.model.generator.tokenizer
         tools = self._plan.tools
         text = outcome.text if tools is None else as_held(tools, outcome.text)
-        outcome.log10_p = await scored(self._plan.requests[index], text, tokenizer)
+        outcome.log10_p = await asyncio.to_thread(scored, self._plan.requests[index], text, tokenizer)
         if self._readers:
             count = self._readers[index].count
             outcome.reasoning_tokens = await asyncio.to_thread(count, outcome.token_ids, tokenizer)

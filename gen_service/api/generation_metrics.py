@@ -50,7 +50,6 @@ REASONS = frozenset(
         "disabled",
         "too_short",
         "confined",
-        "tail",
         "policy",
     }
 )

@@ -3,7 +3,6 @@
 A receipt in it says how detectable a completion is; whoever generated it holds its key, and so can tell.
 """
 
-import asyncio
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -27,18 +26,17 @@ Log10P = float | None
 """Of a completion; None where it was not to be marked."""
 
 
-async def scored(request: GenerationRequest, text: str, tokenizer: TextTokenizer) -> Log10P:
+def scored(request: GenerationRequest, text: str, tokenizer: TextTokenizer) -> Log10P:
     """log10 p of a completion's text under the PRF key that marked it, at most 0 (paper Eq. 6, exact tail).
 
     It is what direct detection says of it at any boundary of blocks under this key alone, once it is read as
-    whoever gets it will have it read. On a thread that is neither the engine's nor the loop's.
+    whoever gets it will have it read.
     """
     marking = request.marking
     if marking is None:
         return None
-    scheme, key = marking.watermark, marking.prf_key
-    found = await asyncio.to_thread(lambda: detect_direct(scheme, key, tokenizer.encode(text), phase="any"))
-    return found.log10_p
+    ids = tokenizer.encode(text)
+    return detect_direct(marking.watermark, marking.prf_key, ids, phase="any").log10_p
 
 
 Receipts = tuple[Receipt, list[Receipt] | None]

@@ -88,9 +88,9 @@ class BlockBuilder:
     Branch budget: when more than `max_branches` branches are open, the likeliest ones are the head and the
     others the tail. The request's own randomness picks the head with the head's mass, and goes on with it,
     or draws one branch of the tail and goes on with that one alone. The mixture has key-independent weights,
-    so what is distortion-free without a budget is distortion-free with it. The same rule keeps the whole
-    blocks to `max_blocks`. Tokens that a support does not list belong to the tail at every level: a block
-    that ends with one carries no watermark.
+    so what is distortion-free without a budget is distortion-free with it. A like rule keeps the whole blocks
+    to `max_blocks`: their tail is dealt evenly into parts of as many at most, of which one is drawn, so that
+    the key has a choice there too. Tokens that a support does not list belong to the tail at every level.
     """
 
     def __init__(
@@ -112,7 +112,6 @@ class BlockBuilder:
         self.mass: Floats = np.ones(1)  # [open]
         self._ended: Ints = np.empty((0, block_size), dtype=np.int64)  # [ended, block_size]
         self._ended_mass: Floats = np.empty(0)  # [ended]
-        self.from_tail = False  # whether the whole block was drawn already, so that a key has no choice
 
     @property
     def frontier(self) -> Ints:
@@ -145,7 +144,7 @@ class BlockBuilder:
         """Does what `grow` does, with what `next_levels` found: paths [n, depth + 1] and their mass [n]."""
         self.paths, self.mass = paths, mass
         self._set_ended_apart()
-        self._apply_budget(self._max_blocks if self._deep else self._max_branches, tails or _NO_TAILS)
+        self._apply_budget(tails or _NO_TAILS)
 
     def parts(self) -> list[tuple[Ints, Floats]]:
         """Blocks [n, block_size] and their mass [n], the joint distribution up to a factor (Eq. 3).
@@ -168,8 +167,9 @@ class BlockBuilder:
         self._ended_mass = np.concatenate([self._ended_mass, self.mass[ended]])
         self.paths, self.mass = self.paths[~ended], self.mass[~ended]
 
-    def _apply_budget(self, limit: int, tails: "_Tails") -> None:
-        """Keeps the `limit` likeliest paths, or one that is drawn from the others."""
+    def _apply_budget(self, tails: "_Tails") -> None:
+        """Keeps the likeliest paths, or one that is drawn from the others, of whole blocks its whole part."""
+        limit, width = (self._max_blocks, self._max_blocks) if self._deep else (self._max_branches, 1)
         if len(self.paths) <= limit and not tails.mass.size:
             return
         level = self.depth
@@ -184,12 +184,14 @@ class BlockBuilder:
         drawn = choose(other_mass, self._draws.uniform(self._position, Draw.TAIL, level))
         self._ended, self._ended_mass = self._ended[:0], self._ended_mass[:0]
         if drawn < len(others):
-            self.paths = self.paths[[others[drawn]]]
+            paths, mass = self.paths[others], self.mass[others]
         else:
-            uniform = self._draws.uniform(self._position, Draw.TAIL_TOKEN, level)
-            self.paths = tails.draw(drawn - len(others), uniform)
-        self.mass = np.ones(1)
-        self.from_tail = self._deep
+            paths, mass = tails.listed(drawn - len(others))
+            drawn = choose(mass, self._draws.uniform(self._position, Draw.TAIL_TOKEN, level))
+        parts = -(-len(mass) // width)
+        number = drawn * parts // len(mass)
+        part = slice(-(-number * len(mass) // parts), -(-(number + 1) * len(mass) // parts))
+        self.paths, self.mass = paths[part], mass[part]
         self._set_ended_apart()
 
 
@@ -228,9 +230,10 @@ class _Tails:
         shares = np.array([tail.mass for _, tail in tails])
         return cls(paths[branches], mass[branches] * shares, [tail for _, tail in tails])
 
-    def draw(self, index: int, uniform: float) -> Ints:
-        """A path [1, depth + 1] out of tail number `index`."""
-        return np.append(self.paths[index], self.tails[index].draw(uniform))[None]
+    def listed(self, index: int) -> Level:
+        """The paths of tail number `index`, and their mass up to a factor."""
+        tokens, mass = self.tails[index].listed()
+        return np.column_stack([np.tile(self.paths[index], (len(tokens), 1)), tokens]), mass
 
 
 _NO_TAILS = _Tails(np.empty((0, 0), dtype=np.int64), np.empty(0), ())
@@ -282,8 +285,8 @@ class TandemBlock:
 
     @property
     def marked(self) -> bool:
-        """Whether the key has a say: it has none in what the caller chose, nor in what the tail gave."""
-        return self.share >= LEAST_SHARE and not self.builder.from_tail
+        """Whether the key has a say: it has none in what the caller chose."""
+        return self.share >= LEAST_SHARE
 
     @property
     def paths(self) -> list[TokenPath]:

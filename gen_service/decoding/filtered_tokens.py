@@ -70,9 +70,11 @@ class Tail:
         kept: NDArray[np.float32] = weights
         return kept
 
-    def draw(self, uniform: float) -> int:
-        """A token of it by inversion of the cumulative sum over rising ids."""
-        return choose(self.weights().astype(np.float64), uniform)
+    def listed(self) -> tuple[Ints, Floats]:
+        """Its tokens, by rising id, and their weights."""
+        weights = self.weights().astype(np.float64)
+        ids = np.flatnonzero(weights)
+        return ids, weights[ids]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +99,10 @@ class Support:
         """The same with every token listed, for whoever measures distributions."""
         if self.tail is None:
             return self
-        weights = self.tail.weights().astype(np.float64)
-        ids = np.flatnonzero(weights)
-        ids = ids[np.argsort(-weights[ids], kind="stable")]
-        beyond = weights[ids] / weights.sum() * self.tail.mass
-        return Support(np.concatenate([self.ids, ids]), np.concatenate([self.probs, beyond]))
+        ids, weights = self.tail.listed()
+        order = np.argsort(-weights, kind="stable")
+        beyond = weights[order] / weights.sum() * self.tail.mass
+        return Support(np.concatenate([self.ids, ids[order]]), np.concatenate([self.probs, beyond]))
 
     def probability(self, token: int) -> float:
         """Of one token; 0 where the filters leave it out."""
@@ -118,7 +119,8 @@ class Support:
         target = uniform * (listed + self.tail_mass)
         if self.tail is None or target < listed:
             return int(self.ids[choose(self.probs, target / listed)])
-        return self.tail.draw((target - listed) / self.tail.mass)
+        ids, weights = self.tail.listed()
+        return int(ids[choose(weights, (target - listed) / self.tail.mass)])
 
 
 def window_weights(values: Floats, temperatures: Floats) -> Floats:

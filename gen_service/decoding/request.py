@@ -182,7 +182,7 @@ class MarkReport:
         blocks: blocks of the completion, a short last one included; without a marking of
             `unmarked_block_size` tokens.
         reasons: blocks without watermark by reason: opening, warm_up, repeated_context, greedy, odd_end,
-            confined, tail, or the request's `unmarked_reason`.
+            confined, or the request's `unmarked_reason`.
     """
 
     blocks: int

@@ -83,8 +83,6 @@ def opening_bits(request: GenerationRequest) -> float:
 
 CONFINED = "confined"
 """Why a block is unmarked of which the caller chose too much."""
-TAIL = "tail"
-"""Why a block is unmarked that is none of the likeliest: the distribution is too wide for the budget."""
 _DEFAULT_UNMARKED_REASON = "disabled"
 
 
@@ -207,8 +205,7 @@ class Sequence:
             self._blocks += 1
             self._watermarked += whole
             if not whole:
-                drawn = TAIL if block.builder.from_tail else CONFINED
-                self._reasons["odd_end" if block.marked else drawn] += 1
+                self._reasons["odd_end" if block.marked else CONFINED] += 1
         return Delta(
             token_ids=new[:taken],
             text=text,

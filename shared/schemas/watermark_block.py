@@ -60,7 +60,7 @@ class WatermarkBlock(Receipt):
     )
     reasons: dict[str, int] = Field(
         description="Blocks without a mark by reason: opening, warm_up, odd_end, repeated_context, greedy, "
-        "disabled, confined, tail, policy."
+        "disabled, confined, policy."
     )
     policy: str | None = left_out("The rule of the marking policy that decided.")
     key_id: str | None = None

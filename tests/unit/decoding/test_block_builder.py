@@ -10,9 +10,11 @@ import pytest
 import torch
 
 from tests.unit.decoding.written import follow
-from ttmark.gen_service.decoding.block_builder import BlockBuilder
-from ttmark.gen_service.decoding.filtered_tokens import Support, Tail, choose
+from ttmark.gen_service.decoding.block_builder import BlockBuilder, Reweighter, TandemBlock
+from ttmark.gen_service.decoding.filtered_tokens import Support, Tail
 from ttmark.gen_service.decoding.randomness import Draws
+from ttmark.gen_service.decoding.request import Marking
+from ttmark.shared.watermark import Watermark
 
 VOCAB = 6
 END = 0
@@ -111,21 +113,45 @@ def test_a_block_that_can_only_end_is_complete_without_probes() -> None:
     ],
 )
 @pytest.mark.parametrize("support_of", [conditional, conditional_with_tail])
-def test_blocks_drawn_under_a_budget_follow_the_joint_distribution(
-    size: int, max_branches: int, max_blocks: int, support_of: Callable[[tuple[int, ...]], Support]
+@pytest.mark.parametrize("scheme", ["gumbel", "mcmark"])
+def test_marked_blocks_under_a_budget_follow_the_joint_distribution(
+    scheme: str,
+    size: int,
+    max_branches: int,
+    max_blocks: int,
+    support_of: Callable[[tuple[int, ...]], Support],
 ) -> None:
-    """Chi-square at the 0.001 level over 4,000 requests; the seeds are fixed."""
+    """Chi-square at the 0.001 level over 4,000 requests, each under a key of its own; the seeds are fixed."""
     ends = frozenset({END})
     expected = enumerated(size, ends)
-    rng = np.random.default_rng(2)
-    drawn = Counter[tuple[int, ...]]()
-    for seed in range(DRAWS):
-        builder = build(size, ends, seed, max_branches, max_blocks, support_of)
-        blocks, mass = joint(builder)
-        row = blocks[choose(mass, rng.random())]
-        drawn[tuple(row[row >= 0].tolist())] += 1
+    builders = [build(size, ends, seed, max_branches, max_blocks, support_of) for seed in range(DRAWS)]
+    drawn = Counter(under_keys(Watermark(scheme, size), builders))
     assert set(drawn) <= set(expected)
     assert follow(drawn, expected, DRAWS)
+
+
+@pytest.mark.parametrize(("size", "max_branches"), [(1, UNLIMITED), (2, UNLIMITED), (2, 2), (3, 3)], ids=str)
+@pytest.mark.parametrize("support_of", [conditional, conditional_with_tail])
+def test_the_key_has_a_choice_in_the_tail_too(
+    size: int, max_branches: int, support_of: Callable[[tuple[int, ...]], Support]
+) -> None:
+    """Every block has rivals, and all of them, each under a key of its own, follow the joint distribution."""
+    builders = [build(size, frozenset(), seed, max_branches, 4, support_of) for seed in range(DRAWS)]
+    assert {len(joint(builder)[0]) for builder in builders} <= {2, 3, 4}
+    drawn = Counter(under_keys(Watermark("gumbel", size), builders))
+    assert follow(drawn, enumerated(size, frozenset()), DRAWS)
+
+
+def under_keys(watermark: Watermark, builders: list[BlockBuilder]) -> list[tuple[int, ...]]:
+    """A block of each, drawn under a key of its own."""
+    rng = np.random.default_rng(2)
+    context = tuple(range(watermark.context_width))
+    blocks = [
+        TandemBlock(Marking("k", 1, "p", watermark, rng.bytes(16)), context, builder, rng.random())
+        for builder in builders
+    ]
+    drawn = Reweighter().draw(blocks)
+    return [drawn[block] for block in blocks]
 
 
 def test_the_budget_decides_by_the_request_and_not_by_who_asks_again() -> None:

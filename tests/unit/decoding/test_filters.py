@@ -156,13 +156,14 @@ def test_tokens_are_drawn_from_the_window_and_from_the_tail_as_often_as_a_softma
 
 def test_an_inverted_tail_gives_each_of_its_tokens_the_part_of_the_unit_interval_that_is_its_mass() -> None:
     row = torch.randn(1400, generator=torch.Generator().manual_seed(6))
-    tail = only(filter_rows(row[None], [FilterParams(top_p=0.97)])).tail
+    support = only(filter_rows(row[None], [FilterParams(top_p=0.97)]))
+    tail = support.tail
     assert tail is not None
     weights = tail.weights().astype(np.float64)
     edges = np.concatenate([[0.0], np.cumsum(weights) / weights.sum()])
     for token in np.flatnonzero(weights).tolist():
         inside = edges[token] + np.array([1e-6, 0.5, 1 - 1e-6]) * (edges[token + 1] - edges[token])
-        assert [tail.draw(uniform) for uniform in inside] == [token] * 3
+        assert [support.draw(1 - tail.mass * (1 - uniform)) for uniform in inside] == [token] * 3
 
 
 @pytest.mark.parametrize("temperature", [1e-308, 5e-324, 1e-40, 1e-12])

@@ -14,6 +14,8 @@ from ttmark.gen_service.decoding.request import GenerationRequest
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.library import in_transformers
 from ttmark.library.generation_requests import generation_request, sampling_params
+from ttmark.shared.keys.key_files import LibraryKeyFile
+from ttmark.shared.schemas.profile_presets import profile_fields
 
 PROMPTS = ["The old lighthouse stood", "A", "Once upon a time there was a very long road that led to"]
 OPTIONS: dict[str, Any] = {"temperature": 0.8, "top_k": 50, "top_p": 0.95, "max_new_tokens": 40}
@@ -119,14 +121,31 @@ def test_custom_generate_refuses_what_it_would_leave_out(
         )
 
 
-def test_a_model_too_unsure_for_pairs_is_said_to_be_so(theirs: tuple[Any, Any], key: ttmark.Key) -> None:
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("top_k", [0, 200, 50])
+@pytest.mark.parametrize("block_size", [1, 2])
+def test_the_text_of_a_random_model_is_found(theirs: tuple[Any, Any], block_size: int, top_k: int) -> None:
+    """Nearly all of its blocks lie beyond those that are reweighted together."""
     torch.manual_seed(0)
     size = theirs[0].config.vocab_size
     unsure = ttmark.load((LlamaForCausalLM(small_llama(vocab_size=size, eos_token_id=None)), theirs[1]))
-    options = {"key": key, "max_new_tokens": 60, "seed": 1, "chat": False}
-    with pytest.warns(UserWarning, match="too unsure"):
-        unsure.generate("A", top_k=0, **options)
-    unsure.generate("A", top_k=50, **options)
+    key = ttmark.Key(LibraryKeyFile(secret="07" * 32, profile=profile_fields(pool=1, block_size=block_size)))
+    text = unsure.generate("A", key=key, max_new_tokens=80, top_k=top_k, seed=1, chat=False)
+    assert ttmark.detect(text, key, model=theirs[1]).log10_p < -20
+
+
+def test_a_text_that_will_not_be_found_is_said_to_be_so(theirs: tuple[Any, Any], key: ttmark.Key) -> None:
+    own, tokenizer = theirs
+    options: dict[str, Any] = {"max_new_tokens": 60, "temperature": 1e-3}
+    with pytest.warns(UserWarning, match="hardly be found"):
+        ttmark.load(theirs).generate("A", key=key, chat=False, **options)
+    with pytest.warns(UserWarning, match="hardly be found"):
+        own.generate(
+            **tokenizer(PROMPTS[:1], return_tensors="pt"),
+            do_sample=True,
+            custom_generate=ttmark.tandem(key),
+            **options,
+        )
 
 
 def test_a_processor_marks_single_tokens(theirs: tuple[Any, Any], key: ttmark.Key) -> None:
