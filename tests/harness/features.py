@@ -18,7 +18,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "shared/vault/audit_events.py",
         "detect_service/api/metrics_and_audit.py",
         "services/cli/audit.py",
-        "services/cli/audit_store.py",
     ),
     "bulk": ("detect_service/bulk/", "services/bulk_detection.py", "services/cli/bulk.py"),
     "canary": ("services/canary.py", "services/settings/canary.py"),
