@@ -23,6 +23,7 @@ from ttmark.services.detection_stores import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.startup import StartupError
+from ttmark.services.unread_keys import warn_of_unread
 from ttmark.shared.access.oidc import Authenticate, OidcTokens, provider_client
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
@@ -36,7 +37,7 @@ from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.observability.logging import configure_logging
-from ttmark.shared.tokenization import TokenizerMissing
+from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
 # How long a worker may hold the interpreter while the event loop waits for it: at each of its system calls.
 _SWITCH_SECONDS = 0.0001
@@ -78,9 +79,10 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(700, 10, _FULL_COLLECTIONS)
     try:
-        tokenizers = TokenizerSet.load(settings.tokenizer_folders())
+        loaded = {str(folder): TextTokenizer.load(folder) for folder in settings.tokenizer_folders()}
     except TokenizerMissing as error:
         raise StartupError(str(error)) from error
+    tokenizers = TokenizerSet(loaded.values())
     access = KeyAccess.open(
         settings, service="detect", port=settings.detect_port, max_age_seconds=settings.key_max_age_seconds
     )
@@ -114,6 +116,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             provider or nullcontext(),
             people.kept_fresh() if people else nullcontext(),
         ):
+            warn_of_unread(access.cache.keys, {place: read.fingerprint for place, read in loaded.items()})
             await workers.warm()
             try:
                 yield

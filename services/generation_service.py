@@ -1,5 +1,6 @@
 """Composition root of the generation service."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -14,6 +15,8 @@ from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.served_models import Models
 from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.state_folder import known_tokenizers
+from ttmark.services.unread_keys import warn_of_unread
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
@@ -52,6 +55,9 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
     async def lifespan(service: FastAPI) -> AsyncIterator[None]:
         models.start()
         async with access, volume:
+            served = {name: model.generator.tokenizer.fingerprint for name, model in models.served.items()}
+            known = known_tokenizers(settings.state)
+            await asyncio.to_thread(warn_of_unread, access.cache.keys, served, known)
             service.state.readiness()  # logs what keeps the service from getting ready, whoever asks for it
             yield
         await models.stop(0)
