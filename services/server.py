@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import signal
 import socket
 import time
@@ -19,6 +20,7 @@ from ttmark.shared.http.connections import (
     allow_open_files,
     bounded_protocol,
 )
+from ttmark.shared.observability.memory import process_memory, release_free_memory
 
 Drain = Callable[[float], Awaitable[None]]
 # Of the time for a shutdown; the rest is for answers to get through to slow clients.
@@ -61,8 +63,10 @@ def serve(
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             # What was made so far stays: looking through it again and again holds requests up for 50 ms.
-            gc.collect()
+            release_free_memory()
             gc.freeze()
+            held = ", ".join(f"{name} {bytes_ >> 20} MiB" for name, bytes_ in process_memory().items())
+            logging.getLogger("ttmark.memory").info("memory: %s", held or "unknown")
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             app.state.leaving = True

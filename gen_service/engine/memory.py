@@ -1,8 +1,5 @@
 """How much memory this process may still take: the machine's, or what a container's limit leaves."""
 
-import ctypes
-import gc
-import sys
 from pathlib import Path
 
 import psutil
@@ -63,11 +60,3 @@ def _number(path: Path) -> int | None:
         return int(path.read_text())
     except (OSError, ValueError):  # no such group, or the limit is "max"
         return None
-
-
-def release_free_memory() -> None:
-    """Gives memory that nobody uses back to the system, of which glibc keeps much."""
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None
-    if trim is not None:
-        trim(0)

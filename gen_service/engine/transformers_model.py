@@ -28,11 +28,12 @@ from ttmark.gen_service.engine.loaded_model import (
     kernels_for,
     usable_device,
 )
-from ttmark.gen_service.engine.memory import available_memory, release_free_memory
+from ttmark.gen_service.engine.memory import available_memory
 from ttmark.gen_service.engine.plain_llama import describe, open_llama
 from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
+from ttmark.shared.observability.memory import release_free_memory
 
 Seen = TypeVar("Seen")
 

@@ -42,6 +42,7 @@ from ttmark.shared.http.service_errors import (
 )
 from ttmark.shared.http.telemetry import HttpMetrics, TelemetryMiddleware
 from ttmark.shared.http.trailing_slash import TrailingSlashMiddleware
+from ttmark.shared.observability.memory import watch_memory
 from ttmark.shared.observability.tracing import WithoutQueries
 from ttmark.shared.schemas.fields import FieldProblem
 from ttmark.shared.vault.audit_events import AuditSink, log_audit
@@ -97,6 +98,7 @@ def create_app(
     render = error_renderer(error_style)
     registry, release = options.registry, version("ttmark")
     ProcessCollector(registry=registry)
+    watch_memory(registry)
 
     def readiness_until_it_leaves() -> Readiness:
         state = readiness()

@@ -24,6 +24,7 @@ from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volum
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.limits.allowances import LIMITS, LimitMetrics
+from ttmark.shared.observability.memory import watch_memory
 from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey
 from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.sqlite_store import SqliteStore
@@ -33,7 +34,7 @@ HEADER = """\
 
 What `/metrics` of both services and of the live check shows, with type and [labels](#labels) in brackets
 (written by `python -m tests.harness.reference`). A histogram has `_bucket`, `_sum` and `_count`. Beside these
-there are the usual `process_*` metrics.
+there are the usual `process_*` metrics, such as `process_resident_memory_bytes`.
 """
 
 # Where the values of a label come from; none of them is written by a client.
@@ -91,6 +92,7 @@ def services() -> dict[str, list[Metric]]:
     watch_ledger(Ledger(), shared)
     watch_trail(None, shared)
     LimitMetrics(shared)
+    watch_memory(shared)
     GenerationMetrics(generation)
     EngineMetrics(generation)
     watch_volume(VolumeCounter(store, lambda: ()), generation)

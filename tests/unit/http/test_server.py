@@ -1,5 +1,7 @@
 """The process of a service, from outside."""
 
+import json
+import re
 import subprocess
 import sys
 
@@ -22,6 +24,14 @@ def test_what_was_made_before_the_start_is_freed_at_the_end() -> None:
     process = serve_and_stop(CYCLE)
     assert (process.returncode, process.stderr) == (0, "")
     assert process.stdout == "freed\n"
+
+
+def test_the_log_says_what_memory_a_service_holds_once_it_serves() -> None:
+    logging = "from ttmark.shared.observability.logging import configure_logging; configure_logging()"
+    said = [json.loads(line)["event"] for line in serve_and_stop(logging).stderr.splitlines()]
+    (line,) = (event for event in said if event.startswith("memory: "))
+    assert re.fullmatch(r"memory: resident \d+ MiB, peak \d+ MiB", line), line
+    assert said.index(line) < said.index("Shutting down")
 
 
 SERVED = """

@@ -1,6 +1,7 @@
 """Metrics of keys, readiness and detection."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -8,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics
 from ttmark.shared.keys.key_metrics import watch_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.observability.memory import process_memory, watch_memory
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable
 
@@ -77,3 +79,16 @@ def test_known_labels_are_there_before_the_first_event(registry: CollectorRegist
     DetectionMetrics(registry)
     labels = {"mode": "localized", "verdict": "watermarked"}
     assert registry.get_sample_value("ttmark_detect_documents_total", labels) == 0
+
+
+def test_memory_is_what_the_system_says_and_the_peak_is_a_metric(
+    registry: CollectorRegistry, tmp_path: Path
+) -> None:
+    status = tmp_path / "status"
+    status.write_text("Name:\tpython\nGroups:\t\nVmHWM:\t    3072 kB\nVmRSS:\t    2048 kB\n")
+    assert process_memory(status) == {"resident": 2 << 20, "peak": 3 << 20}
+    assert process_memory(tmp_path / "none") == {}
+    watch_memory(registry)
+    before = process_memory()
+    shown = registry.get_sample_value("process_resident_memory_peak_bytes")
+    assert 0 < before["resident"] <= before["peak"] <= shown <= process_memory()["peak"]
