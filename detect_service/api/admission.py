@@ -1,6 +1,7 @@
 """Takes in the work of a request: refuses what is too much, does what is short, queues what is long."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -51,104 +52,17 @@ class Admission:
     """Between the routes and the workers."""
 
     def __init__(self, backend: DetectionBackend, terms: Terms, metrics: WorkMetrics) -> None:
+        self.backend = backend
         self.allowance = terms.allowance
-        self._backend = backend
+        self.budget = terms.budget
+        self.metrics = metrics
         self._limits = limits = terms.work
-        self._metrics = metrics
-        self._budget = terms.budget
         self.queue = FairQueue(workers=limits.threads, most_jobs=limits.queued_requests, observer=metrics)
         metrics.watch(lambda: self.queue.depth)
 
     def shorten(self, body: Any) -> None:
         """Takes away from parsed JSON what is over the limit of a document in any case."""
-        shorten(body, self._backend.max_document_tokens)
-
-    async def sized(self, body: DetectionRequest, caller: Principal, request: Request) -> DetectionRequest:
-        """The request without the documents that their size alone refuses; a long body has its price.
-
-        Raises:
-            TooLarge: the only document is one of them.
-            TooManyRequests: the tenant's budget is used up.
-        """
-        size = body_size(request)
-        if size > LONG_BODY_BYTES:
-            await self._grant(caller, round(size * _BLOCKS_IN_A_PARSED_BYTE))
-        inputs = sized(body.inputs, self._backend.max_document_tokens, alone=True)
-        return body if inputs == body.inputs else body.model_copy(update={"inputs": inputs})
-
-    async def within_limits(
-        self, body: DetectionRequest, caller: Principal, request: Request
-    ) -> DetectionRequest:
-        """The request without the documents that have too many tokens; texts that cannot have are not read.
-
-        What is read is charged to the tenant's budget.
-
-        Raises:
-            ServiceError: as `select_keys`.
-            TooLarge: the only document has too many.
-            TooManyRequests: the tenant's budget is used up, or too much of its work waits.
-            ClientDisconnect: the client has left, and the work was given up.
-        """
-        most, inputs = self._backend.max_document_tokens, list(body.inputs)
-        unread = [
-            index
-            for index, document in enumerate(inputs)
-            if document.text is not None and size_of(document, most) > most
-        ]
-        if not unread:
-            return body
-        keys = select_keys(body, caller.tenant, self._backend.keys, self._backend.tokenizers).keys
-        fingerprints = {key.profile.tokenizer_fingerprint for key in keys}
-        tokenizers = [one for one in map(self._backend.tokenizers.get, fingerprints) if one is not None]
-        grant = await self._grant(caller, reading_cost(most * len(unread) * len(tokenizers)))
-        read = 0
-
-        def read_all() -> None:
-            nonlocal read
-            for index in unread:
-                try:
-                    read += check_text(index, inputs[index].text or "", tokenizers, most)
-                except TooLarge as error:
-                    read += most
-                    if len(inputs) == 1:
-                        raise
-                    inputs[index] = RefusedDocument.of(inputs[index], error)
-
-        try:
-            await self.queued(caller, grant.units, request, read_all)
-        finally:
-            if self._budget is not None:
-                await self._budget.settle(grant, used=reading_cost(read))
-        return body.model_copy(update={"inputs": inputs})
-
-    async def admit(self, mode: str, blocks: int, caller: Principal) -> None:
-        """Takes what an examination costs, in hashed blocks, from the tenant's budget.
-
-        Raises:
-            TooMuchWork: it would be more than one request may ask for.
-            TooManyRequests: the tenant's budget is used up.
-        """
-        try:
-            check_cost(blocks, self._backend.max_request_blocks)
-        except TooMuchWork:
-            self._metrics.refused("cost")
-            raise
-        await self._grant(caller, blocks)
-        self._metrics.admitted(mode, blocks)
-
-    async def done(self, blocks: int, caller: Principal, request: Request, work: Callable[[], T]) -> T:
-        """The result of `work`, which was admitted; or of a step of it.
-
-        Raises:
-            TooMuchWork: it is more than one request may ask for, once the texts were read.
-            TooManyRequests: too much of the tenant's work waits.
-            ClientDisconnect: the client has left, and the work was given up.
-        """
-        try:
-            return work() if blocks <= _INLINE_BLOCKS else await self.queued(caller, blocks, request, work)
-        except TooMuchWork:
-            self._metrics.refused("cost")
-            raise
+        shorten(body, self.backend.max_document_tokens)
 
     async def run_long(self, request: Request, size: int, work: Callable[[], T]) -> T:
         """The result of `work`, which takes time in proportion to a long body of `size` bytes.
@@ -170,29 +84,42 @@ class Admission:
         try:
             return await unless_disconnected(request.receive, self.queue.run(caller.line, blocks, work))
         except QueueFull:
-            self._metrics.refused("queue")
+            self.metrics.refused("queue")
             raise TooManyRequests(
                 f"{self._limits.queued_requests} requests of this tenant are being worked on; send the next "
                 "one when one of them is answered.",
                 retry_after=_QUEUE_RETRY_SECONDS,
             ) from None
 
-    async def _grant(self, caller: Principal, blocks: int) -> Grant:
-        if self._budget is None:
+    async def grant(self, caller: Principal, blocks: int) -> Grant:
+        """Takes work, in hashed blocks, from the tenant's budget.
+
+        Raises:
+            TooManyRequests: it is used up.
+        """
+        if self.budget is None:
             return Grant("", blocks)
-        taken = await self._budget.take(caller.line, blocks)
+        taken = await self.budget.take(caller.line, blocks)
         if not isinstance(taken, Grant):
-            self._metrics.refused("budget")
+            self.metrics.refused("budget")
             raise TooManyRequests(
                 f"This request is estimated at {blocks} hashed blocks of work, and the tenant's limit of "
-                f"{self._budget.per_minute} a minute is used up.",
+                f"{self.budget.per_minute} a minute is used up.",
                 retry_after=taken,
             )
         return taken
 
 
 class HttpGate(Gate):
-    """Lets in the question of a request, at its price."""
+    """Lets in the question of a request, at its price.
+
+    Raises:
+        ServiceError: as `select_keys`, from `readable`.
+        TooLarge: the only document is over a limit.
+        TooMuchWork: it is more than one request may ask for, by its estimate or once the texts were read.
+        TooManyRequests: the tenant's budget is used up, or too much of its work waits.
+        ClientDisconnect: the client has left, and the work was given up.
+    """
 
     checks_cost = True
     leaves_evenly = True
@@ -205,17 +132,60 @@ class HttpGate(Gate):
         self._blocks = 0
 
     async def sized(self, request: DetectionRequest) -> DetectionRequest:
-        return await self._admission.sized(request, self._caller, self._request)
+        """The request without the documents that their size alone refuses; a long body has its price."""
+        size = body_size(self._request)
+        if size > LONG_BODY_BYTES:
+            await self._admission.grant(self._caller, round(size * _BLOCKS_IN_A_PARSED_BYTE))
+        inputs = sized(request.inputs, self._admission.backend.max_document_tokens, alone=True)
+        return request if inputs == request.inputs else request.model_copy(update={"inputs": inputs})
 
     async def readable(self, request: DetectionRequest) -> DetectionRequest:
-        return await self._admission.within_limits(request, self._caller, self._request)
+        """The request without the documents that have too many tokens; texts that cannot have are not read.
+
+        What is read is charged to the tenant's budget.
+        """
+        admission, backend = self._admission, self._admission.backend
+        most, inputs = backend.max_document_tokens, list(request.inputs)
+        unread = [
+            index
+            for index, document in enumerate(inputs)
+            if document.text is not None and size_of(document, most) > most
+        ]
+        if not unread:
+            return request
+        keys = select_keys(request, self._caller.tenant, backend.keys, backend.tokenizers).keys
+        fingerprints = {key.profile.tokenizer_fingerprint for key in keys}
+        tokenizers = [one for one in map(backend.tokenizers.get, fingerprints) if one is not None]
+        grant = await admission.grant(self._caller, reading_cost(most * len(unread) * len(tokenizers)))
+        read = 0
+
+        def read_all() -> None:
+            nonlocal read
+            for index in unread:
+                try:
+                    read += check_text(index, inputs[index].text or "", tokenizers, most)
+                except TooLarge as error:
+                    read += most
+                    if len(inputs) == 1:
+                        raise
+                    inputs[index] = RefusedDocument.of(inputs[index], error)
+
+        try:
+            await admission.queued(self._caller, grant.units, self._request, read_all)
+        finally:
+            if admission.budget is not None:
+                await admission.budget.settle(grant, used=reading_cost(read))
+        return request.model_copy(update={"inputs": inputs})
 
     async def take(self, request: DetectionRequest) -> None:
         if self._admission.allowance is not None:
             await self._admission.allowance.take(self._caller, len(request.inputs))
 
     async def admit(self, mode: str, blocks: int) -> None:
-        await self._admission.admit(mode, blocks, self._caller)
+        with self._counting_refusals():
+            check_cost(blocks, self._admission.backend.max_request_blocks)
+        await self._admission.grant(self._caller, blocks)
+        self._admission.metrics.admitted(mode, blocks)
         self._blocks = blocks
 
     async def read(self, work: Callable[[], Any]) -> Any:
@@ -223,4 +193,15 @@ class HttpGate(Gate):
         return work() if size <= _SHORT_BODY else await self._admission.run_long(self._request, size, work)
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        return await self._admission.done(self._blocks, self._caller, self._request, work)
+        with self._counting_refusals():
+            if self._blocks <= _INLINE_BLOCKS:
+                return work()
+            return await self._admission.queued(self._caller, self._blocks, self._request, work)
+
+    @contextmanager
+    def _counting_refusals(self) -> Iterator[None]:
+        try:
+            yield
+        except TooMuchWork:
+            self._admission.metrics.refused("cost")
+            raise
