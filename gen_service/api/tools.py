@@ -39,7 +39,13 @@ def answer_source(answer: Mapping[str, Any], reasoning: Reasoning | None) -> Gra
         check_size([answer])
         return GrammarSource.of_schema(answer)
     check_schemas([answer])
-    return _source([f"said: %json {guided(answer)}"], reasoning, free=False)
+    return _source(["said: answer", *_answer(answer, reasoning)], reasoning, free=False)
+
+
+def _answer(answer: Mapping[str, Any], reasoning: Reasoning | None) -> list[str]:
+    """JSON in place of words, with their marks."""
+    start, stop = reasoning.around_words if reasoning else ("", "")
+    return [f"answer: {start} json {stop}", f"json: %json {guided(answer)}"]
 
 
 def _source(rules: Sequence[str], reasoning: Reasoning | None, *, free: bool) -> GrammarSource:
@@ -123,7 +129,7 @@ class ToolUse:
         if self.must:
             return [f"said: {head} {stop} {opened}", opens]
         if answer is not None:
-            return [f"said: answer | {opened}", opens, f"answer: %json {guided(answer)}"]
+            return [f"said: answer | {head} {stop} {opened}", opens, *_answer(answer, reasoning)]
         no_words = reasoning.no_words if reasoning else ""
         words = f"said: {start} WORDS {stop}"
         if form.alone:

@@ -1,5 +1,6 @@
 """Reasoning and answers told apart: however a text is cut, and in grammars that leave reasoning free."""
 
+import re
 from typing import Any
 
 import pytest
@@ -14,11 +15,11 @@ from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
 from ttmark.gen_service.api.reasoning import Reasoning, ReasoningReader, Thoughts, thoughts_of
-from ttmark.gen_service.api.tools import ToolUse, answer_source
+from ttmark.gen_service.api.tools import ToolUse, answer_source, tool_use
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.decoding.sequence import TextStream
 from ttmark.shared.schemas.chat import ChatMessage
-from ttmark.shared.schemas.tools import Function
+from ttmark.shared.schemas.tools import Function, Tool
 from ttmark.shared.tokenization import TextTokenizer
 
 TOKENIZER = TextTokenizer(byte_tokenizer())
@@ -115,6 +116,51 @@ def test_thoughts_and_words_have_the_marks_of_the_template(special: bool, size: 
     reader = ReasoningReader(reasoning)
     reader.read("".join(pieces), final=True)
     assert 0 < reader.count(tokens, generator.tokenizer) < len(tokens) - 4
+
+
+CHANNELS = (  # as gpt-oss has them
+    "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}"
+    "{% if m.thinking %}<|start|>assistant<|channel|>plan<|message|>{{ m.thinking }}<|end|>{% endif %}"
+    "{% if m.content %}<|start|>{{ m.role }}{% if m.role == 'assistant' %}<|channel|>final{% endif %}"
+    "<|message|>{{ m.content }}<|end|>{% endif %}"
+    "{% if m.tool_calls %}{% set f = m.tool_calls[0].function %}<|start|>assistant to=functions.{{ f.name }}"
+    "<|channel|>code<|message|>{{ f.arguments | tojson }}<|call|>{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}"
+)
+_SAID = {
+    OWN_MARKS: ["", "<|plan|>Hm < ho.<|done|>", "<|say|>", "<|said|>"],
+    CHANNELS: [
+        "",
+        "<|channel|>plan<|message|>Hm<|end|><|start|>assistant",
+        "<|channel|>final<|message|>",
+        "",
+    ],
+}
+
+
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("thinks", [False, True])
+@pytest.mark.parametrize(("template", "tools"), [(OWN_MARKS, False), (OWN_MARKS, True), (CHANNELS, False)])
+def test_json_stands_between_the_marks_of_words(
+    template: str, thinks: bool, tools: bool, special: bool
+) -> None:
+    """And may stand alone, as other models write it."""
+    generator, (*thought, start, stop) = FakeGenerator(), _SAID[template]
+    if special:
+        generator.tokenizer.backend.add_special_tokens(re.findall(r"<\|\w+\|>", template))
+    model = ServedModel(generator, ChatTemplate(template))
+    reasoning, encode = model.reasoning(""), generator.tokenizer.backend.encode
+    source = answer_source(ANSWER, reasoning)
+    if tools:
+        asked = Tool(type="function", function=Function(name="now"))
+        use = tool_use([asked], "auto", None, model)
+        assert use is not None
+        source = use.source(ANSWER, reasoning)
+    for before, behind in ((start, stop), ("", "")):
+        state = model.grammars.compile(source).begin()
+        state.advance(encode(thought[thinks] + before + '{"a": 1}' + behind, add_special_tokens=False).ids)
+        state.mask(logits := torch.zeros((1, generator.tokenizer.id_bound)), [()])
+        assert logits[0, min(generator.eos_token_ids)].isfinite()
 
 
 def next_of(grammars: JsonGrammars, source: Any, text: str) -> set[str]:
