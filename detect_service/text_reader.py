@@ -13,6 +13,7 @@ from ttmark.shared.byte_reading import ByteReading, Content, byte_spans
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.schemas.detection import Document, NormalizationReport, ReadingName
 from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.unknown_tokens import read_ids, read_with_offsets
 from ttmark.shared.watermark.interruption import aside
 from ttmark.shared.watermark.likelihood.reading import Reading
 
@@ -46,7 +47,7 @@ class TextReader(DocumentReader):
     def token_ids(self, key: HeldKey) -> NDArray[np.int64]:
         fingerprint = key.profile.tokenizer_fingerprint
         if fingerprint not in self._ids:
-            ids = self._tokenizer(key).encode(self.text, self.most)
+            ids = read_ids(self._tokenizer(key), self.text, self.most)
             self._ids[fingerprint] = np.array(ids, dtype=np.int64)
         return self._ids[fingerprint]
 
@@ -72,7 +73,7 @@ class TextReader(DocumentReader):
         """Read when they are asked for: most answers hold none."""
         fingerprint = key.profile.tokenizer_fingerprint
         if fingerprint not in self._offsets:
-            self._offsets[fingerprint] = self._tokenizer(key).encode_with_offsets(self.text).offsets
+            self._offsets[fingerprint] = read_with_offsets(self._tokenizer(key), self.text).offsets
         return self._offsets[fingerprint]
 
     def _tokenizer(self, key: HeldKey) -> TextTokenizer:

@@ -18,6 +18,7 @@ from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.likelihood.reading import Reading
+from ttmark.shared.watermark.prf import UNKNOWN_TOKEN
 
 Reader = Callable[[Sequence[int]], NDArray[np.float64]]
 TokenIds = Sequence[int]
@@ -145,8 +146,9 @@ class _OwnReader:
     def __call__(self, reader: DocumentReader, key: UnlockedKey) -> Reading | None:
         name = reader.text, key.profile.tokenizer_fingerprint
         if name not in self._readings:
-            tokens = reader.token_ids(key).tolist()
-            self._readings[name] = self._reading(tokens) if len(tokens) > 1 else None
+            tokens = reader.token_ids(key)
+            known = np.where(tokens == UNKNOWN_TOKEN, 0, tokens).tolist()
+            self._readings[name] = self._reading(known) if len(known) > 1 else None
         return self._readings[name]
 
     def _reading(self, tokens: Sequence[int]) -> Reading:

@@ -15,6 +15,7 @@ from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.watermark_block import Detectability, Receipt, WatermarkBlock, WatermarkStatus
 from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.unknown_tokens import read_ids
 from ttmark.shared.watermark import detect_direct
 
 # A detector that knows less tries more: other keys, older versions, block boundaries, readings of the text.
@@ -35,7 +36,7 @@ def scored(request: GenerationRequest, text: str, tokenizer: TextTokenizer) -> L
     marking = request.marking
     if marking is None:
         return None
-    ids = tokenizer.encode(text)
+    ids = read_ids(tokenizer, text)
     return detect_direct(marking.watermark, marking.prf_key, ids, phase="any").log10_p
 
 

@@ -140,6 +140,8 @@ def _chunks(rows: int) -> Iterator[slice]:
 
 TOKEN_BITS = 32
 TOKEN_MASK = (1 << TOKEN_BITS) - 1
+UNKNOWN_TOKEN = TOKEN_MASK - 1
+"""Stands where a text has lost a character: no vocabulary reaches as far."""
 TOKEN_BYTES = 4
 KEY_BYTES = 16
 

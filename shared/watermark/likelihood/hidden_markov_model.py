@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ttmark.shared.watermark.detectors.block_scores import check_tokens, context_and_block, scores_under_each
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
-from ttmark.shared.watermark.prf import first_occurrences
+from ttmark.shared.watermark.prf import UNKNOWN_TOKEN, first_occurrences
 from ttmark.shared.watermark.watermark import Watermark
 
 
@@ -241,8 +241,9 @@ class Chain:
 class Rows:
     """A position is where a block may begin: token H on, up to r - 1 before the end, of each message.
 
-    A (context, block) that was there before has the same score: it says nothing new and has L = 1. So the
-    scores of the others are independent under any key that did not make the text.
+    A (context, block) that was there before has the same score: it says nothing new and has L = 1, as one
+    with an unknown token has. So the scores of the others are independent under any key that did not make
+    the text.
 
     Attributes:
         chains: one a message; each has its own positions.
@@ -289,7 +290,7 @@ class Rows:
             parts.append(np.concatenate([contexts, blocks], axis=1))
             chains.append(Chain(ratios, kinds.astype(np.uint8), surprise, paths, size))
         rows = np.concatenate(parts) if parts else np.empty((0, width + size), dtype=np.int64)
-        again = _later(rows)
+        again = _later(rows) | (rows == UNKNOWN_TOKEN).any(axis=1)
         bounds = np.cumsum([0, *(chain.positions for chain in chains)])
         fresh = tuple(
             chain.without(again[low:high])

@@ -103,6 +103,9 @@ class _Step:
     fired: tuple[tuple[_Try, int], ...]
 
 
+_UNKNOWN = 2**32 - 2
+
+
 def rows_of(scheme: Scheme, tokens: Sequence[int]) -> list[Row]:
     """(context, block) at each position."""
     width = scheme.width + scheme.size
@@ -116,7 +119,7 @@ def text_of(scheme: Scheme, tokens: Sequence[int], said: Said | None, seen: set[
     classes = [PLAIN] * len(rows) if said is None else said.classes(scheme, ratios)
     for at, row in enumerate(rows):
         context = (row[: scheme.width], at % scheme.size)
-        if row in seen:
+        if row in seen or _UNKNOWN in row:
             classes[at] = NEUTRAL
         elif context in contexts:
             classes[at] = ratios.spent(classes[at])

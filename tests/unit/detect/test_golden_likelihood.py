@@ -59,9 +59,19 @@ def readings_of(tokenizer, text, read_as=None, version=4):
     encoded = [tokenizer.encode(one, add_special_tokens=False) for one in texts]
     parts = [None] * len(texts) if read_as is None else read_as
     return [
-        Reading(one.ids, token_ends(of, one.offsets), said, sum(weights), len(weights))
+        Reading(ids, token_ends(of, offsets), said, sum(weights), len(weights))
         for (of, weights), one, said in zip(texts.items(), encoded, parts, strict=True)
+        for ids, offsets in [with_unknown(of, one)]
     ]
+
+
+def with_unknown(text, encoding):
+    """Ids and places in which each character of a token that holds U+FFFD is a token by itself."""
+    tokens = [(place, token) for token, place in zip(encoding.ids, encoding.offsets, strict=True)]
+    lost = {at for place, _ in tokens if "\ufffd" in text[slice(*place)] for at in range(*place)}
+    left = [one for one in tokens if lost.isdisjoint(range(*one[0]))]
+    tokens = sorted([*left, *(((at, at + 1), 2**32 - 2) for at in lost)], key=lambda one: one[0][0])
+    return [token for _, token in tokens], [place for place, _ in tokens]
 
 
 def assert_same(found, expected):
@@ -157,7 +167,7 @@ def made_up(seed, keys):
     sharpness, others = float(generator.choice([0.3, 2.0, 8.0])), "éü" if generator.integers(2) else QUOTING
     prf_key = None if generator.random() < 0.25 else prf_key
     text = written(generator, watermark, prf_key, tokens, sharpness=sharpness, others=others)
-    kind = generator.choice(["whole", "edited", "passage", "looped", "hidden", "letters", "printed"])
+    kind = generator.choice(["whole", "edited", "passage", "looped", "hidden", "letters", "printed", "lost"])
     if kind == "edited":
         text = "".join(generator.choice(list(LETTERS)) if generator.random() < 0.06 else c for c in text)
     elif kind == "passage":
@@ -171,6 +181,10 @@ def made_up(seed, keys):
         text = text.replace("é", "e\N{COMBINING ACUTE ACCENT}").replace("q", "\N{OWL}")
     elif kind == "printed":
         text = printed(typeset(text)) if generator.integers(2) else typeset(text)
+    elif kind == "lost":
+        text = "".join(
+            "\ufffd" * int(generator.integers(4)) if generator.random() < 0.05 else c for c in text
+        )
     names = None if generator.random() < 0.3 else [key.key_id]
     fpr = float(generator.choice([1e-2, 1e-3, 1e-5, 1e-9]))
     how = {

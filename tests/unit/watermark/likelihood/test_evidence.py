@@ -20,6 +20,7 @@ from ttmark.shared.watermark.likelihood.hidden_markov_model import Rows
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.score_distributions import Floats
+from ttmark.shared.watermark.prf import UNKNOWN_TOKEN
 
 KEY = bytes(range(16))
 WRONG = [bytes([200 + i]) * 16 for i in range(7)]
@@ -58,6 +59,7 @@ HOSTILE = {
     "two answers alike": [*range(100), *range(100)],
     "halves that differ late": [*range(80), 500, *range(80), 501],
     "few words": np.random.default_rng(2).integers(0, 3, 250).tolist(),
+    "lost characters": [7, 8, *[UNKNOWN_TOKEN] * 3] * 40,
     "any words": np.random.default_rng(3).integers(0, 50_000, 150).tolist(),
 }
 
