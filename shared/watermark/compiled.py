@@ -24,13 +24,15 @@ class Level:
     needs: frozenset[str]
 
 
+_AVX512 = frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma"})
 _LEVELS: dict[str, tuple[Level, ...]] = {
     "x86_64": (
         Level(
-            "x86-64-v4",
-            ("-march=x86-64-v4", "-mprefer-vector-width=512"),
-            frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma"}),
+            "x86-64-v4-vnni",
+            ("-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"),
+            _AVX512 | {"avx512_vnni"},
         ),
+        Level("x86-64-v4", ("-march=x86-64-v4", "-mprefer-vector-width=512"), _AVX512),
         Level(
             "x86-64-v3", ("-march=x86-64-v3",), frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"})
         ),

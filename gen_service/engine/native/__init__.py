@@ -57,15 +57,16 @@ class Kernels:
     def __init__(self, library: ctypes.CDLL) -> None:
         span, pointer = (ctypes.c_int64, ctypes.c_int64), ctypes.c_void_p
         size, number, flag = ctypes.c_int64, ctypes.c_float, ctypes.c_int
-        self._normalise = _function(
+        self.library = library
+        self._normalise = function(
             library.ttmark_normalise, pointer, pointer, pointer, *span, size, size, number, flag
         )
-        self._turn = _function(library.ttmark_turn, pointer, pointer, *span, size, size, size, flag)
-        self._gate = _function(library.ttmark_gate, pointer, pointer, *span, size, flag)
-        self._turn_and_keep = _function(
+        self._turn = function(library.ttmark_turn, pointer, pointer, *span, size, size, size, flag)
+        self._gate = function(library.ttmark_gate, pointer, pointer, *span, size, flag)
+        self._turn_and_keep = function(
             library.ttmark_turn_and_keep, pointer, pointer, pointer, size, pointer, size
         )
-        self._attend = _function(library.ttmark_attend, pointer, *span)
+        self._attend = function(library.ttmark_attend, pointer, *span)
 
     GATE_MULTIPLE = _LANES
 
@@ -87,7 +88,7 @@ class Kernels:
         if out is None:
             out = rows.new_empty(rows.shape)
         pointers = rows.data_ptr(), weight.data_ptr(), out.data_ptr()
-        stride, half = rows.stride(0), _half(rows)
+        stride, half = rows.stride(0), is_half(rows)
         split(
             lambda first, last: self._normalise(*pointers, first, last, width, stride, epsilon, half),
             count,
@@ -104,7 +105,7 @@ class Kernels:
         Args:
             turns: complex64 [rows, 1, dim / 2], contiguous.
         """
-        pointers, stride, half = (packed.data_ptr(), turns.data_ptr()), packed.stride(0), _half(packed)
+        pointers, stride, half = (packed.data_ptr(), turns.data_ptr()), packed.stride(0), is_half(packed)
         split(
             lambda first, last: self._turn(*pointers, first, last, heads, dim, stride, half),
             packed.shape[0],
@@ -116,7 +117,7 @@ class Kernels:
         rows, width = gate_up.shape[0], gate_up.shape[1] // 2
         if out is None:
             out = gate_up.new_empty((rows, width))
-        pointers, half = (gate_up.data_ptr(), out.data_ptr()), _half(gate_up)
+        pointers, half = (gate_up.data_ptr(), out.data_ptr()), is_half(gate_up)
         split(lambda first, last: self._gate(*pointers, first, last, width, half), rows, width)
         return out
 
@@ -156,7 +157,7 @@ class Kernels:
         pointers = (*(each.data_ptr() for each in tensors), None if sinks is None else sinks.data_ptr())
         strides = (stride for tensor in (query, key, keys) for stride in tensor.stride()[:2])
         sizes = (kv_heads, heads // kv_heads, dim, own.shape[1])
-        call = AttentionCall(*pointers, *strides, *sizes, scale, _half(query))
+        call = AttentionCall(*pointers, *strides, *sizes, scale, is_half(query))
         self.run(call, tiles)
         return out
 
@@ -181,12 +182,12 @@ class Kernels:
         split(lambda first, last: self._attend(ctypes.byref(call), first, last), units, each)
 
 
-def _function(function: Any, *arguments: Any) -> Any:
+def function(function: Any, *arguments: Any) -> Any:
     function.argtypes, function.restype = arguments, None
     return function
 
 
-def _half(tensor: torch.Tensor) -> int:
+def is_half(tensor: torch.Tensor) -> int:
     return int(tensor.dtype == torch.bfloat16)
 
 

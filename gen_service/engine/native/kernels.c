@@ -27,6 +27,7 @@ typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES)));
 typedef uint32_t bits __attribute__((vector_size(4 * LANES)));
 typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef int8_t bytes __attribute__((vector_size(LANES)));
 
 /* GCC 12 makes six instructions of what AVX-512 does in one. */
 #if defined(__AVX512F__)
@@ -419,5 +420,266 @@ void ttmark_turn_and_keep(const struct attention *a, void *packed, const float *
             int64_t from = row * a->key_row + head * a->key_head, to = slots[row] * a->cache_row + head * a->cache_head;
             memcpy((void *)at(a->keys, to, a->half), at(a->key, from, a->half), a->dim * size);
             memcpy((void *)at(a->values, to, a->half), at(a->value, from, a->half), a->dim * size);
+        }
+}
+
+/* Products with matrices of whole numbers in 4 or 8 bits.
+ *
+ * A matrix [outs, ins] has a scale and an offset for each output and GROUP inputs: value = scale * code + offset, with
+ * codes from 0 and both in float16. It lies in tiles of TILE outputs: tile, group, fourth of inputs, output, input; two
+ * fourths share the bytes where a code has 4 bits. Rows are whole numbers too: codes from -127 with a scale for each
+ * GROUP numbers. Sums within a group are exact.
+ */
+#define GROUP 32
+#define FOURTHS (GROUP / 4)
+#define TILE 16
+#define ROWS 8 /* of the pass, whose sums stay in registers */
+
+struct grouped {
+    uint8_t *codes;             /* [tiles, groups, TILE * GROUP * bits / 8] */
+    uint16_t *scales, *offsets; /* [tiles, groups, TILE] */
+    int64_t outs, ins;
+    int32_t bits;
+};
+
+struct coded_rows {
+    int8_t *codes;        /* [rows, ins] */
+    float *scales, *sums; /* [rows, groups]; the sums are those of the values that codes stand for */
+};
+
+#if defined(__F16C__)
+#include <immintrin.h>
+INLINE float widen_one(uint16_t raw) { return _cvtsh_ss(raw); }
+INLINE uint16_t narrow_one(float value) { return _cvtss_sh(value, 0); }
+#else
+INLINE float widen_one(uint16_t raw) {
+    __fp16 half;
+    memcpy(&half, &raw, sizeof raw);
+    return half;
+}
+INLINE uint16_t narrow_one(float value) {
+    __fp16 half = value;
+    uint16_t raw;
+    memcpy(&raw, &half, sizeof raw);
+    return raw;
+}
+#endif
+
+INLINE vec widen(const uint16_t *from) {
+#if LANES == 16
+    return (vec)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)from));
+#elif LANES == 8
+    return (vec)_mm256_cvtph_ps(_mm_loadu_si128((const void *)from));
+#else
+    vec read;
+    for (int lane = 0; lane < LANES; lane++) read[lane] = widen_one(from[lane]);
+    return read;
+#endif
+}
+
+/* For each lane the sum of GROUP products: codes of a matrix, four inputs to a lane, by those of a row. */
+INLINE ints dot(const ints *codes, const int8_t *row, int code_bits) {
+    int32_t x[FOURTHS];
+    memcpy(x, row, sizeof x);
+#if defined(__AVX512VNNI__)
+    __m512i sums = _mm512_setzero_si512();
+    UNROLL for (int i = 0; i < FOURTHS; i++)
+        sums = _mm512_dpbusd_epi32(sums, (__m512i)codes[i], _mm512_set1_epi32(x[i]));
+    return (ints)sums;
+#elif LANES == 16 || LANES == 8
+#if LANES == 16
+#define ALL_32 _mm512_set1_epi32
+#define ALL_16 _mm512_set1_epi16
+#define PAIRS _mm512_madd_epi16
+#define BYTE_PAIRS _mm512_maddubs_epi16
+#define LEFT(value) _mm512_slli_epi16(value, 8)
+#define RIGHT(value) _mm512_srli_epi16(value, 8)
+#define RIGHT_SIGNED(value) _mm512_srai_epi16(value, 8)
+#define ADD_16 _mm512_add_epi16
+    typedef __m512i wide;
+#else
+#define ALL_32 _mm256_set1_epi32
+#define ALL_16 _mm256_set1_epi16
+#define PAIRS _mm256_madd_epi16
+#define BYTE_PAIRS _mm256_maddubs_epi16
+#define LEFT(value) _mm256_slli_epi16(value, 8)
+#define RIGHT(value) _mm256_srli_epi16(value, 8)
+#define RIGHT_SIGNED(value) _mm256_srai_epi16(value, 8)
+#define ADD_16 _mm256_add_epi16
+    typedef __m256i wide;
+#endif
+    if (code_bits == 4) { /* 8 sums of two products below 15 * 127 fit into 16 bits */
+        wide sums = ALL_32(0);
+        UNROLL for (int i = 0; i < FOURTHS; i++) sums = ADD_16(sums, BYTE_PAIRS((wide)codes[i], ALL_32(x[i])));
+        return (ints)PAIRS(sums, ALL_16(1));
+    }
+    ints total = {0};
+    UNROLL for (int i = 0; i < FOURTHS; i++) {
+        wide by = ALL_32(x[i]), code = (wide)codes[i];
+        total += (ints)PAIRS(RIGHT(LEFT(code)), RIGHT_SIGNED(LEFT(by))) + (ints)PAIRS(RIGHT(code), RIGHT_SIGNED(by));
+    }
+    return total;
+#else
+    ints total = {0};
+    UNROLL for (int i = 0; i < FOURTHS; i++)
+        UNROLL for (int byte = 0; byte < 4; byte++)
+            total += ((codes[i] >> (8 * byte)) & 255) * (int32_t)row[4 * i + byte];
+    return total;
+#endif
+}
+
+/* The sums of LANES outputs of a tile, from lane `lane` on, for `count` rows, to [count, TILE]. */
+INLINE void sum_tile(const struct grouped *m, const struct coded_rows *x, int64_t tile, int lane, int64_t row, int count,
+                     float *sums, int code_bits) {
+    int64_t groups = m->ins / GROUP, size = TILE * GROUP * code_bits / 8;
+    const uint8_t *from = m->codes + tile * groups * size + 4 * lane;
+    vec total[ROWS];
+    UNROLL for (int r = 0; r < count; r++) total[r] = all(0);
+    for (int64_t group = 0; group < groups; group++, from += size) {
+        ints codes[FOURTHS];
+        UNROLL for (int i = 0; i < FOURTHS * code_bits / 8; i++) {
+            ints read;
+            memcpy(&read, from + i * 4 * TILE, sizeof read);
+            if (code_bits == 4) {
+                codes[2 * i] = read & 0x0f0f0f0f;
+                codes[2 * i + 1] = (ints)(((bits)read >> 4) & 0x0f0f0f0fu);
+            } else
+                codes[i] = read;
+        }
+        int64_t place = (tile * groups + group) * TILE + lane;
+        vec scale = widen(m->scales + place), offset = widen(m->offsets + place);
+        UNROLL for (int r = 0; r < count; r++) {
+            vec products = __builtin_convertvector(dot(codes, x->codes + (row + r) * m->ins + group * GROUP, code_bits), vec);
+            total[r] += scale * x->scales[(row + r) * groups + group] * products;
+            total[r] += offset * x->sums[(row + r) * groups + group];
+        }
+    }
+    UNROLL for (int r = 0; r < count; r++) store_float(sums + r * TILE + lane, total[r]);
+}
+
+/* Adds sums of a tile [count, TILE] to a residual [rows, outs], or to nothing, and keeps them. */
+static void keep_tile(const struct grouped *m, const float *sums, int64_t tile, int64_t row, int64_t count, void *out,
+                      const void *residual, int half) {
+    int64_t left = m->outs - tile * TILE, outs = left < TILE ? left : TILE;
+    for (int64_t r = 0; r < count; r++) {
+        int64_t place = (row + r) * m->outs + tile * TILE, i = 0;
+        for (; i + LANES <= outs; i += LANES) {
+            vec values = load_float(sums + r * TILE + i);
+            if (residual) values += load(at(residual, place + i, half), half);
+            store((void *)at(out, place + i, half), values, half);
+        }
+        for (; i < outs; i++) {
+            float value = sums[r * TILE + i] + (residual ? load_one(at(residual, place + i, half), half) : 0.0f);
+            store_one((void *)at(out, place + i, half), value, half);
+        }
+    }
+}
+
+/* A copy of the code for each number of rows and of bits, whose loops the compiler unrolls. */
+#define TILE_SUMS(count, code_bits)                                                                                    \
+    __attribute__((noinline)) static void tile_sums_##code_bits##_##count(                                             \
+        const struct grouped *m, const struct coded_rows *x, int64_t tile, int64_t row, float *sums) {                  \
+        for (int lane = 0; lane < TILE; lane += LANES) sum_tile(m, x, tile, lane, row, count, sums, code_bits);          \
+    }
+#define EVERY(each, bits) \
+    each(1, bits) each(2, bits) each(3, bits) each(4, bits) each(5, bits) each(6, bits) each(7, bits) each(8, bits)
+EVERY(TILE_SUMS, 4) EVERY(TILE_SUMS, 8)
+#define NAME(count, bits) tile_sums_##bits##_##count,
+typedef void tile_sums(const struct grouped *, const struct coded_rows *, int64_t, int64_t, float *);
+static tile_sums *const sums_of_tiles[2][ROWS] = {{EVERY(NAME, 4)}, {EVERY(NAME, 8)}};
+
+/* Tiles [first, last) of a product [rows, outs], to which a residual [rows, outs] is added; NULL: none. */
+void ttmark_multiply(const struct grouped *m, const struct coded_rows *x, int64_t rows, void *out, const void *residual,
+                     int64_t first, int64_t last, int half) {
+    float sums[ROWS * TILE];
+    for (int64_t tile = first; tile < last; tile++)
+        for (int64_t row = 0; row < rows; row += ROWS) {
+            int64_t count = rows - row < ROWS ? rows - row : ROWS;
+            sums_of_tiles[m->bits == 8][count - 1](m, x, tile, row, sums);
+            keep_tile(m, sums, tile, row, count, out, residual, half);
+        }
+}
+
+/* Rows [rows, ins] as whole numbers. What is not finite makes all products of its group so. */
+void ttmark_code_rows(const struct coded_rows *x, const void *from, int64_t rows, int64_t ins, int half) {
+    const vec magic = all(12582912.0f); /* rounds to the nearest */
+    for (int64_t group = 0; group < rows * ins / GROUP; group++) {
+        vec values[GROUP / LANES], most = all(0), check = all(0);
+        UNROLL for (int i = 0; i < GROUP / LANES; i++) {
+            values[i] = load(at(from, group * GROUP + i * LANES, half), half);
+            vec size = choose(values[i] < all(0), -values[i], values[i]);
+            most = choose(size > most, size, most);
+            check += values[i] * 0.0f;
+        }
+        float highest = largest(most);
+        vec total = all(0);
+        UNROLL for (int i = 0; i < GROUP / LANES; i++) {
+            vec codes = (values[i] * (highest > 0 ? 127.0f / highest : 0.0f) + magic) - magic;
+            bytes narrow = __builtin_convertvector(__builtin_convertvector(codes, ints), bytes);
+            memcpy(x->codes + group * GROUP + i * LANES, &narrow, sizeof narrow);
+            total += codes;
+        }
+        x->scales[group] = highest / 127.0f + sum(check);
+        x->sums[group] = x->scales[group] * sum(total);
+    }
+}
+
+/* The codes of an output and a group: of each fourth four bytes, 4 * TILE apart, in their upper half for every second
+ * fourth where a code has 4 bits. */
+INLINE uint8_t *codes_of(const struct grouped *m, int64_t out, int64_t group) {
+    int64_t place = out / TILE * (m->ins / GROUP) + group;
+    return m->codes + place * (TILE * GROUP * m->bits / 8) + out % TILE * 4;
+}
+
+INLINE int64_t place_of(const struct grouped *m, int64_t out, int64_t group) {
+    return (out / TILE * (m->ins / GROUP) + group) * TILE + out % TILE;
+}
+
+/* Fills tiles [first, last) with the matrix `from` [outs, ins]: in 4 bits from the smallest to the largest number of a
+ * group, in 8 bits up to the largest size on both sides of 128. Codes are 0 before. Returns the largest change of a
+ * number, as a share of the largest size in its group. */
+float ttmark_group(const struct grouped *m, const void *from, int64_t first, int64_t last, int half) {
+    float change = 0.0f, limit = m->bits == 4 ? 15.0f : 255.0f;
+    for (int64_t out = first * TILE; out < last * TILE && out < m->outs; out++)
+        for (int64_t group = 0; group < m->ins / GROUP; group++) {
+            float values[GROUP], lowest = INFINITY, highest = -INFINITY, furthest = 0.0f;
+            for (int i = 0; i < GROUP; i++) {
+                values[i] = load_one(at(from, out * m->ins + group * GROUP + i, half), half);
+                lowest = values[i] < lowest ? values[i] : lowest;
+                highest = values[i] > highest ? values[i] : highest;
+            }
+            float most = highest > -lowest ? highest : -lowest;
+            int64_t place = place_of(m, out, group);
+            m->scales[place] = narrow_one(m->bits == 4 ? (highest - lowest) / 15.0f : most / 127.0f);
+            float scale = widen_one(m->scales[place]), by = scale > 0 ? 1.0f / scale : 0.0f;
+            m->offsets[place] = narrow_one(m->bits == 4 ? lowest : -128.0f * scale);
+            float offset = widen_one(m->offsets[place]);
+            uint8_t *to = codes_of(m, out, group);
+            for (int i = 0; i < GROUP; i++) {
+                float code = (values[i] - offset) * by + 0.5f;
+                int32_t whole = (int32_t)(code < 0 ? 0 : code > limit ? limit : code);
+                float off = fabsf(scale * (float)whole + offset - values[i]);
+                int fourth = i / 4, halved = m->bits == 4;
+                to[(halved ? fourth / 2 : fourth) * 4 * TILE + i % 4] |= (uint8_t)(whole << (halved && fourth % 2 ? 4 : 0));
+                furthest = off > furthest ? off : furthest;
+            }
+            if (!(furthest <= change * most)) change = furthest / most;
+        }
+    return change;
+}
+
+/* The values that outputs `wanted` [count] stand for, to [count, ins]. */
+void ttmark_ungroup(const struct grouped *m, const int64_t *wanted, int64_t count, void *to, int half) {
+    for (int64_t row = 0; row < count; row++)
+        for (int64_t group = 0; group < m->ins / GROUP; group++) {
+            int64_t out = wanted[row], place = place_of(m, out, group);
+            float scale = widen_one(m->scales[place]), offset = widen_one(m->offsets[place]);
+            const uint8_t *from = codes_of(m, out, group);
+            for (int i = 0; i < GROUP; i++) {
+                int fourth = i / 4, halved = m->bits == 4;
+                int code = from[(halved ? fourth / 2 : fourth) * 4 * TILE + i % 4];
+                if (halved) code = fourth % 2 ? code >> 4 : code & 15;
+                store_one((void *)at(to, row * m->ins + group * GROUP + i, half), scale * (float)code + offset, half);
+            }
         }
 }

@@ -1,0 +1,146 @@
+"""Matrices of whole numbers in 4 or 8 bits, with a scale and an offset for each 32 inputs of an output.
+
+Each row of a pass is made of whole numbers as well, so that a processor multiplies and adds four at a time.
+Every row is computed by itself: it has the same bits whatever stands beside it.
+"""
+
+import ctypes
+
+import torch
+
+from ttmark.gen_service.engine.native import Kernels, function, is_half, split
+
+GROUP = 32
+_TILE = 16
+_ROUNDING = 1 / 128  # of bfloat16, with that of the scale and offset
+
+
+class _Matrix(ctypes.Structure):
+    """`struct grouped` of kernels.c."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("codes", "scales", "offsets")),
+        *((name, ctypes.c_int64) for name in ("outs", "ins")),
+        ("bits", ctypes.c_int32),
+    ]
+
+
+class _CodedRows(ctypes.Structure):
+    """`struct coded_rows` of kernels.c."""
+
+    _fields_ = [(name, ctypes.c_void_p) for name in ("codes", "scales", "sums")]
+
+
+class GroupedMatrix:
+    """A matrix [outs, ins] in groups, which rows are multiplied with.
+
+    In 4 bits a group has 16 values from its smallest number to its largest; in 8 bits 255 around zero.
+
+    Args:
+        weight: [outs, ins] in float32 or bfloat16, contiguous; it is not kept.
+        bits: 4 or 8.
+
+    Attributes:
+        change: the largest change of a number, as a share of the largest size in its group.
+
+    Raises:
+        ValueError: the inputs are no multiple of 32, or another number of bits.
+    """
+
+    def __init__(self, weight: torch.Tensor, bits: int, kernels: Kernels) -> None:
+        outs, ins = weight.shape
+        if not self.suits(weight) or bits not in (4, 8):
+            raise ValueError(f"no groups of {GROUP} in {bits} bits for a matrix of {outs} x {ins}")
+        self.outs, self.ins, self.dtype = outs, ins, weight.dtype
+        self._tiles, groups = -(-outs // _TILE), ins // GROUP
+        self._codes = torch.zeros((self._tiles, groups, _TILE * GROUP * bits // 8), dtype=torch.uint8)
+        self._scales = torch.zeros((self._tiles, groups, _TILE), dtype=torch.float16)
+        self._offsets = torch.zeros_like(self._scales)
+        parts = (each.data_ptr() for each in (self._codes, self._scales, self._offsets))
+        self._matrix = _Matrix(*parts, outs, ins, bits)
+        library, span, pointer = kernels.library, (ctypes.c_int64, ctypes.c_int64), ctypes.c_void_p
+        size, flag = ctypes.c_int64, ctypes.c_int
+        self._code_rows = function(library.ttmark_code_rows, pointer, pointer, *span, flag)
+        self._multiply = function(
+            library.ttmark_multiply, pointer, pointer, size, pointer, pointer, *span, flag
+        )
+        self._ungroup = function(library.ttmark_ungroup, pointer, pointer, size, pointer, flag)
+        group = function(library.ttmark_group, pointer, pointer, *span, flag)
+        group.restype = ctypes.c_float
+        weight = weight.contiguous()
+        self.change: float = group(
+            ctypes.byref(self._matrix), weight.data_ptr(), 0, self._tiles, is_half(weight)
+        )
+
+    @staticmethod
+    def suits(weight: torch.Tensor) -> bool:
+        return weight.device.type == "cpu" and weight.dim() == 2 and weight.shape[1] % GROUP == 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._codes.nbytes + self._scales.nbytes + self._offsets.nbytes
+
+    def __call__(self, rows: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
+        """[rows, ins] -> [rows, outs], and `residual` [rows, outs] added, if it is given."""
+        rows, count, half = rows.contiguous(), len(rows), is_half(rows)
+        out = rows.new_empty((count, self.outs))
+        coded = torch.empty(rows.shape, dtype=torch.int8)
+        scales, sums = torch.empty((2, count, self.ins // GROUP))
+        parts = _CodedRows(coded.data_ptr(), scales.data_ptr(), sums.data_ptr())
+        matrix, to = ctypes.byref(self._matrix), out.data_ptr()
+        added = None if residual is None else residual.contiguous().data_ptr()
+        self._code_rows(ctypes.byref(parts), rows.data_ptr(), count, self.ins, half)
+        split(
+            lambda first, last: self._multiply(
+                matrix, ctypes.byref(parts), count, to, added, first, last, half
+            ),
+            self._tiles,
+            _TILE * self.ins * count,
+        )
+        return out
+
+    def added_to(self, residual: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """`residual` [rows, outs] and the product of `rows` [rows, ins]."""
+        return self(rows, residual)
+
+    def values(self, outs: torch.Tensor) -> torch.Tensor:
+        """What the outputs [n], int64, stand for: [n, ins]."""
+        values = torch.empty((len(outs), self.ins), dtype=self.dtype)
+        self._ungroup(
+            ctypes.byref(self._matrix), outs.data_ptr(), len(outs), values.data_ptr(), is_half(values)
+        )
+        return values
+
+
+class Grouping:
+    """Makes a model's matrices of whole numbers, and leaves the values that these stand for in the model.
+
+    Args:
+        bits: of the layers' matrices, 4 or 8; the output matrix has 8.
+        exact: refuses what would change by more than rounding, as all numbers do that were in no such groups.
+    """
+
+    def __init__(self, bits: int, kernels: Kernels, *, exact: bool) -> None:
+        self._bits, self._kernels, self._exact = bits, kernels, exact
+
+    def __call__(self, plain: torch.Tensor) -> GroupedMatrix:
+        """
+        Args:
+            plain: [ins, outs], with the inputs of an output beside each other; it is changed.
+
+        Raises:
+            ValueError: the values would change, or the inputs are no multiple of 32.
+        """
+        return self._grouped(plain, self._bits)
+
+    def head(self, plain: torch.Tensor) -> GroupedMatrix:
+        """The same of the output matrix."""
+        return self._grouped(plain, 8)
+
+    def _grouped(self, plain: torch.Tensor, bits: int) -> GroupedMatrix:
+        weight = plain.t()
+        matrix = GroupedMatrix(weight, bits, self._kernels)
+        if self._exact and not matrix.change <= _ROUNDING:
+            raise ValueError(f"its numbers have more than {1 << bits} values in a group of {GROUP}")
+        weight.copy_(matrix.values(torch.arange(matrix.outs)))
+        return matrix

@@ -1,0 +1,125 @@
+"""Matrices of whole numbers beside the same sums in double precision."""
+
+import ctypes
+
+import pytest
+import torch
+
+from tests.unit.engine.test_native_kernels import compiled, draw  # noqa: F401
+from ttmark.gen_service.engine.native import SOURCE, Kernels
+from ttmark.gen_service.engine.native.grouped import GROUP, GroupedMatrix, Grouping
+from ttmark.shared.watermark.compiled import usable_levels
+
+DTYPES = (torch.float32, torch.bfloat16)
+
+
+@pytest.fixture(name="all_kernels", scope="module")
+def _all_kernels(compiled) -> list[Kernels]:  # type: ignore[no-untyped-def]  # noqa: F811
+    """Of every level that this processor has, the highest first."""
+    levels = usable_levels() or pytest.skip("no instructions that the kernels are written for")
+    return [Kernels(ctypes.CDLL(str(compiled / SOURCE.file_name(level)))) for level in levels]
+
+
+def stands_for(rows: torch.Tensor) -> torch.Tensor:
+    """Rows [n, ins] as the whole numbers that they are multiplied as, in double precision."""
+    groups = rows.float().view(len(rows), -1, GROUP)
+    most = groups.abs().amax(2, keepdim=True)
+    return (torch.round(groups * (127 / most)).double() * most.double() / 127).view(rows.shape)
+
+
+def whole(bits: int, outs: int, ins: int, dtype: torch.dtype) -> torch.Tensor:
+    """A matrix [outs, ins] of numbers that such a file holds; each group has its lowest and its highest."""
+    generator = torch.Generator().manual_seed(outs)
+    codes = torch.randint(0, 16 if bits == 4 else 255, (outs, ins // GROUP, GROUP), generator=generator)
+    codes[..., 0], codes[..., 1] = 0, 15 if bits == 4 else 254
+    scales = torch.rand((outs, ins // GROUP, 1), generator=generator) / 100 + 1e-3
+    offsets = -scales * (torch.rand(scales.shape, generator=generator) * 15 if bits == 4 else 127)
+    return (codes * scales.half() + offsets.half()).view(outs, ins).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize(("outs", "ins"), [(64, 576), (70, 96), (5, 32)])
+def test_a_product_is_that_of_what_the_numbers_stand_for(
+    all_kernels: list[Kernels], dtype: torch.dtype, bits: int, outs: int, ins: int
+) -> None:
+    rows, residual = draw(41, ins, dtype=dtype), draw(41, outs, dtype=dtype)
+    for kernels in all_kernels:
+        matrix = GroupedMatrix(draw(outs, ins, dtype=dtype), bits, kernels)
+        values = matrix.values(torch.arange(outs)).double()
+        expected = stands_for(rows) @ values.t()
+        # One number of a row may be rounded to the other side; in bfloat16 the sum is rounded as well.
+        step = float(rows.abs().max() * values.abs().max()) / 127
+        scale = step + float(expected.abs().max()) * (2**-8 if dtype == torch.bfloat16 else 1e-6)
+        torch.testing.assert_close(matrix(rows).double(), expected, atol=scale, rtol=0)
+        added = matrix.added_to(residual, rows).double()
+        torch.testing.assert_close(added, expected + residual.double(), atol=2 * scale, rtol=0)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_row_has_the_same_bits_in_any_batch_and_on_any_processor(
+    all_kernels: list[Kernels], dtype: torch.dtype, bits: int
+) -> None:
+    weight, rows = draw(70, 576, dtype=dtype), draw(200, 576, dtype=dtype)
+    expected = GroupedMatrix(weight, bits, all_kernels[0])(rows[:1])
+    for kernels in all_kernels:
+        matrix = GroupedMatrix(weight, bits, kernels)
+        for count in (*range(1, 70), 200):
+            assert torch.equal(matrix(rows[:count])[:1], expected), count
+            assert torch.equal(matrix(rows[:count].flip(0))[-1:], expected), count
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_threads_share_the_outputs(all_kernels: list[Kernels], bits: int) -> None:
+    matrix, rows = GroupedMatrix(draw(700, 576), bits, all_kernels[0]), draw(33, 576)
+    alone, threads = matrix(rows), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert torch.equal(matrix(rows), alone)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf")])
+def test_what_is_not_finite_stays_so(all_kernels: list[Kernels], wrong: float) -> None:
+    rows = draw(9, 64)
+    rows[3, 40] = wrong
+    for kernels in all_kernels:
+        finite = torch.isfinite(GroupedMatrix(draw(20, 64), 4, kernels)(rows)).all(1)
+        assert finite.tolist() == [row != 3 for row in range(9)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("bits", [4, 8])
+def test_numbers_that_were_in_groups_keep_their_values(
+    all_kernels: list[Kernels], dtype: torch.dtype, bits: int
+) -> None:
+    weight = whole(bits, 48, 96, dtype)
+    kept = GroupedMatrix(weight, bits, all_kernels[0]).values(torch.arange(48))
+    most = weight.view(48, 3, GROUP).abs().amax(2, keepdim=True).float()
+    assert float(((kept.float() - weight.float()).view(48, 3, GROUP).abs() / most).max()) <= 1 / 128
+
+
+def test_exact_grouping_refuses_numbers_that_were_never_in_groups(all_kernels: list[Kernels]) -> None:
+    grouping = Grouping(4, all_kernels[0], exact=True)
+    weight = draw(48, 96, dtype=torch.bfloat16)
+    before = weight.clone()
+    with pytest.raises(ValueError, match="more than 16 values"):
+        grouping(weight.t())
+    assert torch.equal(weight, before)
+    weight = whole(4, 48, 96, torch.bfloat16)
+    matrix = grouping(weight.t())
+    assert torch.equal(weight, matrix.values(torch.arange(48)))  # the model has what is computed with
+
+
+@pytest.mark.parametrize(("ins", "bits"), [(33, 4), (64, 5)])
+def test_what_has_no_groups_is_refused(all_kernels: list[Kernels], ins: int, bits: int) -> None:
+    with pytest.raises(ValueError, match=f"in {bits} bits"):
+        GroupedMatrix(draw(16, ins), bits, all_kernels[0])
+
+
+def test_a_matrix_of_zeros_and_a_row_of_zeros(all_kernels: list[Kernels]) -> None:
+    for bits in (4, 8):
+        assert not GroupedMatrix(torch.zeros(16, 64), bits, all_kernels[0])(draw(3, 64)).any()
+        assert not GroupedMatrix(draw(16, 64), bits, all_kernels[0])(torch.zeros(3, 64)).any()
