@@ -81,7 +81,7 @@ def choices_among(settings: EngineSettings) -> list[Choice]:
 
 def _dtypes(settings: EngineSettings) -> tuple[str, ...]:
     if settings.dtype == "auto":
-        return ("float32", "bfloat16") if usable_device(settings.device).type == "cpu" else ("auto",)
+        return ("bfloat16", "float32") if usable_device(settings.device).type == "cpu" else ("auto",)
     if not isinstance(getattr(torch, settings.dtype, None), torch.dtype):
         raise ModelLoadError(f"unknown dtype {settings.dtype!r}")
     return (settings.dtype,)
@@ -130,13 +130,14 @@ class ChoiceFile:
         return kept if isinstance(kept, dict) else {}
 
 
-def choice_key(folder: Path, options: Iterable[Choice]) -> str:
+def choice_key(folder: Path, options: Iterable[Choice], quantization: str) -> str:
     """What a choice depends on: processor, cores, packages, the model's files, what there is to choose from.
 
     Weights count by name, size and time of change.
 
     Args:
         folder: of the model.
+        quantization: as set.
     """
     weights = sorted(path for ending in _WEIGHTS for path in folder.glob(ending))
     files = [(path.name, (status := path.stat()).st_size, status.st_mtime_ns) for path in weights]
@@ -144,7 +145,7 @@ def choice_key(folder: Path, options: Iterable[Choice]) -> str:
     shape = hashlib.sha256(b"\0".join([*configs, repr(files).encode()])).hexdigest()[:16]
     packages = f"torch {torch.__version__}, transformers {version('transformers')}"
     kernels = "compiled" if find_kernels() else "no"
-    offered = " ".join(f"{option.dtype}/{option.threads}" for option in options)
+    offered = " ".join([f"{option.dtype}/{option.threads}" for option in options] + [quantization])
     return (
         f"{processor_name()}, {os.cpu_count()} cores, {packages}, {kernels} kernels, model {shape}: {offered}"
     )

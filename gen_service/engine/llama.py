@@ -13,7 +13,8 @@ import torch
 from torch.nn import functional
 
 from ttmark.gen_service.engine.attention import AttentionPlan, adopt, attend, keep_probed
-from ttmark.gen_service.engine.native import AttentionCall, Kernels
+from ttmark.gen_service.engine.native import AttentionCall, Kernels, find_kernels
+from ttmark.gen_service.engine.native.grouped import BITS, GroupedMatrix, Grouping
 
 _MANY_ROWS = 16
 
@@ -75,6 +76,7 @@ def _is_slow_in_bf16(rows: torch.Tensor) -> bool:
     return rows.dtype == torch.bfloat16 and rows.device.type == "cpu" and rows.shape[0] >= _MANY_ROWS
 
 
+MakesMatrix = Callable[[torch.Tensor], Matrix | GroupedMatrix]
 Activation = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -225,12 +227,12 @@ class _Layer:
     """Weights of one layer."""
 
     attention_norm: torch.Tensor
-    query_key_value: Matrix
+    query_key_value: Matrix | GroupedMatrix
     bias: torch.Tensor | None
-    output: Matrix
+    output: Matrix | GroupedMatrix
     feed_norm: torch.Tensor
-    gate_up: Matrix
-    down: Matrix
+    gate_up: Matrix | GroupedMatrix
+    down: Matrix | GroupedMatrix
     window: int | None
 
 
@@ -239,17 +241,23 @@ class FusedLlama:
 
     Args:
         model: transformers' module, or a `PlainLlama`; of matrices it keeps views, or nothing.
-        packed: whether matrices are packed for oneDNN.
+        matrix: makes those that rows are multiplied with.
         kernels: compute what lies between the products; None, or where they do not suit: torch does.
+
+    Raises:
+        ValueError: a matrix cannot be made so.
     """
 
-    def __init__(self, model: Any, *, packed: bool = False, kernels: Kernels | None = None) -> None:
+    def __init__(self, model: Any, *, matrix: MakesMatrix = Matrix, kernels: Kernels | None = None) -> None:
         config = model.config
         self._activation = model.model.layers[0].mlp.act_fn
-        self._embedding: torch.Tensor = model.model.embed_tokens.weight
-        self._head = _head(model, packed)
+        self._layers = [_fuse(layer, matrix) for layer in model.model.layers]
+        self._head = _head(model, matrix.head if isinstance(matrix, Grouping) else matrix)
         self._norm: torch.Tensor = model.model.norm.weight.detach()
-        self._layers = [_fuse(layer, packed) for layer in model.model.layers]
+        embedding = model.model.embed_tokens
+        self._embed: Callable[[torch.Tensor], torch.Tensor] = embedding.weight.__getitem__
+        if isinstance(self._head, GroupedMatrix) and model.lm_head.weight is embedding.weight:
+            self._embed = self._head.values
         self._shape = Shape(
             config.num_attention_heads,
             config.num_key_value_heads,
@@ -274,7 +282,7 @@ class FusedLlama:
         self, tokens: torch.Tensor, positions: torch.Tensor, keep: torch.Tensor, plan: AttentionPlan
     ) -> torch.Tensor:
         """Logits [len(keep), vocab] of the rows `keep` of a pass over tokens [rows] at positions [rows]."""
-        hidden = self._embedding[tokens]  # [rows, width]
+        hidden = self._embed(tokens)  # [rows, width]
         between = self._operations(positions, plan)
         for index, layer in enumerate(self._layers):
             packed = layer.query_key_value(between.normalise(hidden, layer.attention_norm))
@@ -308,32 +316,32 @@ def _suits_kernels(model: Any, dim: int) -> bool:
     return gated and Kernels.suit(model.dtype, dim)
 
 
-def _fuse(layer: Any, packed: bool) -> _Layer:
+def _fuse(layer: Any, matrix: MakesMatrix) -> _Layer:
     attention, feed = layer.self_attn, layer.mlp
     query_key_value = (attention.q_proj, attention.k_proj, attention.v_proj)
     biases = [linear.bias for linear in query_key_value if linear.bias is not None]
     return _Layer(
         attention_norm=layer.input_layernorm.weight.detach(),
-        query_key_value=_share(packed, *query_key_value),
+        query_key_value=_share(matrix, *query_key_value),
         bias=torch.cat(biases) if biases else None,
-        output=_share(packed, attention.o_proj),
+        output=_share(matrix, attention.o_proj),
         feed_norm=layer.post_attention_layernorm.weight.detach(),
-        gate_up=_share(packed, feed.gate_proj, feed.up_proj),
-        down=_share(packed, feed.down_proj),
+        gate_up=_share(matrix, feed.gate_proj, feed.up_proj),
+        down=_share(matrix, feed.down_proj),
         window=layer_window(attention),
     )
 
 
 @torch.no_grad()
-def _head(model: Any, packed: bool) -> Matrix:
+def _head(model: Any, matrix: MakesMatrix) -> Matrix | GroupedMatrix:
     """[width, vocab]; where it is tied to the embedding, which is read by rows, a CPU gets a copy."""
     weight = model.lm_head.weight
     if weight is not model.model.embed_tokens.weight:
-        return _share(packed, model.lm_head)
+        return _share(matrix, model.lm_head)
     transposed = weight.detach().t()
     if _prefers_inputs_first(weight):
         transposed = transposed.contiguous()
-    return Matrix.pack(transposed) if packed else Matrix(transposed)
+    return matrix(transposed)
 
 
 def _prefers_inputs_first(weight: torch.Tensor) -> bool:
@@ -349,16 +357,32 @@ def layer_window(attention: Any) -> int | None:
 
 
 @torch.no_grad()
-def _share(packed: bool, *linears: Any) -> Matrix:
+def _share(make: MakesMatrix, *linears: Any) -> Matrix | GroupedMatrix:
     """The weights side by side [in, outs]; the modules keep views of them, so that no copy stays."""
     weights = [linear.weight for linear in linears]
     if _prefers_inputs_first(weights[0]):
         shared = torch.cat([weight.t() for weight in weights], dim=1)
     else:
         shared = torch.cat(weights).t()
-    matrix = Matrix.pack(shared) if packed else Matrix(shared)
+    matrix = make(shared)
     for weight, part in zip(
         weights, torch.split(shared, [len(weight) for weight in weights], dim=1), strict=True
     ):
         weight.data = weight.new_empty(0) if matrix.plain is None else part.t()
     return matrix
+
+
+def matrix_maker(weights: str) -> MakesMatrix:
+    """Makes matrices that lie as `Acceleration` says.
+
+    Raises:
+        ValueError: in numbers of so many bits nothing is multiplied here.
+    """
+    if weights == "plain":
+        return Matrix
+    if weights == "packed":
+        return Matrix.pack
+    kernels = find_kernels()
+    if kernels is None:
+        raise ValueError(f"matrices of {weights} need the compiled kernels")
+    return Grouping(BITS[weights], kernels)

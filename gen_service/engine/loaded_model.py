@@ -20,17 +20,17 @@ class Acceleration:
 
     Attributes:
         kernels: the compiled ones attend for commits and probes, and compute what is small.
-        packed: matrices are packed for oneDNN.
+        weights: how the matrices lie: "plain", "packed" for oneDNN, "int4" or "int8".
         fused: the model's matrices as an earlier runner has them, so that they are not made again.
     """
 
     kernels: bool = False
-    packed: bool = False
+    weights: str = "plain"
     fused: FusedLlama | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def as_in(cls, runner: Runner) -> "Acceleration":
-        return cls(runner.kernels is not None, runner.packed, runner.fused)
+        return cls(runner.kernels is not None, runner.weights, runner.fused)
 
     def runner(self, model: Any, cache: KvCache, *, reproducible: bool = True) -> Runner:
         return Runner(
@@ -38,7 +38,7 @@ class Acceleration:
             cache,
             reproducible=reproducible,
             kernels=kernels_for(model) if self.kernels else None,
-            packed=self.packed,
+            weights=self.weights,
             fused=self.fused,
         )
 

@@ -37,7 +37,7 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
     if settings.choices is None or usable_device(settings.device).type != "cpu":
         return _by_transformers(name, folder, tokenizer, settings)
     file, options = ChoiceFile(settings.choices), choices_among(settings)
-    key = choice_key(folder, options)
+    key = choice_key(folder, options, settings.quantization)
     for chosen in (file.find(key, options), None):
         if chosen is None:
             chosen = _tried_apart(name, folder, settings)

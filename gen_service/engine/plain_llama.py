@@ -15,7 +15,7 @@ import torch
 from safetensors import safe_open
 from torch.nn import functional
 
-from ttmark.gen_service.engine.llama import FusedLlama, layer_window
+from ttmark.gen_service.engine.llama import FusedLlama, layer_window, matrix_maker
 from ttmark.gen_service.engine.loaded_model import Acceleration, kernels_for
 
 _EMBEDDING = "model.embed_tokens.weight"
@@ -108,15 +108,15 @@ class PlainLlama(Part):
 
 
 def open_llama(
-    folder: Path, dtype: str, *, described: Mapping[str, Any], kernels: bool, packed: bool
+    folder: Path, dtype: str, *, described: Mapping[str, Any], kernels: bool, weights: str
 ) -> tuple[PlainLlama, Acceleration]:
     """A model as `describe` described it, and its matrices as `Acceleration` has them.
 
     Raises:
-        RuntimeError: oneDNN packs no such matrices here; else see `PlainLlama`.
+        RuntimeError, ValueError: no such matrices are made here; else see `PlainLlama`.
     """
     model = PlainLlama(folder, getattr(torch, dtype), described)
-    fused = FusedLlama(model, packed=packed, kernels=kernels_for(model) if kernels else None)
-    if packed:
+    fused = FusedLlama(model, matrix=matrix_maker(weights), kernels=kernels_for(model) if kernels else None)
+    if weights != "plain":
         model.map_embedding_anew()
-    return model, Acceleration(kernels, packed, fused)
+    return model, Acceleration(kernels, weights, fused)

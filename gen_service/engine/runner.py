@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.llama import FusedLlama
+from ttmark.gen_service.engine.llama import FusedLlama, matrix_maker
 from ttmark.gen_service.engine.native import Kernels
 from ttmark.gen_service.engine.ragged_batch import Append, Probe, RaggedBatch
 
@@ -68,7 +68,7 @@ class Runner:
     Args:
         reproducible: rows have the same bits in any batch; else nothing is padded, and what was probed is
             kept for the commit. On a GPU it changes nothing.
-        packed: whether matrices are packed for oneDNN, for the models that `FusedLlama` computes on a CPU.
+        weights: how the matrices lie, of the models that `FusedLlama` computes; see `Acceleration`.
         kernels: attend for commits and probes, and compute what is small in a pass of such a model; None:
             torch's own operators do.
         fused: the matrices of another runner of the model; None: they are made.
@@ -81,7 +81,7 @@ class Runner:
         row_counts: RowCounts = ANY_COUNT,
         *,
         reproducible: bool = True,
-        packed: bool = False,
+        weights: str = "plain",
         kernels: Kernels | None = None,
         fused: FusedLlama | None = None,
     ) -> None:
@@ -94,8 +94,8 @@ class Runner:
         self.kernels = kernels
         self.fused = fused
         if fused is None and FusedLlama.suits(model):
-            self.fused = FusedLlama(model, packed=packed, kernels=kernels)
-        self.packed = packed and self.fused is not None
+            self.fused = FusedLlama(model, matrix=matrix_maker(weights), kernels=kernels)
+        self.weights = weights if self.fused is not None else "plain"
 
     @torch.inference_mode()
     def forward(self, pieces: Sequence[Append | Probe]) -> list[torch.Tensor]:

@@ -14,6 +14,8 @@ class EngineSettings:
         device: "cpu", "cuda", "cuda:1", or "auto".
         dtype: "float32", "bfloat16", "float16", or "auto" (on a CPU the faster of float32 and bfloat16,
             measured at start; on a GPU the checkpoint's own).
+        quantization: "int4" or "int8": on a CPU matrices have so many bits, in groups of 32 inputs; "auto":
+            4 where a bfloat16 model's numbers are of so many, as those made of a Q4_1 file; "none": never.
         threads: CPU threads of torch; None leaves torch's choice, "auto" takes one or torch's choice, by
             measurement at start. Equal tokens in any batch are promised for float32 on a CPU and one number
             of threads: with "auto", here or for the dtype, a seed's text may change with the next start.
@@ -41,6 +43,7 @@ class EngineSettings:
     model_id: str | None = None
     device: str = "auto"
     dtype: str = "float32"
+    quantization: Literal["auto", "int4", "int8", "none"] = "auto"
     threads: int | Literal["auto"] | None = None
     context_length: int | None = None
     max_sequences: int = 32

@@ -29,6 +29,8 @@ from ttmark.gen_service.engine.loaded_model import (
     usable_device,
 )
 from ttmark.gen_service.engine.memory import available_memory
+from ttmark.gen_service.engine.native import find_kernels
+from ttmark.gen_service.engine.native.grouped import BITS, GroupedMatrix, Grouping, group_linears
 from ttmark.gen_service.engine.plain_llama import describe, open_llama
 from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
@@ -119,7 +121,7 @@ def fastest_runner(name: str, folder: Path, settings: EngineSettings) -> tuple[R
     options = choices_among(settings)
     alone = options[0].dtype == options[-1].dtype
     chosen, runner = _choose(name, folder, settings, options, lambda each: each if alone else None)
-    runner = runner or _checked_runner(name, folder, chosen.dtype, settings.device)
+    runner = runner or _checked_runner(name, folder, chosen.dtype, settings)
     torch.set_num_threads(chosen.threads)
     return runner, _facts(runner, config)
 
@@ -134,7 +136,7 @@ def try_each(name: str, folder: Path, settings: EngineSettings) -> Choice:
 
     def seen(runner: Runner) -> tuple[torch.Tensor, dict[str, Any] | None]:
         described, facts = describe(runner.model), asdict(_facts(runner, config))
-        model = {"described": described, "kernels": runner.kernels is not None, "packed": runner.packed}
+        model = {"described": described, "kernels": runner.kernels is not None, "weights": runner.weights}
         return _few_logits(runner), {"model": model, "facts": facts} if described else None
 
     chosen, (logits, plain) = _choose(name, folder, settings, choices_among(settings), seen)
@@ -154,10 +156,12 @@ def _choose(
     measured = []
     for dtype in dict.fromkeys(option.dtype for option in options):
         threads = [option.threads for option in options if option.dtype == dtype]
-        runner = _checked_runner(name, folder, dtype, settings.device)
+        runner = _checked_runner(name, folder, dtype, settings)
         seen = look(runner)
         seconds, count = (0.0, threads[0]) if len(options) == 1 else fewest_seconds(runner, threads)
         measured.append((seconds, Choice(dtype, count), seen))
+        if runner.weights in BITS:  # nothing is faster, or smaller
+            return measured[-1][1], seen
         del runner
         release_free_memory()
     _, chosen, seen = min(measured, key=lambda each: each[0])
@@ -212,13 +216,18 @@ def _rope_types(parameters: dict[str, Any]) -> set[str]:
     return {str(each.get("rope_type")) for each in [parameters, *nested]}
 
 
-def _checked_runner(model: str, folder: Path, dtype: str, device: str) -> Runner:
+def _checked_runner(model: str, folder: Path, dtype: str, settings: EngineSettings) -> Runner:
+    device, quantization = settings.device, settings.quantization
     loaded = _transformers_module(model, folder, dtype, device)
     expected = _own_logits(model, loaded)
-    *faster, plainest = _accelerations(loaded)
+    *faster, plainest = _accelerations(loaded, quantization)
     for acceleration in faster:
         try:
+            if acceleration.weights in BITS:
+                return _grouped_runner(model, loaded, acceleration, exact=quantization == "auto")
             return _compared_runner(model, loaded, acceleration, expected)
+        except NotExact:
+            loaded = _transformers_module(model, folder, dtype, device)
         except ModelLoadError as error:
             log = structlog.get_logger("ttmark.engine")
             log.warning(
@@ -238,11 +247,55 @@ def _transformers_module(model: str, folder: Path, dtype: str, device: str) -> A
         raise ModelLoadError(f"{model}: {_first_line(error)}") from error
 
 
-def _accelerations(model: Any) -> list[Acceleration]:
+def _accelerations(model: Any, quantization: str) -> list[Acceleration]:
     """What may be tried with the model, the fastest first; the last one needs nothing but torch."""
     kernels = kernels_for(model) is not None
-    pack = [True, False] if _can_pack(model) else [False]
-    return [*(Acceleration(kernels, packed) for packed in pack if kernels or packed), Acceleration()]
+    forms = ["packed", "plain"] if _can_pack(model) else ["plain"]
+    if kernels and quantization == "auto" and _is_of_four_bits(model):
+        forms.insert(0, "int4")
+    elif quantization in BITS:
+        forms.insert(0, quantization)
+    fast = [Acceleration(kernels, form) for form in forms if kernels or form != "plain"]
+    return [*fast, Acceleration()]
+
+
+def _is_of_four_bits(model: Any) -> bool:
+    """Whether the first matrix of a model loses nothing, so that the others are worth a try."""
+    found = find_kernels()
+    if found is None or model.dtype != torch.bfloat16 or not FusedLlama.suits(model):
+        return False
+    weight = model.model.layers[0].self_attn.o_proj.weight.detach()
+    return GroupedMatrix.suits(weight) and GroupedMatrix(weight, 4, found).is_exact
+
+
+def _grouped_runner(name: str, model: Any, acceleration: Acceleration, *, exact: bool) -> Runner:
+    """A runner with matrices in groups, compared with transformers over the values that these stand for.
+
+    Raises:
+        NotExact: the values are to stay, and would not.
+        ModelLoadError: see `_compared_runner`.
+    """
+    kernels = find_kernels()
+    if kernels is None:
+        raise ModelLoadError(f"{name}: {acceleration.weights} needs the compiled kernels")
+    grouping = Grouping(BITS[acceleration.weights], kernels, exact=exact, kept=True)
+    try:
+        if FusedLlama.suits(model):
+            own = kernels if acceleration.kernels else None
+            acceleration = replace(acceleration, fused=FusedLlama(model, matrix=grouping, kernels=own))
+        else:
+            group_linears(model, grouping, model.get_output_embeddings())
+    except ValueError as error:
+        if exact:
+            raise NotExact from error
+        raise _cannot_run(name, error) from error
+    runner = _compared_runner(name, model, acceleration, _own_logits(name, model))
+    grouping.let_go(model)
+    return runner
+
+
+class NotExact(Exception):
+    """The values of a model are none of whole numbers in groups."""
 
 
 @cache
@@ -307,7 +360,8 @@ def _compared_runner(name: str, model: Any, acceleration: Acceleration, expected
     except Exception as error:
         raise _cannot_run(name, error) from error
     scale = max(1.0, float(expected.abs().max()))
-    if float((ours - expected).abs().max()) > _TOLERANCE.get(model.dtype, 1e-3) * scale:
+    rounds_as = torch.bfloat16 if acceleration.weights in BITS else model.dtype
+    if float((ours - expected).abs().max()) > _TOLERANCE.get(rounds_as, 1e-3) * scale:
         raise ModelLoadError(
             f"{name}: {type(model).__name__} attends in a way that the engine does not reproduce"
         )

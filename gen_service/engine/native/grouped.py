@@ -11,6 +11,7 @@ import torch
 from ttmark.gen_service.engine.native import Kernels, function, is_half, split
 
 GROUP = 32
+BITS = {"int4": 4, "int8": 8}
 _TILE = 16
 _ROUNDING = 1 / 128  # of bfloat16, with that of the scale and offset
 
@@ -41,7 +42,8 @@ class GroupedMatrix:
         bits: 4 or 8.
 
     Attributes:
-        change: the largest change of a number, as a share of the largest size in its group.
+        is_exact: no number has changed by more than bfloat16 rounds the largest of its group.
+        plain: what the model has of it; None: nothing.
 
     Raises:
         ValueError: the inputs are no multiple of 32, or another number of bits.
@@ -67,10 +69,10 @@ class GroupedMatrix:
         self._ungroup = function(library.ttmark_ungroup, pointer, pointer, size, pointer, flag)
         group = function(library.ttmark_group, pointer, pointer, *span, flag)
         group.restype = ctypes.c_float
+        self.plain: torch.Tensor | None = None
         weight = weight.contiguous()
-        self.change: float = group(
-            ctypes.byref(self._matrix), weight.data_ptr(), 0, self._tiles, is_half(weight)
-        )
+        change = group(ctypes.byref(self._matrix), weight.data_ptr(), 0, self._tiles, is_half(weight))
+        self.is_exact = change <= _ROUNDING
 
     @staticmethod
     def suits(weight: torch.Tensor) -> bool:
@@ -113,20 +115,22 @@ class GroupedMatrix:
 
 
 class Grouping:
-    """Makes a model's matrices of whole numbers, and leaves the values that these stand for in the model.
+    """Makes a model's matrices of whole numbers.
 
     Args:
         bits: of the layers' matrices, 4 or 8; the output matrix has 8.
+        kept: the model keeps its matrices, with the values that are computed with, to be compared.
         exact: refuses what would change by more than rounding, as all numbers do that were in no such groups.
     """
 
-    def __init__(self, bits: int, kernels: Kernels, *, exact: bool) -> None:
+    def __init__(self, bits: int, kernels: Kernels, *, exact: bool = False, kept: bool = False) -> None:
         self._bits, self._kernels, self._exact = bits, kernels, exact
+        self._kept: list[GroupedMatrix] | None = [] if kept else None
 
     def __call__(self, plain: torch.Tensor) -> GroupedMatrix:
         """
         Args:
-            plain: [ins, outs], with the inputs of an output beside each other; it is changed.
+            plain: [ins, outs], with the inputs of an output beside each other; if it is kept, it is changed.
 
         Raises:
             ValueError: the values would change, or the inputs are no multiple of 32.
@@ -140,7 +144,54 @@ class Grouping:
     def _grouped(self, plain: torch.Tensor, bits: int) -> GroupedMatrix:
         weight = plain.t()
         matrix = GroupedMatrix(weight, bits, self._kernels)
-        if self._exact and not matrix.change <= _ROUNDING:
+        if self._exact and not matrix.is_exact:
             raise ValueError(f"its numbers have more than {1 << bits} values in a group of {GROUP}")
-        weight.copy_(matrix.values(torch.arange(matrix.outs)))
+        if self._kept is not None:
+            weight.copy_(matrix.values(torch.arange(matrix.outs)))
+            matrix.plain = plain
+            self._kept.append(matrix)
         return matrix
+
+    def let_go(self, model: torch.nn.Module) -> None:
+        """What was kept to be compared."""
+        for matrix in self._kept or ():
+            matrix.plain = None
+        for module in model.modules():
+            if isinstance(module, torch.nn.Linear):
+                module.weight.data = module.weight.new_empty(0)
+
+
+class GroupedLinear(torch.nn.Module):
+    """A linear layer of any model over a matrix in groups."""
+
+    def __init__(self, linear: torch.nn.Linear, matrix: GroupedMatrix) -> None:
+        super().__init__()
+        self._matrix, self.bias = matrix, linear.bias
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """[..., ins] -> [..., outs]"""
+        rows = self._matrix(values.reshape(-1, self._matrix.ins)).view(*values.shape[:-1], -1)
+        return rows if self.bias is None else rows + self.bias
+
+
+def group_linears(model: torch.nn.Module, grouping: Grouping, head: torch.nn.Module | None) -> None:
+    """Puts `GroupedLinear` in place of the linear layers of a model whose inputs come in groups.
+
+    Args:
+        head: the output layer.
+
+    Raises:
+        ValueError: the model has no such layer, or values would change; what was replaced stays so.
+    """
+    found = [
+        (parent, name, layer)
+        for parent in model.modules()
+        for name, layer in parent.named_children()
+        if isinstance(layer, torch.nn.Linear) and GroupedMatrix.suits(layer.weight)
+    ]
+    if not found:
+        raise ValueError(f"no linear layer of this model has inputs in groups of {GROUP}")
+    for parent, name, layer in found:
+        plain = layer.weight.detach().t()
+        matrix = grouping.head(plain) if layer is head else grouping(plain)
+        setattr(parent, name, GroupedLinear(layer, matrix))

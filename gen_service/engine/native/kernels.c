@@ -636,33 +636,43 @@ INLINE int64_t place_of(const struct grouped *m, int64_t out, int64_t group) {
 }
 
 /* Fills tiles [first, last) with the matrix `from` [outs, ins]: in 4 bits from the smallest to the largest number of a
- * group, in 8 bits up to the largest size on both sides of 128. Codes are 0 before. Returns the largest change of a
- * number, as a share of the largest size in its group. */
+ * group, in 8 bits up to the largest size on both sides of 128. Returns the largest change of a number, as a share of the
+ * largest size in its group. */
 float ttmark_group(const struct grouped *m, const void *from, int64_t first, int64_t last, int half) {
     float change = 0.0f, limit = m->bits == 4 ? 15.0f : 255.0f;
     for (int64_t out = first * TILE; out < last * TILE && out < m->outs; out++)
         for (int64_t group = 0; group < m->ins / GROUP; group++) {
-            float values[GROUP], lowest = INFINITY, highest = -INFINITY, furthest = 0.0f;
-            for (int i = 0; i < GROUP; i++) {
-                values[i] = load_one(at(from, out * m->ins + group * GROUP + i, half), half);
-                lowest = values[i] < lowest ? values[i] : lowest;
-                highest = values[i] > highest ? values[i] : highest;
+            vec values[GROUP / LANES], low = all(INFINITY), high = all(-INFINITY), off = all(0);
+            UNROLL for (int i = 0; i < GROUP / LANES; i++) {
+                values[i] = load(at(from, out * m->ins + group * GROUP + i * LANES, half), half);
+                low = choose(values[i] < low, values[i], low);
+                high = choose(values[i] > high, values[i], high);
             }
-            float most = highest > -lowest ? highest : -lowest;
+            float lowest = -largest(-low), highest = largest(high), most = highest > -lowest ? highest : -lowest;
             int64_t place = place_of(m, out, group);
             m->scales[place] = narrow_one(m->bits == 4 ? (highest - lowest) / 15.0f : most / 127.0f);
             float scale = widen_one(m->scales[place]), by = scale > 0 ? 1.0f / scale : 0.0f;
             m->offsets[place] = narrow_one(m->bits == 4 ? lowest : -128.0f * scale);
             float offset = widen_one(m->offsets[place]);
-            uint8_t *to = codes_of(m, out, group);
-            for (int i = 0; i < GROUP; i++) {
-                float code = (values[i] - offset) * by + 0.5f;
-                int32_t whole = (int32_t)(code < 0 ? 0 : code > limit ? limit : code);
-                float off = fabsf(scale * (float)whole + offset - values[i]);
-                int fourth = i / 4, halved = m->bits == 4;
-                to[(halved ? fourth / 2 : fourth) * 4 * TILE + i % 4] |= (uint8_t)(whole << (halved && fourth % 2 ? 4 : 0));
-                furthest = off > furthest ? off : furthest;
+            uint8_t codes[GROUP];
+            UNROLL for (int i = 0; i < GROUP / LANES; i++) {
+                vec code = (values[i] - offset) * by + 0.5f;
+                code = choose(code > all(limit), all(limit), choose(code > all(0), code, all(0)));
+                ints whole = __builtin_convertvector(code, ints);
+                bytes narrow = __builtin_convertvector(whole, bytes);
+                memcpy(codes + i * LANES, &narrow, sizeof narrow);
+                vec moved = __builtin_convertvector(whole, vec) * scale + offset - values[i];
+                moved = choose(moved < all(0), -moved, moved);
+                off = choose(moved > off, moved, off);
             }
+            uint32_t fourths[FOURTHS];
+            memcpy(fourths, codes, sizeof fourths);
+            uint8_t *to = codes_of(m, out, group);
+            for (int i = 0; i < FOURTHS * m->bits / 8; i++) {
+                uint32_t word = m->bits == 4 ? fourths[2 * i] | fourths[2 * i + 1] << 4 : fourths[i];
+                memcpy(to + i * 4 * TILE, &word, sizeof word);
+            }
+            float furthest = largest(off);
             if (!(furthest <= change * most)) change = furthest / most;
         }
     return change;

@@ -46,7 +46,8 @@ def test_a_choice_holds_for_one_processor_torch_model_and_set_of_options(
     (tmp_path / "config.json").write_text("{}")
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"weights")
-    keys = [choice_key(tmp_path, OPTIONS), choice_key(tmp_path, OPTIONS[:2])]
+    keys = [choice_key(tmp_path, OPTIONS, "auto"), choice_key(tmp_path, OPTIONS[:2], "auto")]
+    keys.append(choice_key(tmp_path, OPTIONS, "int8"))
     for change in (
         lambda patch: patch.setattr(autotune, "processor_name", lambda: "another"),
         lambda patch: patch.setattr(autotune, "find_kernels", lambda: None),
@@ -56,9 +57,9 @@ def test_a_choice_holds_for_one_processor_torch_model_and_set_of_options(
     ):
         with monkeypatch.context() as patch:
             change(patch)
-            keys.append(choice_key(tmp_path, OPTIONS))
+            keys.append(choice_key(tmp_path, OPTIONS, "auto"))
     assert len(set(keys)) == len(keys)
-    assert choice_key(tmp_path, OPTIONS) == keys[-1]
+    assert choice_key(tmp_path, OPTIONS, "auto") == keys[-1]
 
 
 def test_a_processor_without_a_name_is_called_what_the_platform_says(tmp_path: Path) -> None:

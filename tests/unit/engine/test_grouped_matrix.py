@@ -102,7 +102,7 @@ def test_numbers_that_were_in_groups_keep_their_values(
 
 
 def test_exact_grouping_refuses_numbers_that_were_never_in_groups(all_kernels: list[Kernels]) -> None:
-    grouping = Grouping(4, all_kernels[0], exact=True)
+    grouping = Grouping(4, all_kernels[0], exact=True, kept=True)
     weight = draw(48, 96, dtype=torch.bfloat16)
     before = weight.clone()
     with pytest.raises(ValueError, match="more than 16 values"):

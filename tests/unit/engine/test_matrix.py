@@ -56,7 +56,7 @@ def test_rows_that_are_part_of_wider_ones_are_multiplied_too() -> None:
 def test_a_model_is_packed_and_its_matrices_are_made_once(tiny_model: Path, dtype: str) -> None:
     needs_packing(getattr(torch, dtype))
     loaded = load_model(str(tiny_model), EngineSettings(device="cpu", dtype=dtype))
-    assert loaded.acceleration.packed
+    assert loaded.acceleration.weights == "packed"
     runners = [loaded.acceleration.runner(loaded.model, KvCache(8)) for _ in range(2)]
     assert runners[0].fused is runners[1].fused
 
@@ -68,7 +68,7 @@ def test_a_dtype_that_is_not_packed_here_is_served_without_a_word(
     monkeypatch.setattr(transformers_model, "can_pack", lambda dtype: dtype != torch.bfloat16)
     with structlog.testing.capture_logs() as logs:
         loaded = load_model(str(tiny_model), EngineSettings(device="cpu", dtype="bfloat16"))
-    assert not loaded.acceleration.packed
+    assert loaded.acceleration.weights == "plain"
     assert logs == []
 
 
@@ -80,6 +80,6 @@ def test_a_packed_model_gives_the_logits_of_a_plain_one(
     for free in (2**40, 0):
         monkeypatch.setattr(transformers_model, "available_memory", lambda free=free: free)
         loaded = load_model(str(tiny_model), settings)
-        assert loaded.acceleration.packed == bool(free), "a second copy needs memory"
+        assert (loaded.acceleration.weights == "packed") == bool(free), "a second copy needs memory"
         logits.append(loaded.acceleration.runner(loaded.model, KvCache(8)).probe_once(7))
     assert float((logits[0] - logits[1]).abs().max()) <= 1e-5
