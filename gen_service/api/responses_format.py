@@ -203,6 +203,7 @@ class ResponsesFormat:
         return responses.ResponseObject(
             id=self._plan.response_id,
             created_at=self._created,
+            completed_at=int(time.time()) if status == "completed" else None,
             status=status,
             instructions=body.instructions,
             max_output_tokens=body.max_output_tokens,
@@ -212,6 +213,8 @@ class ResponsesFormat:
             parallel_tool_calls=body.parallel_tool_calls is not False,
             temperature=sampling.temperature,
             top_p=sampling.top_p,
+            presence_penalty=sampling.presence_penalty,
+            frequency_penalty=sampling.frequency_penalty,
             text=responses.TextConfig(format=(body.text and body.text.format) or TextFormat(type="text")),
             tool_choice=body.tool_choice or "auto",
             tools=body.tools or [],

@@ -112,6 +112,7 @@ class ResponseObject(BaseModel):
     id: str
     object: Literal["response"] = "response"
     created_at: int = Field(description="Unix time in seconds.")
+    completed_at: int | None
     status: ResponseStatus
     error: ResponseFailure | None = None
     incomplete_details: IncompleteDetails | None = None
@@ -126,6 +127,14 @@ class ResponseObject(BaseModel):
     store: Literal[False] = False
     temperature: float
     top_p: float
+    presence_penalty: float
+    frequency_penalty: float
+    top_logprobs: Literal[0] = 0
+    reasoning: None = None
+    max_tool_calls: None = None
+    service_tier: Literal["default"] = "default"
+    safety_identifier: None = None
+    prompt_cache_key: None = None
     text: TextConfig
     tool_choice: Literal["none", "auto", "required"] | FunctionChoice
     tools: list[FunctionTool]
