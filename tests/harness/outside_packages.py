@@ -1,4 +1,4 @@
-"""Packages of others that tests ask for, each in a folder of its own; where they cannot be had, tests skip."""
+"""Packages of others that tests ask for, each in a folder of its own; tests skip where one cannot be had."""
 
 import shutil
 import subprocess

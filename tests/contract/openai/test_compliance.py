@@ -5,12 +5,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.contract.openai.test_tools import scripted
-from tests.harness.outside_packages import with_npm, with_pip
+from tests.harness.outside_packages import with_pip
 
 __all__ = ["scripted"]
 
@@ -29,15 +28,3 @@ def test_answers_and_events_are_those_of_the_open_responses_specification(script
     found = json.loads(said.stdout)
     assert {name: wrong for name, wrong in found.items() if wrong and name not in NOT_OURS} == {}
     assert all("400" in found[name][0] for name in NOT_OURS)
-
-
-def test_compatcanary_finds_the_service_compatible(smollm2: Any, pytestconfig: Any, tmp_path: Path) -> None:
-    folder = with_npm(pytestconfig.cache, "compatcanary@0.2.2")
-    report = tmp_path / "report.json"
-    command = [folder / "node_modules/.bin/compatcanary", "scan", "--base-url", f"{smollm2.url}/v1"]
-    options = ["--model", "tiny", "--timeout", "200000", "--format", "json", "--output", report]
-    key = {"OPENAI_API_KEY": "author"}
-    subprocess.run([*command, *options], env=os.environ | key, check=True, timeout=290)
-    results = json.loads(report.read_text())["results"]
-    assert [(each["id"], each["status"]) for each in results] == [(each["id"], "pass") for each in results]
-    assert len(results) == 7
