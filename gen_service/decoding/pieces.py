@@ -32,6 +32,7 @@ _KEPT = 1 << 14
 
 Seams = tuple[tuple[int, bool], ...]
 Key = tuple[str, tuple[str, ...]]
+Parts = tuple[int, str, bytes]
 
 
 class Place(NamedTuple):
@@ -88,14 +89,12 @@ class Pieces:
         self.kinds = lru_cache(1024)(self._kinds)
         added = backend.get_added_tokens_decoder()
         self._texts = {token: text for token, text in texts.items() if token not in added}
-        self._parts = {
-            token: part for token, text in self._texts.items() if (part := _parts(text)) is not None
-        }
-        self._learn({character for _, text, _ in self._parts.values() for character in text})
+        parts = {token: part for token, text in self._texts.items() if (part := _parts(text)) is not None}
+        self._learn({character for _, text, _ in parts.values() for character in text})
         self._behind = ("", *sorted(self._kinds_of_characters.values()))
-        self._inner = np.array([token for token, (head, *_) in self._parts.items() if head], np.int64)
-        plain = self._table(size, begun=False)
-        self._tables = [plain, self._table(size, begun=True) if self._letters else plain]
+        self._inner = np.array([token for token, (head, *_) in parts.items() if head], np.int64)
+        plain = self._table(parts, size, begun=False)
+        self._tables = [plain, self._table(parts, size, begun=True) if self._letters else plain]
 
     @classmethod
     def of(cls, backend: Tokenizer, texts: Mapping[int, str], size: int) -> "Pieces | None":
@@ -153,14 +152,16 @@ class Pieces:
                     best = JOINED
         return best
 
-    def _table(self, size: int, *, begun: bool) -> tuple[list[Key], NDArray[np.int32]]:
+    def _table(
+        self, parts: Mapping[int, Parts], size: int, *, begun: bool
+    ) -> tuple[list[Key], NDArray[np.int32]]:
         """Shapes of tokens with the ends that they may get, and each token's number among them, from 2 on.
 
         0: it is no text. 1: it begins inside a character.
         """
         keys: dict[Key, int] = {}
         numbers = np.zeros(size, np.int32)
-        for token, (head, text, part) in self._parts.items():
+        for token, (head, text, part) in parts.items():
             key = self._shape(text, begun=begun), self._ends(part)
             numbers[token] = 1 if head else keys.setdefault(key, len(keys) + 2)
         return [*keys], numbers
@@ -201,7 +202,7 @@ def _short(shape: str) -> str:
     return _RUN.sub(r"\1\1\2\2\2\2", shape)
 
 
-def _parts(text: str, before: bytes = b"") -> tuple[int, str, bytes] | None:
+def _parts(text: str, before: bytes = b"") -> Parts | None:
     """Bytes of a character begun before, whole characters, and bytes of one that goes on behind."""
     try:
         raw = before + bytes(map(BYTES.__getitem__, text))

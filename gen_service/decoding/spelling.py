@@ -35,12 +35,12 @@ class Spelling:
 
     def __init__(self, backend: Tokenizer, size: int) -> None:
         self._backend = backend
-        model = self._model = json.loads(backend.to_str())["model"]
+        model = json.loads(backend.to_str())["model"]
         self._ids: dict[str, int] = model["vocab"]
         self._texts = {token: text for text, token in self._ids.items()}
         self._size = size
         self._merges: dict[int, list[tuple[int, int]]] = defaultdict(list)  # right sides, ranks
-        self._left: dict[int, Spine] = {}
+        self._left: dict[int, Spine] = {}  # while it is built
         self._right: dict[int, Spine] = {}
         self._after: dict[Place, Bits] = {}
         self._unmerged: dict[int | None, NDArray[np.bool_]] = {}
@@ -51,8 +51,13 @@ class Spelling:
         self._characters = {text for text in self._ids if len(text) == 1} | self._normalized()
         self._misspelled: dict[bytes, NDArray[np.int64]] = {}
         self._build(model["merges"])
-        self._never = self._unreachable(backend.get_added_tokens_decoder().keys())
+        # A piece that is a token stays one where merges are ignored, however it would be merged.
+        everything = () if model.get("ignore_merges") else self._ids.values()
+        made = self._left.keys() | backend.get_added_tokens_decoder().keys() | self._bytes.keys()
+        self._never = np.array(sorted(set(everything) - made), np.int64)
+        """Tokens that the encoding never makes, since no merge leads to them."""
         self._beginnings = self._by_beginning()
+        self._left = {}
         self._pieces = Pieces.of(backend, self._texts, size)
         self.structural = np.array(
             sorted(i for text, i in self._ids.items() if text[-1:] in _STRUCTURE), np.int64
@@ -126,9 +131,11 @@ class Spelling:
             found = np.ones(self._size, dtype=np.bool_)
             for left, end in self._right.get(token, ()) if token is not None else ():
                 for right, rank in self._merges.get(left, ()):
-                    if rank < end and right in self._beginnings:
-                        ends, tokens = self._beginnings[right]
-                        found[tokens[: np.searchsorted(ends, -rank, side="right")]] = False
+                    if rank < end:
+                        starts, ends, tokens = self._beginnings
+                        begin, stop = starts[right : right + 2]
+                        stop = begin + np.searchsorted(ends[begin:stop], -rank, side="right")
+                        found[tokens[begin:stop]] = False
             if len(self._unmerged) >= _KEPT:
                 self._unmerged = {}
             self._unmerged[token] = found
@@ -166,13 +173,6 @@ class Spelling:
             for b, end_b in self._left[right]
         )
 
-    def _unreachable(self, added: Collection[int]) -> NDArray[np.int64]:
-        """Tokens that the encoding never makes, since no merge leads to them."""
-        if self._model.get("ignore_merges"):  # a piece that is a token stays one, however it would be merged
-            return np.empty(0, np.int64)
-        made = self._left.keys() | added | self._bytes.keys()
-        return np.array(sorted(set(self._ids.values()) - made), np.int64)
-
     def _normalized(self) -> set[str]:
         """Signs of ASCII that have no token and are no bytes either: a blank that is written as another."""
         signs = {token: raw.decode() for token, raw in self._bytes.items() if raw.isascii()}
@@ -187,14 +187,16 @@ class Spelling:
             found = self._misspelled[part] = np.array(wrong, np.int64)
         return found
 
-    def _by_beginning(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Of each token those that begin with it, and minus the rank at which it ends in them, rising."""
-        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for token, spine in self._left.items():
-            for part, end in spine:
-                found[part].append((-end, token))
-        columns = {part: np.array(sorted(pairs), np.int64).T for part, pairs in found.items()}
-        return {part: (ends, tokens) for part, (ends, tokens) in columns.items()}
+    def _by_beginning(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Tokens by what they begin with: where those of a token start [size + 1]; in order minus the ranks
+        at which it ends in them, rising, and the tokens.
+        """
+        spines = self._left.items()
+        flat = (number for token, spine in spines for part, end in spine for number in (part, -end, token))
+        parts, ends, tokens = np.fromiter(flat, np.int64).reshape(-1, 3).T
+        order = np.lexsort((tokens, ends, parts))
+        starts = np.searchsorted(parts[order], np.arange(self._size + 1))
+        return starts, ends[order], tokens[order]
 
 
 def _points(part: bytes) -> Collection[int]:
