@@ -26,6 +26,9 @@ from ttmark.gen_service.engine.scheduler import Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.step import Arrivals, EngineStats, Stepper
 from ttmark.gen_service.engine.stream import DeltaStream, Mailbox
+from ttmark.shared.observability.memory import release_free_memory
+
+_IDLE_SECONDS = 5.0
 
 
 class Engine:
@@ -215,9 +218,12 @@ class Engine:
 
     def _arrivals(self) -> Arrivals | None:
         """Waits for something to do, and takes what has come in; None once the thread is to halt."""
+        patience: float | None = _IDLE_SECONDS
         with self._wake:
             while not (self._in_hand or self._halt):
-                self._wake.wait()
+                if not self._wake.wait(patience):
+                    release_free_memory()  # passes of many rows leave much
+                    patience = None
             if self._halt:
                 return None
             arrivals, self._inbox = self._inbox, []

@@ -1,6 +1,7 @@
 """What a model takes once it serves: a process of its own measures, and nothing is there twice."""
 
 import gc
+import queue
 import subprocess
 import sys
 from dataclasses import asdict
@@ -15,7 +16,8 @@ from transformers import Qwen2Config
 
 from tests.harness.random_model import SMALL, save_random_model
 from tests.unit.engine.architectures import SERVED
-from ttmark.gen_service.engine import EngineSettings, ModelLoadError, loading
+from tests.unit.engine.asking import StartEngine, ask, collect
+from ttmark.gen_service.engine import EngineSettings, ModelLoadError, engine, loading
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.autotune import Choice
 from ttmark.gen_service.engine.loaded_model import LoadedModel
@@ -139,3 +141,17 @@ def test_what_the_process_that_measures_refuses_is_refused(tmp_path: Path) -> No
     save_random_model(tmp_path, Qwen2Config(**SMALL, initializer_range=float("inf")))
     with pytest.raises(ModelLoadError, match="logits are not finite"):
         load_model(str(tmp_path), settings_with(tmp_path / "choices.json"))
+
+
+async def test_an_engine_without_work_gives_memory_back_once(
+    start_engine: StartEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released: queue.Queue[int] = queue.Queue()
+    monkeypatch.setattr(engine, "_IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(engine, "release_free_memory", lambda: released.put(0))
+    running = start_engine()
+    released.get(timeout=60)
+    await collect(running, ask(running, max_tokens=4))
+    released.get(timeout=60)
+    with pytest.raises(queue.Empty):
+        released.get(timeout=0.5)
