@@ -41,7 +41,6 @@ from ttmark.shared.http.service_errors import (
     error_renderer,
 )
 from ttmark.shared.http.telemetry import HttpMetrics, TelemetryMiddleware
-from ttmark.shared.http.trailing_slash import TrailingSlashMiddleware
 from ttmark.shared.observability.memory import watch_memory
 from ttmark.shared.observability.tracing import WithoutQueries
 from ttmark.shared.schemas.fields import FieldProblem
@@ -117,7 +116,6 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         middleware=[
-            Middleware(TrailingSlashMiddleware),
             Middleware(RequestIdMiddleware),
             *_cors(options.cors_origins, options.exposed_headers),
             Middleware(TelemetryMiddleware, metrics=HttpMetrics(registry, release), render=render),

@@ -12,7 +12,11 @@ _HARMLESS = re.compile(r"(?!req-)[A-Za-z0-9._:-]{1,128}")  # what begins so is a
 
 
 class RequestIdMiddleware:
-    """Puts `request_id` into the scope's state, the log context and the response headers."""
+    """Puts `request_id` into the scope's state, the log context and the response headers.
+
+    As the outermost it also takes a slash from the end of the path, where some clients leave one: no route
+    but `/` ends so, and after a redirection some clients repeat neither their body nor their token.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -21,6 +25,8 @@ class RequestIdMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if scope["path"] != "/":
+            scope["path"] = scope["path"].removesuffix("/")
         offered = Headers(scope=scope).get(HEADER, "")
         identifier = offered if _HARMLESS.fullmatch(offered) else f"req-{uuid.uuid4().hex}"
         scope.setdefault("state", {})["request_id"] = identifier
