@@ -163,7 +163,13 @@ async def test_a_bad_header_is_not_the_absence_of_one(open_house: PublicService)
 
 
 async def test_guests_get_into_no_other_route(open_house: PublicService) -> None:
-    others = [PUBLIC_PATH + "/", PUBLIC_PATH + "/../direct", "/v1/detect", "/v1/detect/Public"]
+    others = [
+        PUBLIC_PATH + "/../direct",
+        "/v1/detect",
+        "/v1/detect/",
+        "/v1/detect/direct/",
+        "/v1/detect/Public",
+    ]
     posted = [("POST", path) for path in (*others, "//v1/detect/public/../keys")]
     for method, path in (*posted, ("GET", PUBLIC_PATH), ("PUT", PUBLIC_PATH), ("GET", "/v1/keys")):
         response = await open_house.send(method, path, json={"text": "a"})
