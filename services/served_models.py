@@ -123,6 +123,7 @@ def _embedded_settings(name: str, settings: GenerationSettings) -> EngineSetting
     return EngineSettings(
         model_id=name,
         dtype=settings.dtype,
+        quantization=settings.quantization,
         threads=settings.threads or measured,
         max_sequences=settings.max_concurrency,
         max_waiting=settings.max_queue,

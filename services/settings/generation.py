@@ -151,6 +151,10 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto", description="Number format of the model."
     )
+    quantization: Literal["auto", "int4", "int8", "none"] = Field(
+        default="auto",
+        description="Bits of matrices on a CPU; `auto`: 4 where a model's numbers are of so many already.",
+    )
     threads: AtOnce | None = Field(
         default=None,
         description=(
