@@ -30,8 +30,8 @@ from ttmark.library.tokenizer import text_tokenizer
 from ttmark.library.unfound import watched
 from ttmark.services.local.smollm2 import get_smollm2
 from ttmark.services.model_folder import (
-    default_template,
     model_id,
+    named_templates,
     read_chat_template,
     read_sampling_defaults,
     resolve_model,
@@ -233,7 +233,7 @@ def load(model: str | Path | tuple[Any, Any], *, dtype: str | None = None, devic
         tokenizer = text_tokenizer(tokens)
         text = own.config.get_text_config()
         ends, _ = boundary_tokens(own.generation_config, text, text.vocab_size)
-        source = default_template(getattr(tokens, "chat_template", None))
+        source = named_templates(getattr(tokens, "chat_template", None)).get("default")
         special = {k: v for k, v in tokens.special_tokens_map.items() if isinstance(v, str)}
         template = ChatTemplate(source, special) if source else None
         named = own.generation_config.to_dict()

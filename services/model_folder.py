@@ -86,7 +86,8 @@ def resolve_model(model: str, state: Path = STATE_FOLDER) -> Path:
 
 
 def read_chat_template(folder: Path) -> "ChatTemplate | None":
-    """From `chat_template.jinja`, else from `tokenizer_config.json`, as Hugging Face tokenizers store it.
+    """From `chat_template.jinja`, else from `tokenizer_config.json`, as Hugging Face tokenizers store it,
+    with that for tools, if there is one.
 
     Raises:
         StartupError: a file is damaged, or the template has a syntax error.
@@ -95,8 +96,9 @@ def read_chat_template(folder: Path) -> "ChatTemplate | None":
     from ttmark.gen_service.api.chat_template import ChatTemplate
 
     with _usable(folder):
-        source, config = _read(folder)
-        return ChatTemplate(source, _special_tokens(config)) if source else None
+        named, config = _read(folder)
+        source = named.get("default")
+        return ChatTemplate(source, _special_tokens(config), named.get("tool_use", "")) if source else None
 
 
 def has_chat_template(folder: Path) -> bool:
@@ -106,14 +108,16 @@ def has_chat_template(folder: Path) -> bool:
         StartupError: a file is damaged.
     """
     with _usable(folder):
-        return bool(_read(folder)[0])
+        return bool(_read(folder)[0].get("default"))
 
 
-def _read(folder: Path) -> tuple[str | None, dict[str, Any]]:
-    """The template and what `tokenizer_config.json` holds."""
-    file, config_file = folder / "chat_template.jinja", folder / "tokenizer_config.json"
+def _read(folder: Path) -> tuple[dict[str, str], dict[str, Any]]:
+    """Templates by name, and what `tokenizer_config.json` holds."""
+    config_file, further = folder / "tokenizer_config.json", folder / "additional_chat_templates"
     config = orjson.loads(config_file.read_bytes()) if config_file.is_file() else {}
-    return file.read_text() if file.is_file() else default_template(config.get("chat_template")), config
+    files = {"default": folder / "chat_template.jinja", "tool_use": further / "tool_use.jinja"}
+    named = {name: file.read_text("utf-8") for name, file in files.items() if file.is_file()}
+    return named or named_templates(config.get("chat_template")), config
 
 
 @contextmanager
@@ -124,13 +128,12 @@ def _usable(folder: Path) -> Iterator[None]:
         raise StartupError(f"{folder}: the chat template cannot be used: {error}") from error
 
 
-def default_template(value: Any) -> str | None:
-    """Of several, which transformers holds by name and files list, that which is for all conversations."""
+def named_templates(value: Any) -> dict[str, str]:
+    """Templates by name: transformers holds one alone, or several by name, which files list."""
     if isinstance(value, list):
         value = {entry["name"]: entry["template"] for entry in value}
-    if isinstance(value, dict):
-        value = value.get("default")
-    return value if isinstance(value, str) else None
+    named = value if isinstance(value, dict) else {"default": value}
+    return {name: source for name, source in named.items() if isinstance(source, str)}
 
 
 def _special_tokens(config: dict[str, Any]) -> dict[str, str]:

@@ -42,15 +42,22 @@ def answer_marks(
     template: "ChatTemplate | None", tokenizer: TextTokenizer, ends: tuple[int, ...], rule: ReasoningRule
 ) -> AnswerMarks:
     """What a template says of answers, in a model's tokens; `ends` end a text."""
-    learned = template.learned if template else None
+    known = template.with_tools if template else None
+    learned, source = (known.learned, known.source) if known else (None, "")
     form = learned.tools if learned else None
-    source = template.source if template else ""
     thoughts = thoughts_of(source, learned.thoughts if learned else None, rule)
+    if template is not None and template is not known and thoughts is None:
+        thoughts = thoughts_of(template.source, template.learned.thoughts, rule)
     written = [] if thoughts is None else [thoughts.opening, thoughts.close, thoughts.start, thoughts.stop]
     added = tokenizer.backend.get_added_tokens_decoder().items()
     special = {token.content: id_ for id_, token in added if token.special}
     marks = Marks(special, [*written, *(form.marks if form else ())], ends)
     if form is not None:
+        if thoughts is not None and thoughts.opening and form.lead.startswith(thoughts.opening):
+            # What stands there where there are no thoughts.
+            form = replace(form, lead=form.lead.partition(thoughts.close)[2].lstrip() or form.lead)
+        if marks.ends_in(form.lead):
+            form = replace(form, lead=form.lead.partition(">")[2].lstrip() or form.lead)
         several = form.between is not None and not marks.ends_in(form.between)
         form = replace(form, between=form.between if several else None).changed(marks.encoded)
     encoded = tuple(map(marks.encoded, written))

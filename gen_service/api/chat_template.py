@@ -66,9 +66,9 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _thoughts(message: ChatMessage) -> dict[str, str]:
-    """By both names that templates know."""
+    """By all names that templates know."""
     told = message.thoughts
-    return {} if told is None else {"reasoning_content": told, "thinking": told}
+    return {} if told is None else dict.fromkeys(("reasoning_content", "thinking", "reasoning"), told)
 
 
 def _role(message: ChatMessage) -> str:
@@ -90,12 +90,13 @@ class ChatTemplate:
     Args:
         source: the template.
         special_tokens: names such as `bos_token` and their texts.
+        tools: another one, for conversations with tools.
 
     Raises:
-        ValueError: the template has a syntax error.
+        ValueError: a template has a syntax error.
     """
 
-    def __init__(self, source: str, special_tokens: Mapping[str, str] | None = None) -> None:
+    def __init__(self, source: str, special_tokens: Mapping[str, str] | None = None, tools: str = "") -> None:
         self._environment = BoundedEnvironment()
         try:
             self._template = self._environment.from_string(source)
@@ -103,6 +104,7 @@ class ChatTemplate:
             raise ValueError(f"the chat template is not valid: {error}") from error
         self._special_tokens = dict(special_tokens or {})
         self.source = source
+        self.with_tools: ChatTemplate = ChatTemplate(tools, special_tokens) if tools else self
         self._takes: tuple[bool, bool] | None = None
 
     @cached_property
@@ -153,6 +155,8 @@ class ChatTemplate:
                 instance its order of roles, or does too much on it.
             ContextLengthExceeded: the prompt is longer than `most`.
         """
+        if tools and self.with_tools is not self:
+            return self.with_tools.render(messages, field, most, tools, variables, opens_answer=opens_answer)
         if taken := [name for name in variables if name in self._special_tokens or name in _OURS]:
             raise BadRequest(
                 f"chat_template_kwargs: {taken[0]} is set by the service.", param="chat_template_kwargs"
@@ -184,14 +188,10 @@ class ChatTemplate:
                     pieces.append(piece)
         except ContextLengthExceeded:
             raise
-        except TemplateTooLarge as error:
-            raise BadRequest(
-                f"The model's chat template cannot be used on these messages: {error}.", param=field
-            ) from error
         except TemplateError as error:
-            raise BadRequest(
-                f"The model's chat template refuses these messages: {error}", param=field
-            ) from error
+            how = "cannot be used on" if isinstance(error, TemplateTooLarge) else "refuses"
+            message = f"The model's chat template {how} these messages: {error}"
+            raise BadRequest(message, param=field) from error
         except Exception as error:  # a template is foreign code
             raise BadRequest("The model's chat template fails on these messages.", param=field) from error
         return "".join(pieces)

@@ -43,6 +43,7 @@ _VALUES: Mapping[str, Any] = {
 }
 _OBJECT = re.compile(rf'\{{\s*"{_KEY}"\s*:\s*"{_TEXT}"\s*\}}')
 _OPEN, _IN_A_WORD = re.compile(r"<[^<>]*$|\[[A-Z_]+$"), re.compile(r"\w\w|\[[A-Z]")
+_FIRST_MARK = re.compile(r"\s*(<[^<>]*>|\[[^\[\]]*\])")
 _LAST_MARK = re.compile(r"(<[^<>]*>|\[[^\[\]]*\])\w*\s*$")
 
 
@@ -74,7 +75,10 @@ def learn(render: Render) -> Learned:
     system = [{"role": role, "content": _WORDS} for role in ("system", "user")]
     takes_system = (sketch.told(system) or "").count(_WORDS) == len(system)
     try:
-        return Learned(sketch.tools(), thoughts, takes_system=takes_system)
+        form = sketch.tools()
+        if thoughts is not None and thoughts.stop and form.lead.startswith(thoughts.stop):
+            thoughts = replace(thoughts, stop="")  # it says that a call comes
+        return Learned(form, thoughts, takes_system=takes_system)
     except NotLearned as error:
         return Learned(None, thoughts, str(error))
 
@@ -127,7 +131,7 @@ class _Sketch:
         form = self._form
         told: dict[str, Any] = {"role": "assistant", "content": words or (form.content if calls else "")}
         if thought:
-            told |= {"reasoning_content": thought, "thinking": thought}
+            told |= dict.fromkeys(("reasoning_content", "thinking", "reasoning"), thought)
         messages = [_ASKED, told]
         if calls:
             ids = [
@@ -165,7 +169,7 @@ class _Sketch:
         head = said[: said.index(_WORDS)]
         called = self.turn(_ONE, thought=_THOUGHT) or ""
         other = called.partition(_THOUGHT)[2].partition(_NAME)[0]
-        stop = ""
+        start, stop = _as_mark(head[len(_common([head, header])) :].strip()), ""
         tail, shown, _ = (self.turn(_ONE, words=_WORDS) or "").partition(_WORDS)[2].partition(_NAME)
         if shown or thought:
             stop = self._stop(tail)
@@ -175,17 +179,24 @@ class _Sketch:
             close = close.removesuffix(_as_mark(head[len(_common([head, header])) :].strip())) or close
             start = _as_mark(behind[behind.index(close) + len(close) :].strip())
         elif other:
-            before, start = called.split(_THOUGHT, 1)[0], ""
+            before = called.split(_THOUGHT, 1)[0]
             lead = _LAST_MARK.search((self.turn(_ONE) or "").partition(_NAME)[0])
-            close = other[: other.rindex(lead[0])].strip() if lead and lead[0] in other else ""
+            first = _FIRST_MARK.match(other)
+            close = first[1] if first else ""
+            if lead and lead[0] in other:
+                close = other[: other.rindex(lead[0])].strip()
         else:
-            start = head[len(_common([head, header])) :].strip()
-            start = _as_mark(start)
-            return Thoughts("", "", start, stop) if start or stop else None
-        opening = before[len(_common([each for each in (before, head, header) if each])) :].strip()
-        if not opening and (found := _LAST_MARK.search(before)):
-            opening = found[0].strip()
-        return Thoughts(opening, close, start, stop) if opening and close else None
+            before = close = ""
+        known = [each for each in (head, header) if each]
+        opening = before[len(_common([before, *known])) :].strip()
+        if not opening and before:  # then the prompt ends in it
+            found = _LAST_MARK.search(before)
+            opening = found[0].strip() if found else ""
+            if close not in header and not header.rstrip().endswith(opening or "\n"):
+                opening = "".join(header.strip().splitlines()[-1:])
+        if not (opening and close):
+            opening = close = ""
+        return Thoughts(opening, close, start, stop) if opening or start or stop else None
 
     def tools(self) -> ToolFormat:
         """The proved format.
@@ -259,10 +270,12 @@ class _Sketch:
             head = own[: len(own) - len(lead)].strip()
             self._head = _as_mark(head)
             stop = self._stop(behind)
-            lead = lead.removeprefix(stop).lstrip()
-            if not lead:
+            bare = lead.removeprefix(stop).lstrip()
+            if not bare:
                 raise NotLearned("JSON and tags, before which it has no mark")
-            return lead, _as_mark(behind[: len(behind) - len(lead)].strip())
+            if bare != lead and replace(self._form, lead=bare).alone:
+                return lead, ""  # it begins with what ends words
+            return bare, _as_mark(behind[: len(behind) - len(bare)].strip())
         said = self.turn(words=_WORDS) or ""
         heads = [self._header, said.split(_WORDS)[0]]
         return direct[max(len(_common([direct, head])) for head in heads) :].lstrip(), ""

@@ -30,16 +30,27 @@ class Thoughts:
     stop: str = ""
 
 
+# Of Qwen 3 and most others, Gemma 4, Command A, Ministral 3, Apertus; not all write them of earlier answers.
+_KNOWN = (
+    ("<think>", "</think>"),
+    ("<|channel>thought", "<channel|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("[THINK]", "[/THINK]"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+)
+
+
 def thoughts_of(template: str, learned: Thoughts | None, rule: ReasoningRule) -> Thoughts | None:
-    """How a model reasons before it answers: by the rule, by what its template writes, or as that knows the
-    usual tags; None: in no way that shows."""
-    usual = Thoughts()
+    """How a model reasons before it answers: by the rule, by what its template writes, or as that knows
+    marks in use; None: in no way that shows."""
+    around = (learned.start, learned.stop) if learned else ("", "")
     if rule == "none":
-        return Thoughts("", "", learned.start, learned.stop) if learned else None
+        return Thoughts("", "", *around) if learned else None
     if learned is not None and learned.opening:
         return learned
-    if rule == "think" or usual.close in template:
-        return Thoughts(start=learned.start, stop=learned.stop) if learned else usual
+    found = [marks for marks in _KNOWN if marks[1] in template]
+    if rule == "think" or found:
+        return Thoughts(*(_KNOWN[0] if rule == "think" else found[0]), *around)
     return learned
 
 

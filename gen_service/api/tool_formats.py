@@ -145,8 +145,8 @@ class ToolFormat:
         )
 
 
-# A mark in brackets, a special token's stand-in, or a word that no text has.
-_MARK = re.compile(r"<[^<>\s]+>|\[[A-Z_]+\]|[\udc80-\udcff]")
+# A mark in brackets, an element with an attribute, a word before a fence, or a special token's stand-in.
+_MARK = re.compile(r"<[^<>\s]+>|<[\w:-]+( [\w-]+)?=|\[[A-Z_]+\]|\w+:\s```\w+|[\udc80-\udcff]")
 
 OURS = ToolFormat(
     lead='<tool_call>[{"name": "',

@@ -65,6 +65,12 @@ TEMPLATES: Mapping[str, str] = {
         + each("{{ f.name }}(" + tags("{{ k }}={{ v | tojson }}", ", ") + ")", ", ")
         + "]<|/calls|>"
     ),
+    "functionary": template(each("<function={{ f.name }}>{{ f.arguments | tojson }}</function>")),
+    "command r": template("Action:\n```json\n[" + each(_JSON, ", ") + "]```"),
+    "gigachat": template(
+        "{% set f = m.tool_calls[0].function %}function call<|role|>\n" + _JSON + "<|turn|>\n",
+        words="{{ m.content or '' }}{% if m.role == 'assistant' %}<|turn|>\n{% endif %}",
+    ),
     # Invented ones.
     "arrows": template(each("-->[{{ f.name }}]" + tags("({{ k }}=>{{ v | tojson }})") + "<--\n")),
     "types": template(
@@ -114,4 +120,9 @@ def turn(name: str, *calls: tuple[str, Mapping[str, Any]], words: str = "") -> s
     told = {"role": "assistant", "content": words, "tool_calls": made}
     source = ChatTemplate(TEMPLATES[name])
     with source._environment.spending(1_000_000):
-        return source.written([told], (), False).removeprefix("<|assistant|>").removesuffix("<|end|>\n")
+        return (
+            source.written([told], (), False)
+            .removeprefix("<|assistant|>")
+            .removesuffix("<|end|>\n")
+            .removesuffix("<|turn|>\n")
+        )

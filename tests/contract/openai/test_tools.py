@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH, FakeGenerator
+from tests.harness.likelihood import detect_likelihood
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.engine import Delta
 
@@ -262,3 +263,40 @@ def test_langchain_s_function_calling_gives_structured_output(tooled: Any) -> No
         "?"
     )
     assert [each["name"] for each in said.tool_calls] == ["Place"]
+
+
+TAGS = (
+    "\n<tool_call>\n<function={{ c.function.name }}>\n{% for k, v in c.function.arguments.items() %}"
+    "<parameter={{ k }}>\n{{ v if v is string else v | tojson }}\n</parameter>\n{% endfor %}"
+    "</function>\n</tool_call>{% endfor %}{% endfor %}:"
+)
+MAIL: Any = {
+    "type": "function",
+    "function": {
+        "name": "mail",
+        "parameters": {
+            "type": "object",
+            "properties": {"body": {"type": "string", "minLength": 145, "maxLength": 150}},
+            "required": ["body"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_long_tagged_argument_is_found_as_clients_hold_it(serve: Any, engine: Any, seed: int) -> None:
+    """As its text, and less as JSON that is written anew, here with an escape for every third character."""
+    service = serve(build_service(engine, template=ChatTemplate(KNOWS_TOOLS.partition("\n")[0] + TAGS)))
+    answer = call(
+        service, tools=[MAIL], tool_choice="required", seed=seed, max_tokens=240, extra_body={"top_k": 40}
+    )
+    arguments = answer.choices[0].message.tool_calls[0].function.arguments
+    text, key = json.loads(arguments)["body"], service.own_keys["acme-main"]
+    as_text, as_json, not_marked = (
+        detect_likelihood(
+            key.profile.watermark(), key.primary.prf_keys, engine.tokenizer.encode(held)
+        ).log10_p
+        for held in (text, arguments, arguments[::-1])
+    )
+    assert as_text < -60 < as_json < -4 < not_marked

@@ -163,6 +163,76 @@ def test_json_stands_between_the_marks_of_words(
         assert logits[0, min(generator.eos_token_ids)].isfinite()
 
 
+_WORDS = "{% if m.content is string %}{{ m.content }}{% endif %}"
+_CALL = (
+    "{% for c in m.tool_calls or () %}<|call|>call:{{ c.function.name }}{{ c.function.arguments | tojson }}"
+    "<|end|>{% endfor %}"
+)
+# How templates write the thoughts of earlier answers, what their prompt ends in, and what a model writes.
+OTHER_MARKS = {
+    "beside calls alone": (
+        "{% if m.tool_calls and m.reasoning %}<|plan>so\n{{ m.reasoning }}\n<plan|>{% endif %}"
+        + _WORDS
+        + _CALL,
+        "",
+        "<|plan>so\nHm < ho.\n<plan|>Yes.",
+    ),
+    "empty where there are none": (
+        "{% if m.tool_calls %}<|think|>{{ m.thinking }}<|/think|>"
+        + _CALL
+        + "{% else %}<|say|>"
+        + _WORDS
+        + "<|/say|>{% endif %}",
+        "",
+        "<|think|>Hm < ho.<|/think|><|say|>Yes.",
+    ),
+    "begun by the prompt": (
+        "{% if m.thinking %}{{ m.thinking }}\n[ANSWER]\n{% endif %}" + _WORDS + _CALL,
+        "\nHere are my steps:\n",
+        "Hm < ho.\n[ANSWER]\nYes.",
+    ),
+    "in a turn of their own": (
+        "{% if m.reasoning %}<|mull|>{{ m.reasoning }}<|end|><|assistant|>{% endif %}<|say|>"
+        + _WORDS
+        + _CALL,
+        "",
+        "<|mull|>Hm < ho.<|end|><|assistant|><|say|>Yes.",
+    ),
+    "Ministral 3": (
+        _WORDS + "{% if m.content is not string %}{% for b in m.content or () %}{% if b.thinking %}"
+        "[THINK]{{ b.thinking }}[/THINK]{% endif %}{% endfor %}{% endif %}" + _CALL,
+        "",
+        "[THINK]Hm < ho.[/THINK]Yes.",
+    ),
+    "Gemma 4": (_WORDS + _CALL + "{# '<channel|>' #}", "", "<|channel>thought\nHm < ho.\n<channel|>Yes."),
+    "Cohere R7B": (_WORDS + "{# '<|END_THINKING|>' #}", "", "<|START_THINKING|>Hm < ho.<|END_THINKING|>Yes."),
+}
+
+
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("name", OTHER_MARKS)
+def test_thoughts_in_other_marks_are_no_words(name: str, special: bool) -> None:
+    own, ends_in, text = OTHER_MARKS[name]
+    source = (
+        "{{ tools | tojson if tools }}{% for m in messages %}<|{{ m.role }}|>{% if m.role == 'assistant' %}"
+        f"{own}{{% else %}}{{{{ m.content }}}}{{% endif %}}<|over|>{{% endfor %}}"
+        f"{{% if add_generation_prompt %}}<|assistant|>{ends_in}{{% endif %}}"
+    )
+    generator = FakeGenerator()
+    if special:
+        marks = re.findall(r"<[^<> ]+>|\[/?[A-Z]+\]", text)
+        generator.tokenizer.backend.add_special_tokens(marks)
+    template = ChatTemplate(source)
+    model = ServedModel(generator, template)
+    reasoning = model.reasoning(template.render([ChatMessage(role="user", content="?")]))
+    assert reasoning is not None
+    tokens = generator.tokenizer.backend.encode(text, add_special_tokens=False).ids
+    for size in range(1, 8):
+        stream = TextStream(generator.tokenizer, (), model.answers.special.shown)
+        pieces = ["".join(map(stream.push, tokens[at : at + size])) for at in range(0, len(tokens), size)]
+        assert read(reasoning, [*pieces, stream.finish()]) == ("Hm < ho.", "Yes.")
+
+
 def next_of(grammars: JsonGrammars, source: Any, text: str) -> set[str]:
     """The characters that may follow a text under a grammar; "" where it may end."""
     state = grammars.compile(source).begin()

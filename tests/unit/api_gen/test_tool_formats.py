@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.random_model import byte_tokenizer
+from tests.harness.real_templates import SHOWN, answered, prompted
 from tests.harness.tool_templates import TEMPLATES, UNLEARNED, form_of, turn
 from tests.unit.api_gen.test_reasoning import next_of
 from ttmark.gen_service.api.backend import ServedModel
@@ -185,6 +186,30 @@ def test_a_model_may_write_a_call_as_its_template_does(name: str, special: bool)
     assert model.answers.tools is not None
     words, calls, whole = read(model.answers.tools, pieces)
     assert (words.strip(), whole, json.loads(calls[-1][1])) == ("", True, CALLS[1][1])
+
+
+_QUICK = ("functionary", "gigachat")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (n not in _QUICK)) for n in TEMPLATES]
+)
+def test_nothing_is_lost_of_thoughts_words_and_calls(name: str) -> None:
+    """Of an answer with two calls as the template writes it, whole and in pieces of 1 to 7 tokens."""
+    faults = [answered(ChatTemplate(TEMPLATES[name]), special=special) for special in (False, True)]
+    assert faults == ["", ""]
+
+
+def test_few_formats_have_no_mark_of_their_own() -> None:
+    """Before the calls of others there may be words."""
+    assert [name for name in NAMES if FORMS[name].alone] == ["llama3", "arrows", "types"]
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_prompts_with_tools_and_histories_with_calls_are_as_transformers_writes_them(name: str) -> None:
+    template = ChatTemplate(TEMPLATES[name])
+    said = {case: prompted(template, told, tools) for case, (told, tools) in SHOWN.items()}
+    assert said == dict.fromkeys(SHOWN, "equal")
 
 
 @pytest.mark.parametrize("name", UNLEARNED)

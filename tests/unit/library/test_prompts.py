@@ -18,10 +18,14 @@ from ttmark.shared.manifests.wrapper import wrapped
 from ttmark.shared.schemas.chat import ChatMessage
 
 ASKS = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ eos_token }}{% endfor %}"
+CALLS = "{{ tools | tojson }}" + ASKS.replace(
+    "{{ eos", "{% for c in m.tool_calls or () %}<c>{{ c.function | tojson }}</c>{% endfor %}{{ eos"
+)
 TEMPLATES: dict[str, Any] = {
     "none": None,
     "one": ASKS,
     "named": [{"name": "default", "template": ASKS}, {"name": "rag", "template": "none of ours"}],
+    "tool_use": [{"name": "default", "template": ASKS}, {"name": "tool_use", "template": CALLS}],
 }
 
 
@@ -57,3 +61,22 @@ async def test_a_prompt_has_the_tokens_that_the_service_asks_with(folder: Path, 
             expected = await chat_prompt(asked, served, field="messages", label=None)
             for model in (loaded, pair):
                 assert model._prompt_ids(text, None) == model._prompt_ids(text, True) == expected.token_ids
+
+
+@pytest.mark.parametrize("template", ["tool_use"])
+@pytest.mark.parametrize("written_anew", [False, True], ids=["in the configuration", "in files"])
+def test_of_named_templates_that_for_tools_is_taken_as_transformers_does(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, written_anew: bool
+) -> None:
+    theirs = AutoTokenizer.from_pretrained(folder)
+    if written_anew:
+        folder = tmp_path_factory.mktemp("anew")
+        theirs.save_pretrained(folder)
+    ours = read_chat_template(folder)
+    assert ours is not None
+    told = [{"role": "user", "content": "Hi"}]
+    tools = [{"type": "function", "function": {"name": "now", "description": "Time.", "parameters": {}}}]
+    for shown in (None, tools):
+        expected = theirs.apply_chat_template(told, tools=shown, tokenize=False, add_generation_prompt=True)
+        assert ours.render([ChatMessage(role="user", content="Hi")], tools=shown or ()) == expected
+        assert ("now" in expected) == bool(shown)
