@@ -176,7 +176,7 @@ class _Sketch:
         if thought is not None and 0 <= thought.find(_THOUGHT) < thought.find(_WORDS):
             before, behind = thought.split(_WORDS, 1)[0].split(_THOUGHT, 1)
             close = (_common([behind, other]).strip() if other else "") or behind.strip()
-            close = close.removesuffix(_as_mark(head[len(_common([head, header])) :].strip())) or close
+            close = close.removesuffix(start) or close
             start = _as_mark(behind[behind.index(close) + len(close) :].strip())
         elif other:
             before = called.split(_THOUGHT, 1)[0]
