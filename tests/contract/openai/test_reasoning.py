@@ -105,7 +105,7 @@ def test_calls_come_after_reasoning_and_a_tag_in_it_opens_none(says: Any) -> Non
 def test_receipt_and_label_are_of_the_answer_alone(says: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    async def scored(request: Any, text: str, tokenizer: Any) -> float:
+    def scored(request: Any, text: str, tokenizer: Any) -> float:
         seen.append(text)
         return -3.0
 
