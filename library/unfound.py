@@ -1,4 +1,4 @@
-"""A warning where a text that was to be marked will hardly be found."""
+"""A warning where a text that was to be marked may not be found."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ def watched(
             log10_p = scored(requests[number], texts[number], tokenizer)
             if ReceiptRule().word(log10_p) == "none":
                 warnings.warn(
-                    "a text will hardly be found at a false positive rate of 1e-5: it is short, the model "
+                    "a text may not be found at a false positive rate of 1e-5: it is short, the model "
                     "was sure of it, or it reads back as other tokens",
                     stacklevel=3,
                 )

@@ -28,7 +28,7 @@ def command(words):
 
 asked = json.load(sys.stdin)
 # One secret: under a random one the text is now and then a loop, in which little counts.
-os.urandom = lambda count: bytes(range(count))
+os.urandom = lambda count: bytes(range(2, count + 2))
 exec(asked["code"])
 key.save("key.json")
 print(json.dumps({"id": "1", "text": text}), file=open("documents.jsonl", "w"))
