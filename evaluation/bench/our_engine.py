@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ttmark.evaluation.bench.workload import Measurement, Stopwatch, Workload
 from ttmark.gen_service.engine import Engine, GenerationRequest, Marking, SamplingParams
+from ttmark.shared.observability.memory import process_memory
 from ttmark.shared.watermark import Watermark, detect_direct
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class OurEngine:
         if block_size:
             watermark = Watermark(_SCHEME, block_size)
             details["mean_z"] = mean(detect_direct(watermark, _KEY, ids).z for ids in completions)
+        details |= {f"{name}_mib": bytes_ / 2**20 for name, bytes_ in process_memory().items()}
         name = f"ours, r = {block_size}" if block_size else "ours, no watermark"
         if max_branches:
             name += f", b = {max_branches}"
