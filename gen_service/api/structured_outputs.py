@@ -12,8 +12,8 @@ from ttmark.gen_service.decoding.json_grammar import (
     ANY_OBJECT,
     MAX_SCHEMA_BYTES,
     SchemaRefused,
-    TokenizerUnsuitable,
 )
+from ttmark.gen_service.decoding.vocabulary import TokenizerUnsuitable
 from ttmark.shared.http.request_body import HttpLimits, parse_json
 from ttmark.shared.http.service_errors import BadRequest, MalformedJson, Unavailable, UnsupportedFeature
 from ttmark.shared.schemas.chat import (

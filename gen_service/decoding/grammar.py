@@ -18,8 +18,8 @@ import torch
 from llguidance import LLMatcher
 from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.pieces import Place
-from ttmark.gen_service.decoding.spelling import Bits, Spelling
+from ttmark.gen_service.decoding.pieces import Bits, Place
+from ttmark.gen_service.decoding.spelling import Spelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ class GrammarSource:
 
 
 _SECONDS_IN_ALL = 0.5
-_SECONDS_PER_ROW = 2e-3  # six times what a row of an ordinary schema takes
+_SECONDS_PER_ROW = 2e-3  # several times what a row of an ordinary schema takes
+_SECONDS_PER_TOKEN = 2e-8  # of the vocabulary
 _LIKELY = 6.0  # below the likeliest logit: a token in 400
 _FEW = 256  # tokens of a row, which are spellings of a few words then
 _LOOKED_AT = 8  # tokens of a row at most after which one looks ahead
@@ -139,7 +140,7 @@ class GrammarState:
                 that people write (every completion of the engine waits for it).
         """
         started = time.thread_time()
-        self._seconds_left += _SECONDS_PER_ROW * len(paths)
+        self._seconds_left += (_SECONDS_PER_ROW + _SECONDS_PER_TOKEN * logits.shape[1]) * len(paths)
         rows: list[_Row] = []
         for path in paths:
             rows.append(self._after(path))
@@ -162,14 +163,18 @@ class GrammarState:
 
     def _after(self, path: Sequence[int]) -> _Row:
         with self._at(path) as matcher:
-            allowed, complete = np.frombuffer(matcher.compute_bitmask(), np.uint8), matcher.is_accepting()
+            return self._row(matcher, path)
+
+    def _row(self, matcher: LLMatcher, path: Sequence[int]) -> _Row:
+        """What may come after a path, where a matcher stands behind it."""
+        allowed, complete = np.frombuffer(matcher.compute_bitmask(), np.uint8), matcher.is_accepting()
         if matcher.is_error():  # its mask would allow nothing but an end of text
             raise GrammarFailed(f"the grammar is too complex: {matcher.get_error()}")
         if self._spelling is None:
             return _Row(allowed, complete)
-        began = time.thread_time()
+        began = time.perf_counter()
         spelled = self._spelling.after(self._spelling.along(self._place, path))
-        self._seconds_left += time.thread_time() - began  # the tokenizer's, whatever the schema
+        self._seconds_left += time.perf_counter() - began  # the tokenizer's, whatever the schema
         size, both = min(len(allowed), len(spelled)), np.zeros_like(allowed)
         both[:size] = allowed[:size] & spelled[:size]
         return _Row(both, complete, spelled) if both.any() or complete else _Row(allowed, complete)
@@ -201,26 +206,28 @@ class GrammarState:
                 heirs = _left(spelling.shorter(token), forbidden[number])[:1]
             if heirs.size and self._is_dead(spelling, [*paths[number], token]):
                 for each in changed:
-                    _hand_on(each[number], token, torch.from_numpy(heirs).to(each.device))
+                    _hand_on(each[number], token, torch.from_numpy(heirs.astype(np.int64)).to(each.device))
 
     def _is_dead(self, spelling: Spelling, path: Sequence[int]) -> bool:
         """Whether the tokenizer would merge what must follow a path with its last token."""
         with self._at(path) as matcher:
             forced = matcher.compute_ff_bytes()
-        if forced and (spelled := spelling.begins(path[-1], forced)) is not None:
-            return not spelled
-        return self._after(path).spelled is None
+            if forced and (spelled := spelling.begins(path[-1], forced)) is not None:
+                return not spelled
+            return self._row(matcher, path).spelled is None
 
     @contextmanager
     def _at(self, path: Sequence[int]) -> Iterator[LLMatcher]:
         if path:
             self._matcher.consume_tokens(list(path))
-        yield self._matcher
-        if path:
-            self._matcher.rollback(len(path))
+        try:
+            yield self._matcher
+        finally:
+            if path:
+                self._matcher.rollback(len(path))
 
 
-def _left(tokens: NDArray[np.int64], forbidden: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _left(tokens: NDArray[np.int32], forbidden: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Those of `tokens` that are not `forbidden` [vocab]."""
     return tokens[~forbidden[tokens]]
 

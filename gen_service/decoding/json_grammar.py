@@ -17,12 +17,12 @@ from itertools import chain
 from typing import Any, TypeVar
 
 import torch
-from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+from llguidance import LLMatcher, LLParserLimits
 from llguidance.gbnf_to_lark import any_to_lark
 
 from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed, GrammarSource
 from ttmark.gen_service.decoding.schema_faults import exact, first_fault, malformed, never_ends, set_aside
-from ttmark.gen_service.decoding.spelling import Spelling
+from ttmark.gen_service.decoding.vocabulary import Vocabulary
 from ttmark.shared.tokenization import TextTokenizer
 
 T = TypeVar("T")
@@ -92,10 +92,6 @@ class SchemaRefused(Exception):
         self.rule = rule
 
 
-class TokenizerUnsuitable(Exception):
-    """The bytes of the model's tokens cannot be told, or it has no token that ends a text."""
-
-
 class JsonGrammars:
     """Makes grammars for one model; what that takes of its tokenizer is prepared at the first.
 
@@ -144,30 +140,17 @@ class JsonGrammars:
             grammar = _LIBRARY[source.kind](source.text)
         except ValueError as error:
             raise SchemaRefused(_one_line(str(error))) from error
-        matcher = LLMatcher(vocabulary, grammar, log_level=0, limits=_LIMITS)
+        matcher = LLMatcher(vocabulary.library, grammar, log_level=0, limits=_LIMITS)
         matcher.compute_bitmask()  # tables of the first mask are made here, not in the engine's thread
         if matcher.is_error():
             return self._make(_without_faults(source, matcher.get_error()))
-        compiled = Grammar(matcher, self._ends, source, self._spelling)
-        _rehearse(compiled, vocabulary.vocab_size)
+        compiled = Grammar(matcher, self._ends, source, vocabulary.spelling)
+        _rehearse(compiled, vocabulary.library.vocab_size)
         return compiled
 
     @cached_property
-    def _vocabulary(self) -> LLTokenizer:
-        """The library's view of the tokenizer; 0.3 s for 50,000 tokens, in which no other thread runs."""
-        if not self._ends:
-            raise TokenizerUnsuitable("the model has no token that ends a text")
-        try:
-            return LLTokenizer(self._tokenizer.backend.to_str(), eos_token=sorted(self._ends))
-        except ValueError as error:
-            raise TokenizerUnsuitable(
-                "the model's tokenizer does not say which bytes its tokens are"
-            ) from error
-
-    @cached_property
-    def _spelling(self) -> Spelling | None:
-        """The tokenizer's own; a second for 50,000 tokens."""
-        return Spelling.of(self._tokenizer.backend)
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary.of(self._tokenizer, self._ends)
 
 
 def guided(schema: Mapping[str, Any], *, lenient: bool = False) -> str:

@@ -28,11 +28,17 @@ _ATOM = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\[pP]\{[^}]*\}|\\.|[^()|?*+.^$]", re.
 _RUN = re.compile(r"(\D)\1\1+|(\d)\2{4,}")  # patterns count digits alone, to three
 _SAMPLED = 1024  # of the characters that bytes may become
 _KEPT = 1 << 14
+_KINDS_KEPT = 512  # two bits a token: 12 KB each with 50,000 tokens
+_TABLES_KEPT = 256
 
 
+Bits = NDArray[np.uint8]
+"""A bit per token, the first token lowest."""
 Seams = tuple[tuple[int, bool], ...]
-Key = tuple[str, tuple[str, ...]]
 Parts = tuple[int, str, bytes]
+Key = tuple[str, tuple[str, ...]]
+Table = tuple[list[Key], NDArray[np.int32], NDArray[np.int32]]
+"""Keys; tokens, and the number of each one's key."""
 
 
 class Place(NamedTuple):
@@ -68,11 +74,11 @@ class Pieces:
 
     Args:
         patterns: of its pre-tokenizer.
-        texts: of its tokens, a letter for each byte.
+        ids: its tokens by their texts, a letter for each byte.
         size: above every token.
     """
 
-    def __init__(self, backend: Tokenizer, patterns: str, texts: Mapping[int, str], size: int) -> None:
+    def __init__(self, backend: Tokenizer, patterns: str, ids: Mapping[str, int], size: int) -> None:
         pre_tokenizer, atoms = backend.pre_tokenizer, {*_ATOM.findall(_SYNTAX.sub("", patterns))}
         self._letters = "".join({case for a in atoms if a.isalpha() for case in (a.lower(), a.upper())})
         self._contracted = re.compile(rf"(?<=['’])[{self._letters}]{{1,2}}" if self._letters else "(?!)")
@@ -85,55 +91,71 @@ class Pieces:
             lambda text: frozenset(start for _, (start, _) in pre_tokenizer.pre_tokenize_str(text)) - {0}
         )
         self._ends = lru_cache(None)(self._may_become)
-        self._verdict = lru_cache(_KEPT)(self._asked)
-        self.kinds = lru_cache(1024)(self._kinds)
-        added = backend.get_added_tokens_decoder()
-        self._texts = {token: text for token, text in texts.items() if token not in added}
-        parts = {token: part for token, text in self._texts.items() if (part := _parts(text)) is not None}
+        self._short = lru_cache(_KEPT)(_short)
+        self.kinds = lru_cache(_KINDS_KEPT)(self._kinds)
+        self.follow = lru_cache(_KEPT)(self._follow)
+        self._model, self._size = backend.model, size
+        self._added = backend.get_added_tokens_decoder().keys()
+        found = ((token, _parts(text)) for text, token in ids.items() if token not in self._added)
+        parts = {token: part for token, part in found if part is not None}
         self._learn({character for _, text, _ in parts.values() for character in text})
         self._behind = ("", *sorted(self._kinds_of_characters.values()))
-        self._inner = np.array([token for token, (head, *_) in parts.items() if head], np.int64)
-        plain = self._table(parts, size, begun=False)
-        self._tables = [plain, self._table(parts, size, begun=True) if self._letters else plain]
+        self._inner = [token for token, (head, *_) in parts.items() if head]
+        self._table = lru_cache(_TABLES_KEPT)(
+            lambda part, begun: self._shapes(self._inside(part), begun=begun)
+        )
+        plain = self._shapes(parts.items(), begun=False)
+        self._whole = [plain, self._shapes(parts.items(), begun=True) if self._letters else plain]
+        self._no_text = np.ones(size, np.bool_)
+        self._no_text[[*parts]] = False
 
     @classmethod
-    def of(cls, backend: Tokenizer, texts: Mapping[int, str], size: int) -> "Pieces | None":
+    def of(cls, backend: Tokenizer, ids: Mapping[str, int], size: int) -> "Pieces | None":
         """None where the whole text is one piece, or tokens are not bytes."""
         state = json.loads(backend.pre_tokenizer.__getstate__()) if backend.pre_tokenizer else {}
         patterns = [*_patterns(state)]
         if not any(patterns) or None in patterns or '"ByteLevel"' not in json.dumps(state):
             return None
-        return cls(backend, "|".join(filter(None, patterns)), texts, size)
+        return cls(backend, "|".join(filter(None, patterns)), ids, size)
 
-    def follow(self, place: Place, token: int, *, merged: bool) -> Place:
+    def _follow(
+        self, text: str, seams: Seams, part: bytes, token: int, merged: bool
+    ) -> tuple[str, Seams, bytes]:
         """The place behind one more token; whether it would be `merged` with the one before."""
-        parts = _parts(self._texts.get(token, ""), place.part)
+        parts = _parts(self._text(token), part)
         if parts is None or parts[0]:
-            return Place(token)
-        _, text, part = parts
-        start, whole = len(place.text), place.text + self._shape(text, begun=self._is_begun(place.text))
-        seams = place.seams if place.part or not start else (*place.seams, (start, merged))
+            return "", (), b""
+        begun = self._is_begun(text)
+        start, whole, before = len(text), text + self._shape(parts[1], begun=begun), part
+        part = parts[2]
+        seams = seams if before or not start else (*seams, (start, merged))
         found = [self.cuts(whole + end + after) for end in self._ends(part) for after in self._behind]
         cut = max({seam for seam, _ in seams}.intersection(*found), default=0)
         possible = frozenset().union(*found)
         left = tuple((at - cut, must) for at, must in seams if at > cut and (must or at in possible))
         whole = whole[cut:] if left else _short(whole[cut:])
-        return Place(token, whole, left, part)
+        return whole, left, part
 
-    def _kinds(self, text: str, seams: Seams, part: bytes) -> NDArray[np.uint8]:
-        """NO, CUT or JOINED of every token behind a place, [size]."""
+    def _kinds(self, text: str, seams: Seams, part: bytes) -> tuple[Bits, Bits]:
+        """A bit per token behind a place: it begins a piece; it may be more of one."""
         begun = self._is_begun(text)
+        keys, tokens, numbers = self._table(part, begun) if part else self._whole[begun]
+        asked = (self._asked(text, seams, *key, inner=bool(part)) for key in keys)
+        verdicts = np.fromiter(asked, np.uint8, len(keys))[numbers]
+        cut, joined = np.zeros(self._size, np.bool_), np.zeros(self._size, np.bool_)
+        cut[tokens], joined[tokens] = verdicts == CUT, verdicts == JOINED
         if not part:
-            keys, numbers = self._tables[begun]
-            kinds = [JOINED, NO, *(self._verdict(text, seams, *key) for key in keys)]
-            return np.array(kinds, np.uint8)[numbers]
-        found = np.zeros(len(self._tables[0][1]), np.uint8)
-        for token in self._inner.tolist():
-            parts = _parts(self._texts[token], part)
-            if parts is not None and not parts[0]:
-                shape = self._shape(parts[1], begun=begun)
-                found[token] = self._verdict(text, seams, shape, self._ends(parts[2]), inner=True)
-        return found
+            joined |= self._no_text
+        return np.packbits(cut, bitorder="little"), np.packbits(joined, bitorder="little")
+
+    def _text(self, token: int) -> str:
+        return "" if token in self._added else self._model.id_to_token(token) or ""
+
+    def _inside(self, before: bytes) -> Iterator[tuple[int, Parts]]:
+        """The tokens that go on with a character begun before."""
+        for token in self._inner:
+            if (parts := _parts(self._text(token), before)) is not None:
+                yield token, parts
 
     def _asked(
         self, text: str, seams: Seams, shape: str, ends: tuple[str, ...], *, inner: bool = False
@@ -152,27 +174,24 @@ class Pieces:
                     best = JOINED
         return best
 
-    def _table(
-        self, parts: Mapping[int, Parts], size: int, *, begun: bool
-    ) -> tuple[list[Key], NDArray[np.int32]]:
-        """Shapes of tokens with the ends that they may get, and each token's number among them, from 2 on.
-
-        0: it is no text. 1: it begins inside a character.
-        """
+    def _shapes(self, parts: Iterable[tuple[int, Parts]], *, begun: bool) -> Table:
+        """Shapes of tokens that do not begin inside a character, with the ends that they may get."""
         keys: dict[Key, int] = {}
-        numbers = np.zeros(size, np.int32)
-        for token, (head, text, part) in parts.items():
-            key = self._shape(text, begun=begun), self._ends(part)
-            numbers[token] = 1 if head else keys.setdefault(key, len(keys) + 2)
-        return [*keys], numbers
+        found = [
+            (token, keys.setdefault((self._shape(text, begun=begun), self._ends(part)), len(keys)))
+            for token, (head, text, part) in parts
+            if not head
+        ]
+        tokens, numbers = np.array(found, np.int32).reshape(-1, 2).T.copy()
+        return [*keys], tokens, numbers
 
     def _shape(self, text: str, *, begun: bool) -> str:
         shape = text.translate(self._same)
-        if begun or "'" in text or "’" in text:
+        if (begun and text[:1] in self._letters) or "'" in text or "’" in text:
             for match in self._contracted.finditer("'" + text if begun else text):
                 first = match.start() - begun
                 shape = shape[:first] + match[0] + shape[first + len(match[0]) :]
-        return _short(shape)
+        return self._short(shape)
 
     def _is_begun(self, text: str) -> bool:
         return self._begun.search(text) is not None

@@ -11,7 +11,7 @@ import zmq
 from vllm.distributed.parallel_state import get_tp_group
 from vllm.v1.kv_cache_interface import FullAttentionSpec, MLAAttentionSpec, SlidingWindowSpec
 
-from ttmark.gen_service.decoding.json_grammar import JsonGrammars
+from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, JsonGrammars
 from ttmark.gen_service.vllm_engine.probe import Probe
 from ttmark.gen_service.vllm_engine.probe_reuse import KeptRows
 from ttmark.gen_service.vllm_engine.tandem_runner import TandemRunner
@@ -63,6 +63,7 @@ class TandemWorker(Worker):  # type: ignore[misc]
         told: Opening = pickle.loads(opening)  # noqa: S301 - from our own parent process
         tokenizer = TextTokenizer.load(told.folder)
         grammars = JsonGrammars(tokenizer, told.eos_token_ids)
+        grammars.submit(ANY_OBJECT)  # the first takes seconds
         runner = self.model_runner
         probe = Probe(runner, self._scratch_blocks)
         runner.kept = KeptRows(probe)

@@ -25,9 +25,9 @@ from ttmark.gen_service.decoding.json_grammar import (
     MAX_NUMBER,
     JsonGrammars,
     SchemaRefused,
-    TokenizerUnsuitable,
     guided,
 )
+from ttmark.gen_service.decoding.vocabulary import TokenizerUnsuitable
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.chat import ChatRequest
 from ttmark.shared.tokenization import TextTokenizer
