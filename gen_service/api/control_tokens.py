@@ -37,6 +37,7 @@ class ConversationEncoder:
         self._backend = tokenizer.backend
         added = self._backend.get_added_tokens_decoder()
         self._control_ids = {token.content: id_ for id_, token in added.items() if token.special}
+        self._unknown = self._backend.token_to_id(getattr(self._backend.model, "unk_token", None) or "")
         nonce = secrets.token_hex(16)
         self._names = {text: f"\ue000{nonce}{id_}\ue001" for text, id_ in self._control_ids.items()}
         self._in_messages = {text: f"\ue002{nonce}{id_}\ue003" for text, id_ in self._control_ids.items()}
@@ -50,8 +51,8 @@ class ConversationEncoder:
         self._twin = Tokenizer.from_str(_renamed(self._backend, self._names))
         self._twin.no_truncation()
         self._twin.no_padding()
-        renamed = {name: self._control_ids[text] for text, name in self._names.items()}
-        own = {token.content: id_ for id_, token in added.items()} | renamed
+        own = {token.content: id_ for id_, token in added.items()}
+        own |= {name: self._control_ids[text] for text, name in self._names.items()}
         self._ids = {id_: own[token.content] for id_, token in self._twin.get_added_tokens_decoder().items()}
 
     def encode(
@@ -81,7 +82,7 @@ class ConversationEncoder:
         named = self._control.sub(lambda match: self._names[match[0]], rendered)
         plain = self._quoted.sub(lambda match: self._texts[match[0]], named)
         read = encode_whole(self._twin, plain).ids
-        if not set(self._control_ids.values()).isdisjoint(set(read) - self._ids.keys()):
+        if not set(self._control_ids.values()).isdisjoint({*read} - self._ids.keys() - {self._unknown}):
             raise BadRequest(f"{field}: a control token stands in a message; leave it out.", param=field)
         text = self._quoted.sub(lambda match: self._texts[match[0]], rendered)
         return text, tuple(self._ids.get(id_, id_) for id_ in read)
