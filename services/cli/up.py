@@ -19,6 +19,7 @@ from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
 from ttmark.services.model_folder import DEMO
 from ttmark.services.settings.unknown_variables import check_settings
 from ttmark.services.state_folder import STATE_FOLDER, check_state_folder
+from ttmark.shared.observability.memory import release_free_memory
 
 _PORTS = "--gen-port and --detect-port"
 
@@ -64,6 +65,7 @@ def up(
             demonstrate(services, console)
             if not exit_after_demo:
                 console.print("Press Ctrl-C to stop.")
+                release_free_memory()
                 services.wait()
     console.print("stopped")
 
