@@ -145,8 +145,12 @@ class ToolFormat:
         )
 
 
-# A mark in brackets, an element with an attribute, a word before a fence, or a special token's stand-in.
-_MARK = re.compile(r"<[^<>\s]+>|<[\w:-]+( [\w-]+)?=|\[[A-Z_]+\]|\w+:\s```\w+|[\udc80-\udcff]")
+# A mark in brackets, an element with an attribute, a word before a fence, a special token's stand-in, an
+# element with the name in it, or what begins with a sign that neither words nor JSON begin with.
+_MARK = re.compile(
+    r"<[^<>\s]+>|<[\w:-]+( [\w-]+)?=|\[[A-Z_]+\]|\w+:\s```\w+|[\udc80-\udcff]"
+    r"|<[\w:-]+ $|[^\w\s\x00-\x7f][^{\[\n\x00-\x03]+|[~@^|\\][^{\[\n\x00-\x03]+"
+)
 
 OURS = ToolFormat(
     lead='<tool_call>[{"name": "',

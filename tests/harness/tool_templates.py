@@ -80,6 +80,7 @@ TEMPLATES: Mapping[str, str] = {
             + "</do>"
         )
     ),
+    "signs": template(each("⟦run:{{ f.name }}⟧{{ f.arguments | tojson }}⟦done⟧", "\n")),
     "arguments first": template(
         "<run>" + each('{"with": {{ f.arguments | tojson }}, "do": "{{ f.name }}"}', ",") + "</run>"
     ),
