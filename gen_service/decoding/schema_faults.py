@@ -1,8 +1,10 @@
 """What in a JSON schema llguidance cannot keep to, and where it stands."""
 
 import json
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
 from typing import Any
 
 from llguidance import LLMatcher
@@ -21,6 +23,8 @@ _SET_ASIDE = {
     "patternProperties": ("additionalProperties", "unevaluatedProperties"),
     "$ref": (),
 }
+_LIST_KEYWORDS = {"type", "items", "uniqueItems", "minItems", "maxItems"}
+_MOST_OF_LISTS = 32 * 1024  # bytes
 _KINDS = {"enum": list, "pattern": str, "format": str, "$ref": str}
 _SECONDS = 1.0
 # Days of the calendar: 29 February in leap years alone.
@@ -31,22 +35,52 @@ DATE = (
 )
 
 
-def exact(schema: Any) -> Any:
+def exact(schema: Any, whole: Any = None) -> Any:
     """A schema that the library reads as the standard does.
 
-    It takes a count that is written `2.0` for no count, and 29 February for a day of any year.
+    It takes a count that is written `2.0` for no count, 29 February for a day of any year, and no `uniqueItems`:
+    lists without repeats of a few values are named one by one.
+
+    Args:
+        whole: what references lead into; the schema itself if None.
     """
+    whole = schema if whole is None else whole
     if isinstance(schema, list):
-        return [exact(each) for each in schema]
+        return [exact(each, whole) for each in schema]
     if not isinstance(schema, Mapping):
         return schema
-    read = {key: value if key in _DATA else exact(value) for key, value in schema.items()}
+    read = {key: value if key in _DATA else exact(value, whole) for key, value in schema.items()}
     for key in _COUNTS & read.keys():
         if isinstance(read[key], float) and read[key].is_integer():
             read[key] = int(read[key])
     if read.get("format") in ("date", "date-time") and isinstance(read.get("allOf", []), list):
         read["allOf"] = [*read.get("allOf", []), {"pattern": "^" + DATE}]
+    if read.get("uniqueItems") is False:
+        del read["uniqueItems"]
+    lists = _without_repeats(read, whole) if read.get("uniqueItems") is True else None
+    if lists is not None:
+        read = {key: value for key, value in read.items() if key not in _LIST_KEYWORDS} | {"enum": lists}
     return read
+
+
+def _without_repeats(schema: Schema, whole: Any) -> list[list[Any]] | None:
+    """All lists that fit, of a list of named values without repeats; None: of others, or too many."""
+    items = schema.get("items")
+    if isinstance(items, Mapping) and str(items.get("$ref", "")).startswith("#"):
+        items = _target(whole, items["$ref"])
+    if not isinstance(items, Mapping) or not {"type", "enum", "title", "description"} >= items.keys():
+        return None
+    values = items.get("enum", [True, False] if items.get("type") == "boolean" else None)
+    least, most = schema.get("minItems", 0), schema.get("maxItems", math.inf)
+    if not isinstance(values, list) or not all(isinstance(each, str | bool) for each in values):
+        return None
+    if {"prefixItems", "contains", "enum", "const"} & schema.keys() or len(set(values)) < len(values):
+        return None
+    lengths = range(least, int(min(most, len(values))) + 1)
+    count = sum(math.perm(len(values), length) for length in lengths)
+    if not 0 < count * len(json.dumps(values)) <= _MOST_OF_LISTS:
+        return None
+    return [list(each) for length in lengths for each in permutations(values, length)]
 
 
 def malformed(schema: Any) -> Sequence[str] | None:

@@ -53,6 +53,10 @@ def multiple(*values: float) -> dict[str, Any]:
 NODE = {"$ref": "#/$defs/n"}
 REFUSED: dict[str, tuple[Any, str]] = {
     "an unknown keyword": (only({"type": "array", "uniqueItems": True}), "^/properties/a/uniqueItems: "),
+    "a set of too many values": (
+        only({"type": "array", "uniqueItems": True, "items": {"enum": list("abcdefgh")}}),
+        "^/properties/a/uniqueItems: ",
+    ),
     "a negation": ({"not": text()}, "not"),
     "options of the library": ({"x-guidance": {"lenient": True}, "type": "object"}, "x-guidance"),
     "an unknown format": (only(text(format="idn-email")), "idn-email"),
@@ -180,6 +184,7 @@ def test_a_tool_that_is_not_strict_leaves_aside_what_cannot_be_kept_to(
     assert grammars.compile(lenient).source.kind == "lark"
 
 
+SOME = {"type": "string", "title": "Some", "enum": ["a", "b", "c"]}
 KEPT: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
     "a count with a point": ({"type": "array", "minItems": 2.0}, ["[1, 2]"], ["[1]"]),
     "days of the calendar": (
@@ -197,6 +202,22 @@ KEPT: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
         ['{"name": 1, "x\\n": "a"}'],
         ['{"name": 1, "n\\u0061me": "x"}'],
     ),
+    "a set of named values": (
+        {"type": "array", "uniqueItems": True, "items": {"$ref": "#/$defs/n"}, "$defs": {"n": SOME}},
+        ["[]", '["b"]', '["c", "a", "b"]'],
+        ['["b", "b"]', '["a", "b", "a"]', '["d"]'],
+    ),
+    "so many of them": (
+        {"type": "array", "uniqueItems": True, "items": SOME, "minItems": 1, "maxItems": 2},
+        ['["a"]', '["c", "a"]'],
+        ["[]", '["a", "b", "c"]'],
+    ),
+    "a set of truths": (
+        {"type": "array", "uniqueItems": True, "items": {"type": "boolean"}},
+        ["[true, false]"],
+        ["[true, true]"],
+    ),
+    "a list that need not be a set": ({"type": "array", "uniqueItems": False}, ["[1, 1]"], ["1"]),
 }
 
 
