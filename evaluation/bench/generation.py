@@ -1,15 +1,16 @@
-"""`bench generate`: speed of our engine, beside transformers' in one run."""
+"""`bench generate`: speed of our engine, beside transformers' and llama.cpp's in one run."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 import typer
 from rich.console import Console
 
+from ttmark.evaluation.bench.llama_cpp_peer import LlamaCpp
 from ttmark.evaluation.bench.our_engine import OurEngine
 from ttmark.evaluation.bench.transformers_peer import Transformers
 from ttmark.evaluation.bench.workload import CHAT, PAPER, STRICT, Measurement, Workload, ratio_table, setting
@@ -35,6 +36,9 @@ class Generate:
 
     model: Model
     dtype: Annotated[str, typer.Option(help="float32 or bfloat16, for all systems.")] = "float32"
+    quantization: Annotated[
+        Literal["auto", "int4", "int8", "none"], typer.Option(help="Bits of our engine's matrices.")
+    ] = "auto"
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: torch's choice.")] = None
     sequences: Annotated[str, typer.Option(help="Numbers of sequences, with commas.")] = "1,8,32"
     tokens: Tokens = 64
@@ -43,6 +47,10 @@ class Generate:
     synthid: Annotated[
         bool, typer.Option(help="Whether transformers' SynthID is measured, which is slow.")
     ] = True
+    gguf: Annotated[
+        str | None, typer.Option(help="The model as a GGUF file, for llama.cpp (the extra `bench`).")
+    ] = None
+    runs: Annotated[int, typer.Option(min=1, help="Each figure is the median of so many, in turn.")] = 1
     json: Json = None
 
     def run(self) -> None:
@@ -72,20 +80,33 @@ class Generate:
                     workload = Workload(count, self.tokens, filters=filters)
                     warm_up = replace(workload, tokens=4)
                     ours.measure(warm_up, 2)
-                    for block_size in sizes:
-                        yield ours.measure(workload, block_size)
-                    for budget in _BUDGETS_BESIDE_PEERS:
-                        yield ours.measure(workload, 2, max_branches=budget)
                     peers.generate(warm_up, synthid=False)
-                    yield peers.generate(workload, synthid=False)
-                    if self.synthid:
-                        yield peers.generate(workload, synthid=True)
+                    rounds = [list(self._round(ours, peers, workload, sizes)) for _ in range(self.runs)]
+                    for items in zip(*rounds, strict=True):
+                        yield sorted(items, key=lambda item: item.rates.per_cpu_second)[len(items) // 2]
+
+    def _round(
+        self, ours: OurEngine, peers: Transformers, workload: Workload, sizes: Sequence[int]
+    ) -> Iterator[Measurement]:
+        for block_size in sizes:
+            yield ours.measure(workload, block_size)
+        for budget in _BUDGETS_BESIDE_PEERS:
+            yield ours.measure(workload, 2, max_branches=budget)
+        yield peers.generate(workload, synthid=False)
+        if self.synthid:
+            yield peers.generate(workload, synthid=True)
+        if self.gguf is not None:
+            try:
+                yield LlamaCpp(self.gguf, torch.get_num_threads()).measure(workload, ours.prompts(workload))
+            except RuntimeError as error:
+                raise typer.BadParameter(str(error), param_hint="--gguf") from error
 
     @contextmanager
     def _engine(self, folder: str, sequences: int) -> Iterator[OurEngine]:
         """The embedded engine, started; its passes are not reproducible, a service's default."""
         settings = EngineSettings(
             dtype=self.dtype,
+            quantization=self.quantization,
             threads=self.threads,
             max_sequences=sequences,
             step_rows=_STEP_ROWS,

@@ -27,6 +27,9 @@ class OurEngine:
     def close(self) -> None:
         self._engine.stop(0.0)
 
+    def prompts(self, workload: Workload) -> list[list[int]]:
+        return workload.prompts(self._engine.tokenizer)
+
     def measure(self, workload: Workload, block_size: int, *, max_branches: int | None = None) -> Measurement:
         """Throughput with blocks of `block_size` tokens, or without a watermark for 0."""
         watch = Stopwatch()
@@ -49,7 +52,7 @@ class OurEngine:
         self, workload: Workload, block_size: int, max_branches: int | None
     ) -> list[tuple[list[int], float | None]]:
         """Tokens of each completion, and seconds for each token after its first piece, if there are some."""
-        prompts = workload.prompts(self._engine.tokenizer)
+        prompts = self.prompts(workload)
         marking = Marking("bench", 1, "bench", Watermark(_SCHEME, block_size), _KEY) if block_size else None
 
         async def one(index: int, prompt: list[int]) -> tuple[list[int], float | None]:

@@ -81,7 +81,12 @@ def _processor_seconds() -> float:
 
 PAIRS = "ours, r = 2"
 UNMARKED = "ours, no watermark"
-PEERS = (UNMARKED, "transformers generate", "transformers generate, SynthID")
+PEERS = (
+    UNMARKED,
+    "transformers generate",
+    "transformers generate, SynthID",
+    "llama.cpp, no watermark",
+)
 
 
 def ratio_table(measured: Iterable[Measurement]) -> Table:

@@ -38,8 +38,8 @@ DATE = (
 def exact(schema: Any, whole: Any = None) -> Any:
     """A schema that the library reads as the standard does.
 
-    It takes a count that is written `2.0` for no count, 29 February for a day of any year, and no `uniqueItems`:
-    lists without repeats of a few values are named one by one.
+    It takes a count that is written `2.0` for no count, and 29 February for a day of any year, and does not
+    know `uniqueItems`: lists without repeats of a few values are named one by one.
 
     Args:
         whole: what references lead into; the schema itself if None.

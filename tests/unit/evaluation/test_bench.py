@@ -11,6 +11,7 @@ from rich.console import Console
 
 from ttmark.evaluation.bench.generation import show
 from ttmark.evaluation.bench.in_vllm import UNMARKED, medians
+from ttmark.evaluation.bench.llama_cpp_peer import LlamaCpp
 from ttmark.evaluation.bench.workload import STRICT, Measurement, Rates, Stopwatch, Workload, ratio_table
 from ttmark.evaluation.report.result import Table
 
@@ -65,16 +66,23 @@ def test_ours_is_compared_with_what_ran_under_the_same_load_and_filters_by_cpu_t
             measured("ours, r = 2, b = 4", 300.0, paper),
             measured("transformers generate", 200.0, paper),
             measured("transformers generate, SynthID", 20.0, paper),
+            measured("llama.cpp, no watermark", 250.0, paper),
             measured("ours, no watermark", 50.0, strict),
             measured("ours, r = 2", 45.0, strict),
         ]
     )
     assert table.rows == (
-        ("8", "(50, 0.95, 1)", "ours, no watermark", "1.00", "2.00", "20.00"),
-        ("8", "(50, 0.95, 1)", "ours, r = 2, b = 4", "0.75", "1.50", "15.00"),
-        ("8", "(20, 0.8, 0.7)", "ours, no watermark", "1.00", "", ""),
-        ("8", "(20, 0.8, 0.7)", "ours, r = 2", "0.90", "", ""),
+        ("8", "(50, 0.95, 1)", "ours, no watermark", "1.00", "2.00", "20.00", "1.60"),
+        ("8", "(50, 0.95, 1)", "ours, r = 2, b = 4", "0.75", "1.50", "15.00", "1.20"),
+        ("8", "(20, 0.8, 0.7)", "ours, no watermark", "1.00", "", "", ""),
+        ("8", "(20, 0.8, 0.7)", "ours, r = 2", "0.90", "", "", ""),
     )
+
+
+def test_what_llama_cpp_cannot_run_is_said_in_one_line(tmp_path: Path) -> None:
+    """A file that is none, or that `xllamacpp` is not installed."""
+    with pytest.raises(RuntimeError, match=r"^llama\.cpp: \w*Error: .+$"):
+        LlamaCpp(str(tmp_path / "none.gguf"), 1).measure(Workload(1, 4), [[1, 2, 3, 4]])
 
 
 def test_a_stopwatch_counts_what_its_processes_compute() -> None:
