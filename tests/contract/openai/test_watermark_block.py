@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from tests.contract.openai.composed import BODIES, build_service
-from tests.contract.openai.fake_generator import FakeGenerator, byte_tokenizer
+from tests.contract.openai.fake_generator import FakeGenerator
 from tests.contract.openai.test_manifests import texts
 from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.shared.client import AsyncClient, Client
+from ttmark.shared.unknown_tokens import read_ids
 from ttmark.shared.watermark import detect_direct
 
 NARROW = {"top_k": 4, "temperature": 1.0, "ignore_eos": True, "return_token_ids": True}
@@ -19,7 +20,7 @@ UNMARKED: list[dict[str, Any]] = [{"temperature": 0}, {"watermark": {"enabled": 
 
 def exact(service: Any, text: str) -> float:
     """Of a text as whoever gets it has it read."""
-    key, read = service.keys.get("acme-main"), byte_tokenizer().encode(text)
+    key, read = service.keys.get("acme-main"), read_ids(service.generator.tokenizer, text)
     return detect_direct(key.profile.watermark(), key.primary.prf_key, read, phase="any").log10_p
 
 

@@ -20,7 +20,7 @@ TOPICS: tuple[tuple[str, str], ...] = (
         "Addresses and ports",
         r"host|(gen|detect|canary)_port|cors_origins|console_url|playground|trusted_proxies",
     ),
-    ("Model and tokenizers", r"model|tokenizers|engine|engine_file|dtype|threads|state"),
+    ("Model and tokenizers", r"model|tokenizers|engine|engine_file|dtype|quantization|threads|state"),
     (
         "Key store and secrets",
         r"store_url.*|kek.*|default_key|key_.*|ledger_file|replica_id",

@@ -17,7 +17,7 @@ from ttmark.detect_service.extraction import (
     ExtractionWorkers,
     LimitExceeded,
     UnreadableFile,
-    tesseract,
+    picture_text,
 )
 from ttmark.detect_service.extraction.readers_by_format import extract_text
 from ttmark.services.cli.input_files import read_texts
@@ -119,8 +119,8 @@ def test_what_is_no_picture_of_a_text_is_refused(content: bytes, said: str) -> N
     ids=["picture", "scan", "scan, undrawn"],
 )
 def test_the_refusal_names_the_package_that_is_not_there(monkeypatch, name, content, package) -> None:
-    tesseract._loaded.cache_clear()
-    monkeypatch.setattr(tesseract, "LIBRARY", "libnone.so")
+    picture_text._loaded.cache_clear()
+    monkeypatch.setattr(picture_text, "LIBRARY", "libnone.so")
     if "pypdfium2" in package:
         monkeypatch.setitem(sys.modules, "pypdfium2", None)
     with pytest.raises(UnreadableFile, match=package) as caught:

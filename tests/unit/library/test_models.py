@@ -57,6 +57,7 @@ def test_a_list_may_be_longer_than_the_engine_takes_at_once(model: ttmark.Model,
 
 _OPEN = """
 import os, signal, ttmark
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have its jobs ignore it
 model = ttmark.load("demo", dtype="float32")
 for piece in model.generate(["The old"] * 32, key=None, max_new_tokens=400, stream=True):
     {}
