@@ -221,7 +221,7 @@ def answered(template: ChatTemplate, *, special: bool) -> str:
         text = text.lstrip().removeprefix(opening).lstrip().removeprefix(marks.close).lstrip()
         text = f"{'' if opened else opening}\n{_THOUGHT}\n{marks.close}\n\n{text}"
     close = re.split("[\x00-\x03]", form.close)[-1].partition(_TURN_END)[0]
-    text = text[: text.rfind(close) + len(close)] if close else text.split("</s>")[0]
+    text = text[: text.rfind(close) + len(close)] if close else re.split(r"</s>|<\|end\|>", text)[0]
     thoughts = _THOUGHT if opening else ""
     words = _WORDS if _WORDS in text else ""
     backend = byte_tokenizer()
