@@ -16,7 +16,7 @@ import pytest
 from tests.harness.outside_packages import with_npm, with_pip
 from tests.integration.up.conftest import Up, UpRunner
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 DOCS = Path(__file__).parents[3] / "docs"
 OPENAI_AGENTS = '''
