@@ -75,10 +75,12 @@ def _load_vllm(name: str, folder: Path, settings: GenerationSettings) -> Running
         )
     if len(settings.model) > 1:
         raise StartupError("TTMARK_ENGINE=vllm serves one model: start a service for each")
-    if settings.reproducible:
-        raise StartupError(
-            "TTMARK_REPRODUCIBLE is for the embedded engine; TTMARK_ENGINE=vllm has no such thing"
-        )
+    for name, is_set in (
+        ("TTMARK_REPRODUCIBLE", settings.reproducible),
+        ("TTMARK_QUANTIZATION", settings.quantization != "auto"),
+    ):
+        if is_set:
+            raise StartupError(f"{name} is for the embedded engine; TTMARK_ENGINE=vllm has no such thing")
     arguments = _arguments(settings.engine_file)
     prepare_for_vllm()
     if settings.threads is not None:

@@ -46,7 +46,7 @@ class GroupedMatrix:
         plain: what the model has of it; None: nothing.
 
     Raises:
-        ValueError: the inputs are no multiple of 32, or another number of bits.
+        ValueError: the inputs are no multiple of 32, another number of bits or another type.
     """
 
     def __init__(self, weight: torch.Tensor, bits: int, kernels: Kernels) -> None:
@@ -76,7 +76,9 @@ class GroupedMatrix:
 
     @staticmethod
     def suits(weight: torch.Tensor) -> bool:
-        return weight.device.type == "cpu" and weight.dim() == 2 and weight.shape[1] % GROUP == 0
+        """Whether the inputs come in groups, of numbers that the kernels read."""
+        readable = weight.device.type == "cpu" and weight.dtype in (torch.float32, torch.bfloat16)
+        return readable and weight.dim() == 2 and weight.shape[1] % GROUP == 0
 
     @property
     def nbytes(self) -> int:
@@ -90,7 +92,8 @@ class GroupedMatrix:
         scales, sums = torch.empty((2, count, self.ins // GROUP))
         parts = _CodedRows(coded.data_ptr(), scales.data_ptr(), sums.data_ptr())
         matrix, to = ctypes.byref(self._matrix), out.data_ptr()
-        added = None if residual is None else residual.contiguous().data_ptr()
+        residual = None if residual is None else residual.contiguous()  # has to live until the end
+        added = None if residual is None else residual.data_ptr()
         self._code_rows(ctypes.byref(parts), rows.data_ptr(), count, self.ins, half)
         split(
             lambda first, last: self._multiply(
@@ -106,7 +109,14 @@ class GroupedMatrix:
         return self(rows, residual)
 
     def values(self, outs: torch.Tensor) -> torch.Tensor:
-        """What the outputs [n], int64, stand for: [n, ins]."""
+        """What the outputs [n], int64, stand for: [n, ins].
+
+        Raises:
+            IndexError: there is no such output.
+        """
+        outs = outs.contiguous()
+        if len(outs) and not 0 <= int(outs.min()) <= int(outs.max()) < self.outs:
+            raise IndexError(f"an output beyond {self.outs}")
         values = torch.empty((len(outs), self.ins), dtype=self.dtype)
         self._ungroup(
             ctypes.byref(self._matrix), outs.data_ptr(), len(outs), values.data_ptr(), is_half(values)
@@ -153,7 +163,7 @@ class Grouping:
         return matrix
 
     def let_go(self, model: torch.nn.Module) -> None:
-        """What was kept to be compared."""
+        """What was kept to be compared, all linear layers of `model` being grouped."""
         for matrix in self._kept or ():
             matrix.plain = None
         for module in model.modules():
@@ -194,4 +204,5 @@ def group_linears(model: torch.nn.Module, grouping: Grouping, head: torch.nn.Mod
     for parent, name, layer in found:
         plain = layer.weight.detach().t()
         matrix = grouping.head(plain) if layer is head else grouping(plain)
+        matrix.plain = None
         setattr(parent, name, GroupedLinear(layer, matrix))

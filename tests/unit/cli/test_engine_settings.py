@@ -43,6 +43,7 @@ def test_the_embedded_engine_has_no_file_of_arguments_and_a_missing_library_is_n
     ("chosen", "said"),
     [
         ({"reproducible": True}, "TTMARK_REPRODUCIBLE is for the embedded engine"),
+        ({"quantization": "int4"}, "TTMARK_QUANTIZATION is for the embedded engine"),
         ({"model": ("owner/one", "owner/two")}, "TTMARK_ENGINE=vllm serves one model"),
     ],
 )

@@ -113,10 +113,27 @@ def test_exact_grouping_refuses_numbers_that_were_never_in_groups(all_kernels: l
     assert torch.equal(weight, matrix.values(torch.arange(48)))  # the model has what is computed with
 
 
-@pytest.mark.parametrize(("ins", "bits"), [(33, 4), (64, 5)])
-def test_what_has_no_groups_is_refused(all_kernels: list[Kernels], ins: int, bits: int) -> None:
+@pytest.mark.parametrize(
+    ("ins", "bits", "dtype"), [(33, 4, torch.float32), (64, 5, torch.float32), (64, 4, torch.float16)]
+)
+def test_what_has_no_groups_is_refused(
+    all_kernels: list[Kernels], ins: int, bits: int, dtype: torch.dtype
+) -> None:
     with pytest.raises(ValueError, match=f"in {bits} bits"):
-        GroupedMatrix(draw(16, ins), bits, all_kernels[0])
+        GroupedMatrix(draw(16, ins, dtype=dtype), bits, all_kernels[0])
+
+
+@pytest.mark.parametrize("wrong", [-1, 16])
+def test_an_output_that_is_none_is_refused(all_kernels: list[Kernels], wrong: int) -> None:
+    with pytest.raises(IndexError):
+        GroupedMatrix(draw(16, 64), 4, all_kernels[0]).values(torch.tensor([0, wrong]))
+
+
+def test_rows_and_residuals_may_be_parts_of_wider_ones(all_kernels: list[Kernels]) -> None:
+    matrix, wide = GroupedMatrix(draw(32, 64), 4, all_kernels[0]), draw(9, 256)
+    rows, residual = wide[:, 64:128], wide[:, 128:160]
+    expected = matrix(rows.contiguous()) + residual
+    torch.testing.assert_close(matrix.added_to(residual, rows), expected, atol=1e-5, rtol=0)
 
 
 def test_a_matrix_of_zeros_and_a_row_of_zeros(all_kernels: list[Kernels]) -> None:
