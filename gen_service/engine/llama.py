@@ -7,6 +7,7 @@ are turned as complex numbers in place, and nothing is transposed for the attent
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -277,6 +278,11 @@ class FusedLlama:
         layer = model.model.layers[0]
         biased = (layer.self_attn.o_proj, layer.mlp.gate_proj, layer.mlp.up_proj, layer.mlp.down_proj)
         return model.lm_head.bias is None and all(linear.bias is None for linear in biased)
+
+    def matrices(self) -> list[Matrix | GroupedMatrix]:
+        """All that rows are multiplied with."""
+        parts = [(each.query_key_value, each.output, each.gate_up, each.down) for each in self._layers]
+        return [self._head, *chain.from_iterable(parts)]
 
     def __call__(
         self, tokens: torch.Tensor, positions: torch.Tensor, keep: torch.Tensor, plan: AttentionPlan

@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,14 +26,13 @@ class Level:
 
 
 _AVX512 = frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma"})
+_V4 = ("-march=x86-64-v4", "-mprefer-vector-width=512")
+_VNNI, _AMX = ("-mavx512vnni",), ("-mavx512bf16", "-mamx-tile", "-mamx-bf16")
 _LEVELS: dict[str, tuple[Level, ...]] = {
     "x86_64": (
-        Level(
-            "x86-64-v4-vnni",
-            ("-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"),
-            _AVX512 | {"avx512_vnni"},
-        ),
-        Level("x86-64-v4", ("-march=x86-64-v4", "-mprefer-vector-width=512"), _AVX512),
+        Level("x86-64-v4-amx", (*_V4, *_VNNI, *_AMX), _AVX512 | {"avx512_vnni", "avx512_bf16", "amx_bf16"}),
+        Level("x86-64-v4-vnni", (*_V4, *_VNNI), _AVX512 | {"avx512_vnni"}),
+        Level("x86-64-v4", _V4, _AVX512),
         Level(
             "x86-64-v3", ("-march=x86-64-v3",), frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"})
         ),
@@ -68,9 +68,16 @@ class CompiledSource:
         Raises:
             OSError, subprocess.SubprocessError: no level is for this processor, no compiler, or it failed.
         """
-        level = next(iter(usable_levels()), None)
-        if level is None:
+        levels = usable_levels()
+        if not levels:
             raise OSError(f"no instructions of {platform.machine()} that it could be compiled for")
+        *higher, lowest = levels
+        for level in higher:
+            with suppress(subprocess.CalledProcessError):  # an older compiler knows fewer instructions
+                return self._load(level)
+        return self._load(lowest)
+
+    def _load(self, level: Level) -> ctypes.CDLL:
         kept = self.folder / self.file_name(level)
         if kept.exists():
             return ctypes.CDLL(str(kept))

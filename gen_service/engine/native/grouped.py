@@ -1,7 +1,8 @@
 """Matrices of whole numbers in 4 or 8 bits, with a scale and an offset for each 32 inputs of an output.
 
 Each row of a pass is made of whole numbers as well, so that a processor multiplies and adds four at a time.
-Every row is computed by itself: it has the same bits whatever stands beside it.
+Every row is computed by itself: it has the same bits whatever stands beside it. Where that is not asked for,
+and the processor multiplies tiles of bfloat16, many rows are multiplied with the values in bfloat16.
 """
 
 import ctypes
@@ -13,6 +14,7 @@ from ttmark.gen_service.engine.native import Kernels, function, is_half, split
 GROUP = 32
 BITS = {"int4": 4, "int8": 8}
 _TILE = 16
+_MANY_ROWS = 16  # from here on the values in bfloat16 are faster
 _ROUNDING = 1 / 128  # of bfloat16, with that of the scale and offset
 
 
@@ -44,6 +46,8 @@ class GroupedMatrix:
     Attributes:
         is_exact: no number has changed by more than bfloat16 rounds the largest of its group.
         plain: what the model has of it; None: nothing.
+        alike: a row has the same bits in any batch; else many rows together may have others.
+        multiplies_tiles: whether they do, on this processor.
 
     Raises:
         ValueError: the inputs are no multiple of 32, another number of bits or another type.
@@ -67,6 +71,12 @@ class GroupedMatrix:
             library.ttmark_multiply, pointer, pointer, size, pointer, pointer, *span, flag
         )
         self._ungroup = function(library.ttmark_ungroup, pointer, pointer, size, pointer, flag)
+        self._multiply_many = function(
+            library.ttmark_multiply_many, pointer, pointer, size, pointer, pointer, *span
+        )
+        self._multiply_many.restype = ctypes.c_int
+        self.multiplies_tiles = weight.dtype == torch.bfloat16 and bool(library.ttmark_multiplies_many())
+        self.alike = True
         group = function(library.ttmark_group, pointer, pointer, *span, flag)
         group.restype = ctypes.c_float
         self.plain: torch.Tensor | None = None
@@ -88,19 +98,29 @@ class GroupedMatrix:
         """[rows, ins] -> [rows, outs], and `residual` [rows, outs] added, if it is given."""
         rows, count, half = rows.contiguous(), len(rows), is_half(rows)
         out = rows.new_empty((count, self.outs))
+        residual = None if residual is None else residual.contiguous()  # has to live until the end
+        added, to = None if residual is None else residual.data_ptr(), out.data_ptr()
+        matrix, numbers = ctypes.byref(self._matrix), _TILE * self.ins * count
+        if count >= _MANY_ROWS and half and self.multiplies_tiles and not self.alike:
+            whole, done = rows.data_ptr(), []
+            split(
+                lambda *span: done.append(self._multiply_many(matrix, whole, count, to, added, *span)),
+                self._tiles,
+                numbers,
+            )
+            if not all(done):
+                raise MemoryError(f"no memory for the values of {_TILE} x {self.ins} numbers")
+            return out
         coded = torch.empty(rows.shape, dtype=torch.int8)
         scales, sums = torch.empty((2, count, self.ins // GROUP))
         parts = _CodedRows(coded.data_ptr(), scales.data_ptr(), sums.data_ptr())
-        matrix, to = ctypes.byref(self._matrix), out.data_ptr()
-        residual = None if residual is None else residual.contiguous()  # has to live until the end
-        added = None if residual is None else residual.data_ptr()
         self._code_rows(ctypes.byref(parts), rows.data_ptr(), count, self.ins, half)
         split(
             lambda first, last: self._multiply(
                 matrix, ctypes.byref(parts), count, to, added, first, last, half
             ),
             self._tiles,
-            _TILE * self.ins * count,
+            numbers,
         )
         return out
 
@@ -176,11 +196,11 @@ class GroupedLinear(torch.nn.Module):
 
     def __init__(self, linear: torch.nn.Linear, matrix: GroupedMatrix) -> None:
         super().__init__()
-        self._matrix, self.bias = matrix, linear.bias
+        self.matrix, self.bias = matrix, linear.bias
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         """[..., ins] -> [..., outs]"""
-        rows = self._matrix(values.reshape(-1, self._matrix.ins)).view(*values.shape[:-1], -1)
+        rows = self.matrix(values.reshape(-1, self.matrix.ins)).view(*values.shape[:-1], -1)
         return rows if self.bias is None else rows + self.bias
 
 
@@ -206,3 +226,8 @@ def group_linears(model: torch.nn.Module, grouping: Grouping, head: torch.nn.Mod
         matrix = grouping.head(plain) if layer is head else grouping(plain)
         matrix.plain = None
         setattr(parent, name, GroupedLinear(layer, matrix))
+
+
+def grouped_linears(model: torch.nn.Module) -> list[GroupedMatrix]:
+    """The matrices that `group_linears` has made."""
+    return [layer.matrix for layer in model.modules() if isinstance(layer, GroupedLinear)]

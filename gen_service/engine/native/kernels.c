@@ -600,6 +600,132 @@ void ttmark_multiply(const struct grouped *m, const struct coded_rows *x, int64_
         }
 }
 
+/* Many rows in bfloat16: the values of a tile are made once and multiplied as they are, sixteen rows by sixteen outputs
+ * at a time. */
+#if defined(__AMX_BF16__)
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define MANY (2 * TILE) /* rows, and outputs, whose sums stay in registers */
+
+struct tile_config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t bytes[16];
+    uint8_t rows[16];
+};
+
+/* Registers for `count` rows up to MANY: sums in 0 to 3, rows in 4 and 5, values in 6 and 7. */
+INLINE void configure(int64_t count) {
+    struct tile_config config = {.palette = 1};
+    uint8_t upper = count < TILE ? count : TILE, lower = count > TILE ? count - TILE : 1;
+    const uint8_t rows[8] = {upper, upper, lower, lower, upper, lower, TILE, TILE};
+    for (int i = 0; i < 8; i++) config.bytes[i] = 64, config.rows[i] = rows[i];
+    _tile_loadconfig(&config);
+}
+
+INLINE __m512i pair(vec first, vec second) {
+    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5,
+                                           20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    return _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh((__m512)second, (__m512)first));
+}
+
+/* The values of a tile as the processor reads them: [ins / 2, TILE, 2]. */
+INLINE void values_of_tile(const struct grouped *m, int64_t tile, __m512i *to, int code_bits) {
+    int64_t groups = m->ins / GROUP, size = TILE * GROUP * code_bits / 8;
+    const uint8_t *from = m->codes + tile * groups * size;
+    for (int64_t group = 0; group < groups; group++, from += size) {
+        int64_t place = (tile * groups + group) * TILE;
+        vec scale = widen(m->scales + place), offset = widen(m->offsets + place);
+        UNROLL for (int fourth = 0; fourth < FOURTHS; fourth++) {
+            ints read;
+            vec values[4];
+            memcpy(&read, from + (code_bits == 4 ? fourth / 2 : fourth) * 4 * TILE, sizeof read);
+            UNROLL for (int i = 0; i < 4; i++) {
+                bits code = (bits)read >> (8 * i + (code_bits == 4 && fourth % 2 ? 4 : 0));
+                values[i] = __builtin_convertvector((ints)(code & (code_bits == 4 ? 15u : 255u)), vec) * scale + offset;
+            }
+            *to++ = pair(values[0], values[1]);
+            *to++ = pair(values[2], values[3]);
+        }
+    }
+}
+
+/* Sums of up to MANY rows [count, ins] for two tiles, to [2, MANY, TILE]. */
+INLINE void sum_many(const char *rows, int64_t count, int64_t ins, const __m512i *values, float *sums) {
+    const __m512i *others = values + ins / 2;
+    const char *lower = rows + 2 * TILE * ins;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int64_t in = 0; in < ins; in += GROUP) {
+        _tile_loadd(4, rows + 2 * in, 2 * ins);
+        _tile_loadd(6, values + in / 2, 64);
+        _tile_loadd(7, others + in / 2, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        if (count > TILE) {
+            _tile_loadd(5, lower + 2 * in, 2 * ins);
+            _tile_dpbf16ps(2, 5, 6);
+            _tile_dpbf16ps(3, 5, 7);
+        }
+    }
+    _tile_stored(0, sums, 64);
+    _tile_stored(1, sums + MANY * TILE, 64);
+    if (count > TILE) {
+        _tile_stored(2, sums + TILE * TILE, 64);
+        _tile_stored(3, sums + MANY * TILE + TILE * TILE, 64);
+    }
+}
+
+INLINE void multiply_many(const struct grouped *m, const char *rows, int64_t count, void *out, const void *residual,
+                          int64_t first, int64_t last, __m512i *values, int code_bits) {
+    float sums[2 * MANY * TILE];
+    int64_t configured = 0;
+    for (int64_t tile = first; tile < last; tile += 2) {
+        int64_t next = tile + 1 < last ? tile + 1 : tile;
+        values_of_tile(m, tile, values, code_bits);
+        values_of_tile(m, next, values + m->ins / 2, code_bits);
+        for (int64_t row = 0; row < count; row += MANY) {
+            int64_t here = count - row < MANY ? count - row : MANY;
+            if (here != configured) configure(configured = here);
+            sum_many(rows + 2 * row * m->ins, here, m->ins, values, sums);
+            keep_tile(m, sums, tile, row, here, out, residual, 1);
+            if (next > tile) keep_tile(m, sums + MANY * TILE, next, row, here, out, residual, 1);
+        }
+    }
+}
+
+/* As ttmark_multiply, of rows [rows, ins] in bfloat16. Returns whether there was memory for it. */
+int ttmark_multiply_many(const struct grouped *m, const void *rows, int64_t count, void *out, const void *residual,
+                         int64_t first, int64_t last) {
+    struct tile_config before;
+    __m512i *values = aligned_alloc(64, 2 * MANY * m->ins);
+    if (!values) return 0;
+    _tile_storeconfig(&before);
+    if (m->bits == 4)
+        multiply_many(m, rows, count, out, residual, first, last, values, 4);
+    else
+        multiply_many(m, rows, count, out, residual, first, last, values, 8);
+    if (before.palette) /* others expect what they have set */
+        _tile_loadconfig(&before);
+    else
+        _tile_release();
+    free(values);
+    return 1;
+}
+
+/* Whether the system lets this process use the registers. */
+int ttmark_multiplies_many(void) { return syscall(SYS_arch_prctl, 0x1023 /* ARCH_REQ_XCOMP_PERM */, 18) == 0; }
+#else
+int ttmark_multiply_many(const struct grouped *m, const void *rows, int64_t count, void *out, const void *residual,
+                         int64_t first, int64_t last) {
+    return 0;
+}
+
+int ttmark_multiplies_many(void) { return 0; }
+#endif
+
 /* Rows [rows, ins] as whole numbers. What is not finite makes all products of its group so. */
 void ttmark_code_rows(const struct coded_rows *x, const void *from, int64_t rows, int64_t ins, int half) {
     const vec magic = all(12582912.0f); /* rounds to the nearest */

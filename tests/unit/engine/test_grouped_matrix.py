@@ -71,14 +71,36 @@ def test_a_row_has_the_same_bits_in_any_batch_and_on_any_processor(
 
 
 @pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize(("outs", "ins"), [(64, 576), (70, 96), (5, 32)])
+def test_many_rows_may_be_multiplied_by_the_values_in_bfloat16(
+    all_kernels: list[Kernels], outs: int, ins: int, bits: int
+) -> None:
+    matrix = GroupedMatrix(draw(outs, ins, dtype=torch.bfloat16), bits, all_kernels[0])
+    rows, residual = draw(200, ins, dtype=torch.bfloat16), draw(200, outs, dtype=torch.bfloat16)
+    expected = rows.double() @ matrix.values(torch.arange(outs)).double().t()
+    scale = 2**-8 * float(expected.abs().max())
+    few, matrix.alike = matrix(rows[:1]), False
+    assert torch.equal(matrix(rows[:1]), few)
+    for count in (15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 200):
+        alone = matrix(rows[:count])
+        if matrix.multiplies_tiles and count >= 16:
+            torch.testing.assert_close(alone.double(), expected[:count], atol=scale, rtol=0)
+        added = matrix.added_to(residual[:count], rows[:count])
+        torch.testing.assert_close(added, alone + residual[:count], atol=4 * scale, rtol=0)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
 def test_threads_share_the_outputs(all_kernels: list[Kernels], bits: int) -> None:
-    matrix, rows = GroupedMatrix(draw(700, 576), bits, all_kernels[0]), draw(33, 576)
-    alone, threads = matrix(rows), torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        assert torch.equal(matrix(rows), alone)
-    finally:
-        torch.set_num_threads(threads)
+    weight, rows = draw(700, 576, dtype=torch.bfloat16), draw(33, 576, dtype=torch.bfloat16)
+    matrix, threads = GroupedMatrix(weight, bits, all_kernels[0]), torch.get_num_threads()
+    for matrix.alike in (True, False):
+        torch.set_num_threads(1)
+        alone = matrix(rows)
+        torch.set_num_threads(2)
+        try:
+            assert torch.equal(matrix(rows), alone)
+        finally:
+            torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf")])

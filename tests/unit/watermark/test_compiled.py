@@ -62,6 +62,16 @@ def test_without_a_compiler_that_works_there_is_a_reason(
         source.load()
 
 
+def test_a_compiler_that_knows_fewer_instructions_compiles_for_fewer(
+    source: CompiledSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (level, *_) = usable_levels()
+    newest = Level("newest", ("-mno-compiler-knows-this",), frozenset())
+    monkeypatch.setattr(compiled, "usable_levels", lambda: [newest, level])
+    assert source.load().answer() == 42
+    assert [path.name for path in source.folder.iterdir()] == [source.file_name(level)]
+
+
 def test_an_unknown_processor_has_no_level(source: CompiledSource, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "_processor_flags", frozenset)
     with pytest.raises(OSError, match=platform.machine()):
