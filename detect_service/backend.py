@@ -1,7 +1,7 @@
 """What a request needs of the process: keys, tokenizers, limits."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -45,10 +45,11 @@ class FixedKeys:
 
 
 class TokenizerSet(dict[str, TextTokenizer]):
-    """Tokenizers by their fingerprints, which profiles name."""
+    """Tokenizers by their fingerprints, which profiles name; by these, too, what metrics call `models`."""
 
-    def __init__(self, tokenizers: Iterable[TextTokenizer]) -> None:
+    def __init__(self, tokenizers: Iterable[TextTokenizer], models: Mapping[str, str] | None = None) -> None:
         super().__init__((tokenizer.fingerprint, tokenizer) for tokenizer in tokenizers)
+        self.models = models or {}
 
     @classmethod
     def load(cls, folders: Iterable[str | Path]) -> "TokenizerSet":

@@ -23,6 +23,7 @@ from ttmark.services.detection_stores import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.startup import StartupError
+from ttmark.services.state_folder import model_of
 from ttmark.services.unread_keys import warn_of_unread
 from ttmark.shared.access.oidc import Authenticate, OidcTokens, provider_client
 from ttmark.shared.access.scopes import TokenLimits
@@ -82,7 +83,9 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         loaded = {str(folder): TextTokenizer.load(folder) for folder in settings.tokenizer_folders()}
     except TokenizerMissing as error:
         raise StartupError(str(error)) from error
-    tokenizers = TokenizerSet(loaded.values())
+    # Of models with one tokenizer the first gives the name.
+    names = {read.fingerprint: model_of(place, read.fingerprint) for place, read in reversed(loaded.items())}
+    tokenizers = TokenizerSet(loaded.values(), names)
     access = KeyAccess.open(
         settings, service="detect", port=settings.detect_port, max_age_seconds=settings.key_max_age_seconds
     )

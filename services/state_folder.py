@@ -56,6 +56,12 @@ def with_tokenizer(folder: Path) -> Path:
     return folder
 
 
+def model_of(folder: str, fingerprint: str) -> str:
+    """What the model is called whose tokenizer lies in a folder, as far as the folder's name says."""
+    place = Path(folder).resolve()
+    return "demo" if place == DEMO_MODEL_PATH.resolve() else place.name.removesuffix(f"-{fingerprint[:8]}")
+
+
 def remember_tokenizer(state: Path, name: str, tokenizer: TextTokenizer) -> None:
     """Keeps a model's tokenizer, so that its texts can be read without the model.
 

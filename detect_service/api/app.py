@@ -38,7 +38,7 @@ def create_detection_app(
     terms = terms or Terms()
     means = replace(means, spending=spending_of(terms.allowance, means.backend))
     admission = Admission(means.backend, terms, WorkMetrics(options.registry))
-    metrics = DetectionMetrics(options.registry)
+    metrics = DetectionMetrics(options.registry, means.backend.tokenizers.models)
     answer = answers(means, metrics, options.audit, admission)
     options = replace(options, run_long=admission.run_long)
     app_parts = Application(means, admission, metrics, options, readiness)

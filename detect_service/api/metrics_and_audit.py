@@ -1,9 +1,9 @@
 """What is recorded of requests: Prometheus metrics, and the audit trail's event of a detection."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -21,9 +21,11 @@ _P_VALUE_BUCKETS = tuple(step / 20 for step in range(1, 21))
 
 
 class DetectionMetrics:
-    """Documents by mode and verdict, their lengths, hypotheses tried, p-values of what was not detected."""
+    """Documents by mode and verdict, their lengths, hypotheses tried, p-values of what was not detected;
+    and names of `models` by the fingerprints of their tokenizers."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, models: Mapping[str, str] | None = None) -> None:
+        self.models = models or {}
         counter = partial(Counter, registry=registry)
         histogram = partial(Histogram, registry=registry)
         self._documents = counter("ttmark_detect_documents", "Documents examined.", ["mode", "verdict"])
@@ -67,9 +69,10 @@ _HALF = math.log10(0.5)
 
 
 class Journal:
-    """Hears of a request's keys and results as they come."""
+    """Hears of a request's keys and results as they come; `state`, of its scope, learns of whose model."""
 
-    def __init__(self, mode: str, metrics: DetectionMetrics, route: str) -> None:
+    def __init__(self, mode: str, metrics: DetectionMetrics, route: str, state: dict[str, Any]) -> None:
+        self._state = state
         self._mode = mode
         self._route = route
         self._metrics = metrics
@@ -80,6 +83,8 @@ class Journal:
     def keys(self, selection: KeySelection) -> None:
         numbers = selection.numbers
         self._keys = tuple(f"{key.key_id}/{one}" for key in selection.keys for one in numbers[key.key_id])
+        models = {self._metrics.models.get(key.profile.tokenizer_fingerprint, "") for key in selection.keys}
+        self._state["model"] = models.pop() if len(models) == 1 else "several"
 
     def document(self, result: DetectionResult, finding: Finding | None) -> None:
         """One document was examined, or refused."""
@@ -94,14 +99,14 @@ class Journal:
         self._metrics.document(self._mode, result.verdict, result.tokens, result.hypotheses, null_log10_p)
         self._tokens += result.tokens
 
-    def close(self, caller: Principal, request_id: str, audit: AuditSink) -> None:
+    def close(self, caller: Principal, audit: AuditSink) -> None:
         """Writes the audit trail's event: no text, no secret."""
         audit(
             AuditEvent(
                 "key.detect",
                 token_id=caller.token_id,
                 tenant=caller.tenant,
-                request_id=request_id,
+                request_id=self._state["request_id"],
                 route=self._route,
                 tokens=self._tokens,
                 keys=self._keys,

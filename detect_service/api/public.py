@@ -133,17 +133,17 @@ def public_routers(
         if len(body.text) > tier.characters:
             raise TooLarge(f"The text may have {tier.characters} characters.", param="text")
         gate = PublicGate(admission, caller, request, tier, body.text)
-        journal, identifier = Journal(CombinedRequest.mode, metrics, PUBLIC_PATH), request_id(request.scope)
+        journal = Journal(CombinedRequest.mode, metrics, PUBLIC_PATH, request.scope["state"])
         words = preferred_words(request.headers.get("accept-language"))
 
         def render(response: DetectionResponse) -> Response | TooManyRequests:
-            journal.close(caller, identifier, audit)
+            journal.close(caller, audit)
             return _answer(response.results[0], tier.rate, words)
 
         question = Question(
             CombinedRequest(inputs=[Document(text=body.text)], fpr=tier.rate),
             replace(caller, scopes=frozenset({Scope.DETECT_PUBLIC}), rates=(tier.rate,)),
-            identifier,
+            request_id(request.scope),
             journal,
             asker=f"{caller.token_id} {gate.guest or ''}",
         )

@@ -39,15 +39,15 @@ def answers(means: Means, metrics: DetectionMetrics, audit: AuditSink, admission
     """How a request of any method is answered."""
 
     async def answer(body: DetectionRequest, caller: Principal, request: Request) -> Response:
-        journal, identifier = Journal(body.mode, metrics, body.path), request_id(request.scope)
+        journal = Journal(body.mode, metrics, body.path, request.scope["state"])
         words = preferred_words(request.headers.get("accept-language"))
 
         def render(response: DetectionResponse) -> Response:
-            journal.close(caller, identifier, audit)
+            journal.close(caller, audit)
             # Serialised here: the framework would validate the model a second time.
             return Response(response_json(response), media_type="application/json")
 
-        question = Question(body, caller, identifier, journal, words)
+        question = Question(body, caller, request_id(request.scope), journal, words)
         return await ask(question, means, HttpGate(admission, caller, request), render)
 
     return answer

@@ -88,9 +88,9 @@ class PartWork:
             return [error] * len(documents)
         except ServiceError as error:
             return [error] * len(documents)
-        journal = Journal(request.mode, self.detection, ROUTE)
+        journal = Journal(request.mode, self.detection, ROUTE, {"request_id": claim.job.job_id})
         outcomes = await self._examined(Question(request, caller, claim.job.job_id, journal))
-        journal.close(caller, claim.job.job_id, self.audit)
+        journal.close(caller, self.audit)
         return outcomes
 
     async def _examined(self, question: Question) -> Sequence[DetectionResult | ServiceError]:

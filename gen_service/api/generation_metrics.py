@@ -11,6 +11,7 @@ from opentelemetry.trace import NoOpTracer, StatusCode, Tracer
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from ttmark.gen_service.api.backend import Generator
+from ttmark.gen_service.api.server_metrics import PROVIDER, Operation, ServerMetrics
 from ttmark.gen_service.engine import (
     ContextTooLong,
     Delta,
@@ -39,7 +40,7 @@ _LENGTHS_FROM = (50, 100, 200, 400)
 LENGTHS = ("0-49", "50-99", "100-199", "200-399", "400-")
 DETECTABILITIES: tuple[Detectability, ...] = ("strong", "weak", "none")
 READINGS = ("read", "cancelled", "failed", "rejected")
-OUTCOMES = frozenset({"stop", "length", "cancelled", "failed", "rejected"})
+OUTCOMES = ("stop", "length", "cancelled", "failed", "rejected")
 REASONS = frozenset(
     {
         "opening",
@@ -85,18 +86,22 @@ class GenerationMetrics:
         self._first_token = histogram(
             "ttmark_gen_time_to_first_token_seconds",
             "Time from a completion's submission to its first token.",
+            ["model"],
             buckets=_FIRST_TOKEN_BUCKETS,
         )
         self._per_token = histogram(
             "ttmark_gen_time_per_output_token_seconds",
             "Mean time per token after the first, of finished completions.",
+            ["model"],
             buckets=_PER_TOKEN_BUCKETS,
         )
         self._duration = histogram(
             "ttmark_gen_completion_duration_seconds",
-            "Time from a completion's submission to its end.",
+            "Time from a completion's submission to its end; one that was turned away has none.",
+            ["model"],
             buckets=_TOTAL_BUCKETS,
         )
+        self._server = ServerMetrics(registry, models)
         self._watermarks = counter("ttmark_gen_watermarks", "Responses by watermark status.", ["status"])
         self._blocks = counter(
             "ttmark_gen_blocks", "Blocks of tokens by what became of their watermark.", ["outcome"]
@@ -115,11 +120,6 @@ class GenerationMetrics:
         self._readings = counter(
             "ttmark_gen_readings", "Texts that were to be read, by how it ended.", ["outcome"]
         )
-        self._reading_time = histogram(
-            "ttmark_gen_reading_duration_seconds",
-            "Time of a request for readings, of all its texts together.",
-            buckets=_TOTAL_BUCKETS,
-        )
         self._policy = counter(
             "ttmark_gen_policy_decisions",
             "Requests by the rule of the marking policy that decided, and by what was to become of them.",
@@ -130,11 +130,12 @@ class GenerationMetrics:
             for decision in DECISIONS:
                 self._policy.labels(rule, decision)
         for model in models:
-            self._evidence.labels(model)
+            for of_model in (self._first_token, self._per_token, self._duration, self._evidence):
+                of_model.labels(model)
             for length in LENGTHS:
                 for word in DETECTABILITIES:
                     self._receipts.labels(model, length, word)
-        for outcome in sorted(OUTCOMES):
+        for outcome in OUTCOMES:
             self._completions.labels(outcome)
         for outcome in ("watermarked", *sorted(REASONS)):
             self._blocks.labels(outcome)
@@ -150,10 +151,9 @@ class GenerationMetrics:
         self._tokens.labels("completion").inc(completion)
         self._tokens.labels("read").inc(read)
 
-    def texts_read(self, outcome: str, texts: int, seconds: float) -> None:
-        """A request for readings ended after `seconds`; `outcome` is one of READINGS."""
+    def texts_read(self, outcome: str, texts: int) -> None:
+        """A request for readings ended; `outcome` is one of READINGS."""
         self._readings.labels(outcome).inc(texts)
-        self._reading_time.observe(seconds)
 
     def watermark(self, status: str, watermarked_blocks: int, reasons: Mapping[str, int]) -> None:
         self._watermarks.labels(status).inc()
@@ -171,18 +171,23 @@ class GenerationMetrics:
         if log10_p is not None:
             self._evidence.labels(model).observe(-log10_p)
 
-    async def observe(self, generator: Generator, request: GenerationRequest) -> AsyncGenerator[Delta, None]:
+    async def observe(
+        self, generator: Generator, request: GenerationRequest, operation: Operation
+    ) -> AsyncGenerator[Delta, None]:
         """The completion's pieces; its latencies, tokens and end are recorded, in a span of its own.
 
         Raises:
             ServiceError: the engine refused or failed the request.
         """
-        began, tokens, outcome = time.perf_counter(), 0, "cancelled"
-        first_at: float | None = None
+        began, model = time.perf_counter(), generator.model_id
+        tokens, outcome, trouble = 0, "cancelled", "cancelled"
+        first_token: float | None = None
         span = self._tracer.start_span(
             "generate",
             attributes={
-                "gen_ai.request.model": generator.model_id,
+                "gen_ai.operation.name": operation,
+                "gen_ai.provider.name": PROVIDER,
+                "gen_ai.request.model": model,
                 "gen_ai.usage.input_tokens": len(request.prompt_ids),
                 "gen_ai.request.max_tokens": request.sampling.max_tokens,
                 "ttmark.watermarked": request.marking is not None,
@@ -193,27 +198,32 @@ class GenerationMetrics:
                 stream = cast(AsyncGenerator[Delta, None], generator.generate(request))
                 async with aclosing(stream):
                     async for delta in stream:
-                        if delta.token_ids and first_at is None:
-                            first_at = time.perf_counter()
-                            self._first_token.observe(first_at - began)
+                        if delta.token_ids and first_token is None:
+                            first_token = time.perf_counter() - began
+                            self._first_token.labels(model).observe(first_token)
                             span.add_event("first_token")
                         tokens += len(delta.token_ids)
-                        outcome = delta.finish_reason or outcome
+                        if delta.finish_reason:
+                            outcome, trouble = delta.finish_reason, ""
                         yield delta
         except Exception as error:
-            outcome = "failed"
+            outcome, trouble = "failed", "_OTHER"
             if isinstance(error, ServiceError):
                 self._rejections.labels(error.code).inc()
-                outcome = "failed" if tokens else "rejected"
+                outcome, trouble = "failed" if tokens else "rejected", error.code
             span.set_status(StatusCode.ERROR)
             span.set_attribute("error.type", type(error).__name__)
             raise
         finally:
-            ended = time.perf_counter()
-            self._completion_ended(outcome, ended - began)
+            duration = time.perf_counter() - began
+            self._completions.labels(outcome).inc()
             self.tokens(completion=tokens)
-            if first_at is not None and tokens > 1:
-                self._per_token.observe((ended - first_at) / (tokens - 1))
+            per_token = (duration - first_token) / (tokens - 1) if first_token and tokens > 1 else None
+            if per_token is not None:
+                self._per_token.labels(model).observe(per_token)
+            if outcome != "rejected":
+                self._duration.labels(model).observe(duration)
+            self._server.ended(operation, model, trouble, duration, first_token, per_token)
             span.set_attribute("gen_ai.usage.output_tokens", tokens)
             span.set_attribute("ttmark.outcome", outcome)
             span.end()
@@ -229,12 +239,8 @@ class GenerationMetrics:
                 generator.check_queue(tenant)
         except ServiceError as error:
             self._rejections.labels(error.code).inc()
-            self._completion_ended("rejected", 0.0)
+            self._completions.labels("rejected").inc()
             raise
-
-    def _completion_ended(self, outcome: str, seconds: float) -> None:
-        self._completions.labels(outcome if outcome in OUTCOMES else _OTHER).inc()
-        self._duration.observe(seconds)
 
 
 class GenerationFailed(InternalError):
@@ -245,34 +251,23 @@ class DeadlineExceeded(Unavailable):
     code, title = "deadline_exceeded", "Deadline exceeded"
 
 
-def as_service_error(error: Exception) -> ServiceError | None:
-    """The answer to an error of the engine; None when it is not one that the engine raises on purpose."""
-    match error:
-        case ServiceError():
-            return error
-        case Overloaded():
-            return TooManyRequests("The queue of the service is full.", retry_after=error.retry_after)
-        case Draining():
-            return ShuttingDown("The service is shutting down; send the request again.", retry_after=1)
-        case OutOfTime():
-            message = "The completion was not finished in the time that the service gives it."
-            return DeadlineExceeded(message, retry_after=1)
-        case EngineDied():
-            return Unavailable("The model has stopped unexpectedly.", retry_after=1)
-        case ContextTooLong():
-            return ContextLengthExceeded(f"{error}.", param="max_tokens")
-        case SequenceFailed():
-            return GenerationFailed("The completion failed while it was generated; others are not affected.")
-    return None
-
-
 @contextmanager
 def engine_errors_as_answers() -> Iterator[None]:
     """Raises the engine's errors as the service errors that stand for them."""
     try:
         yield
-    except Exception as error:
-        answer = as_service_error(error)
-        if answer is None or answer is error:
-            raise
-        raise answer from error
+    except Overloaded as error:
+        raise TooManyRequests("The queue of the service is full.", retry_after=error.retry_after) from error
+    except Draining as error:
+        message = "The service is shutting down; send the request again."
+        raise ShuttingDown(message, retry_after=1) from error
+    except OutOfTime as error:
+        message = "The completion was not finished in the time that the service gives it."
+        raise DeadlineExceeded(message, retry_after=1) from error
+    except EngineDied as error:
+        raise Unavailable("The model has stopped unexpectedly.", retry_after=1) from error
+    except ContextTooLong as error:
+        raise ContextLengthExceeded(f"{error}.", param="max_tokens") from error
+    except SequenceFailed as error:
+        message = "The completion failed while it was generated; others are not affected."
+        raise GenerationFailed(message) from error

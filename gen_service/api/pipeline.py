@@ -17,11 +17,13 @@ from ttmark.gen_service.api.format import ChoicesFormat
 from ttmark.gen_service.api.long_bodies import written
 from ttmark.gen_service.api.request_plan import Plan
 from ttmark.gen_service.api.responses_format import ResponsesFormat
+from ttmark.gen_service.api.server_metrics import Operation
 from ttmark.gen_service.api.watermark_report import PENDING, answer_headers
 from ttmark.gen_service.engine import Delta
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import unless_disconnected
 from ttmark.shared.http.service_errors import InternalError, PolicyDenied, ServiceError
+from ttmark.shared.schemas.completions import CompletionRequest
 from ttmark.shared.schemas.sampling import SamplingFields
 
 _EVENTS_AHEAD = 4
@@ -59,7 +61,9 @@ async def answer_with_text(
         raise
     form = make_format(plan, body)
     account = await books.open(plan, caller, request)
-    completions = [books.metrics.observe(plan.model.generator, each) for each in plan.requests]
+    request.scope["state"]["model"] = plan.model_id
+    operation: Operation = "text_completion" if isinstance(body, CompletionRequest) else "chat"
+    completions = [books.metrics.observe(plan.model.generator, each, operation) for each in plan.requests]
     deltas = merge(completions, idle_seconds=books.backend.limits.keep_alive_seconds)
     steps = account.follow(deltas)
     if body.stream:

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -100,7 +99,7 @@ async def answer_with_readings(
         ServiceError: the request cannot be served, or the engine refused or failed it.
         ClientDisconnect: the client has gone.
     """
-    began, outcome = time.perf_counter(), "cancelled"
+    outcome = "cancelled"
     try:
         response = await _answer(books, body, caller, request)
         outcome = "read"
@@ -108,7 +107,7 @@ async def answer_with_readings(
         outcome = "failed" if error.status >= 500 else "rejected"
         raise
     finally:
-        books.metrics.texts_read(outcome, len(body.texts), time.perf_counter() - began)
+        books.metrics.texts_read(outcome, len(body.texts))
     return response
 
 
@@ -134,6 +133,7 @@ async def _answer(
             param="texts",
         )
     await books.grant(caller, tokens)
+    request.scope["state"]["model"] = body.model
     books.metrics.tokens(read=tokens)
     identifier = request_id(request.scope)
     work = _read(encoded, supposed, model, caller, identifier)

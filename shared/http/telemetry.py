@@ -32,7 +32,7 @@ class HttpMetrics:
         self._latency = Histogram(
             "ttmark_http_request_duration_seconds",
             "Time from the request's head to the end of its response.",
-            ["route", "method"],
+            ["route", "method", "model"],
             buckets=_LATENCY_BUCKETS,
             registry=registry,
         )
@@ -42,10 +42,11 @@ class HttpMetrics:
         build = Info("ttmark_build", "What is running.", registry=registry)
         build.info({"version": version, "python": platform.python_version()})
 
-    def observe(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Records one answered request; `route` is a template, never a path from a client."""
+    def observe(self, route: str, method: str, status: int, model: str, seconds: float) -> None:
+        """Records one answered request; `route` is a template, never a path from a client, and `model` the
+        operator's name of the one that it is about, or empty."""
         self._requests.labels(route, method, str(status)).inc()
-        self._latency.labels(route, method).observe(seconds)
+        self._latency.labels(route, method, model).observe(seconds)
 
 
 CLIENT_CLOSED_REQUEST = 499
@@ -103,10 +104,10 @@ class TelemetryMiddleware:
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
         route = _route(scope)
         method = scope["method"] if scope["method"] in _METHODS else "other"
-        self.metrics.observe(route, method, status, seconds)
+        state = scope["state"]
+        self.metrics.observe(route, method, status, state.get("model", ""), seconds)
         if route in _QUIET_ROUTES:
             return
-        state = scope["state"]
         details = {"error_code": state["error_code"]} if "error_code" in state else {}
         principal: Principal | None = state.get("principal")
         if principal is not None:

@@ -44,6 +44,8 @@ def test_completions_are_spans_under_their_request_in_the_callers_trace(traced, 
     for completion in by_name["generate"]:
         assert completion.parent.span_id == request.context.span_id
         assert completion.attributes["gen_ai.usage.output_tokens"] == 4
+        assert completion.attributes["gen_ai.operation.name"] == "text_completion"
+        assert completion.attributes["gen_ai.provider.name"] == "ttmark"
         assert completion.attributes["ttmark.outcome"] == "length"
         assert completion.attributes["ttmark.watermarked"] is True
         assert [event.name for event in completion.events] == ["first_token"]

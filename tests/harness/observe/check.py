@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,12 @@ from tests.harness.observe.prometheus import Prometheus
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 _GRAFANA_VARIABLES = {"$__rate_interval": "1m", "$__range": "1h"}
+_LABEL_VALUES = re.compile(r"label_values\((?P<series>.+), (?P<label>\w+)\)")
+# What a dashboard that knows the conventions alone asks of a model server.
+_OF_CONVENTIONS = tuple(
+    f"gen_ai_server_{name}_seconds"
+    for name in ("request_duration", "time_to_first_token", "time_per_output_token")
+)
 _SELECTOR = re.compile(r"\b([a-z][a-z_]*:)?(?:ttmark|process|up)[a-z0-9_]*(?::[a-z0-9_]+)?(?:\{[^}]*\})?")
 
 
@@ -21,7 +27,7 @@ class Expression:
     """Where it stands and what it asks.
 
     Attributes:
-        kind: panel, recording or alert.
+        kind: panel, recording, alert, annotation, or convention.
     """
 
     kind: str
@@ -34,16 +40,19 @@ class Expression:
         return tuple(dict.fromkeys(match[0] for match in _SELECTOR.finditer(self.promql)))
 
 
-def dashboard_expressions() -> Iterator[Expression]:
-    """Those of every panel and of the marks on the time axis, with Grafana's variables replaced.
+def dashboard_expressions(prometheus: Prometheus) -> Iterator[Expression]:
+    """Those of every panel and of the marks on the time axis, with Grafana's variables replaced: a panel is
+    asked for each value of its dashboard's own.
 
     The marks normally have no data.
     """
     for path in sorted((DEPLOY / "grafana/dashboards").glob("*.json")):
         document = json.loads(path.read_text())
+        own = {one["name"]: one["definition"] for one in document.get("templating", {}).get("list", [])}
         for panel in document["panels"]:
             for target in panel.get("targets", []):
-                yield Expression("panel", f"{path.stem}: {panel['title']}", _plain(target["expr"]))
+                for promql in _of_each_value(_plain(target["expr"]), own, prometheus):
+                    yield Expression("panel", f"{path.stem}: {panel['title']}", promql)
         for annotation in document["annotations"]["list"]:
             yield Expression("annotation", f"{path.stem}: {annotation['name']}", _plain(annotation["expr"]))
 
@@ -57,6 +66,24 @@ def rule_expressions() -> Iterator[Expression]:
                     yield Expression("recording", rule["record"], rule["expr"])
                 else:
                     yield Expression("alert", rule["alert"], rule["expr"])
+
+
+def convention_expressions() -> Iterator[Expression]:
+    """What a dashboard asks for that was written for OpenTelemetry's names."""
+    labels = "gen_ai_operation_name, gen_ai_provider_name, gen_ai_request_model"
+    for name in _OF_CONVENTIONS:
+        rate = f'rate({name}_bucket{{gen_ai_request_model!="", error_type=""}}[1m])'
+        yield Expression("convention", name, f"histogram_quantile(0.95, sum by (le, {labels}) ({rate}))")
+
+
+def _of_each_value(expression: str, variables: Mapping[str, str], prometheus: Prometheus) -> list[str]:
+    """The expression for each value of the variables in it; as it is where one has none, which fails."""
+    found = [expression]
+    for name, definition in variables.items():
+        asked = _LABEL_VALUES.fullmatch(definition)
+        values = prometheus.label_values(**asked.groupdict()) if asked and f"${name}" in expression else []
+        found = [one.replace(f"${name}", value) for one in found for value in values] or found
+    return found
 
 
 def _plain(expression: str) -> str:
@@ -82,8 +109,8 @@ class Verdict:
 
 
 def check_all(prometheus: Prometheus) -> list[Verdict]:
-    """Panels and recording rules must return numbers; what alerts read must be there."""
-    expressions = [*dashboard_expressions(), *rule_expressions()]
+    """Panels, recording rules and conventions must return numbers; what alerts read must be there."""
+    expressions = [*dashboard_expressions(prometheus), *rule_expressions(), *convention_expressions()]
     broken = {
         rule["name"]: rule.get("lastError", "") for rule in prometheus.rules() if rule["health"] == "err"
     }
@@ -102,7 +129,7 @@ def summary(verdicts: Iterable[Verdict]) -> dict[str, tuple[int, int]]:
 def _problem(expression: Expression, prometheus: Prometheus) -> str:
     try:
         numbers = _numbers(prometheus, expression.promql)
-        if expression.kind in ("panel", "recording"):
+        if expression.kind in ("panel", "recording", "convention"):
             return "" if numbers else "no data"
         empty = [selector for selector in expression.selectors if not _has_series(selector, prometheus)]
     except ValueError as error:

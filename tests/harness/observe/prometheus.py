@@ -83,6 +83,14 @@ class Prometheus:
         result: list[dict[str, Any]] = data["result"]
         return result
 
+    def label_values(self, series: str, label: str) -> list[str]:
+        """Values of a label of the series, in order."""
+        answer = self._http.get(f"/api/v1/label/{label}/values", params={"match[]": series}).json()
+        if answer["status"] != "success":
+            raise ValueError(answer["error"])
+        values: list[str] = answer["data"]
+        return values
+
     def rules(self) -> list[dict[str, Any]]:
         """Every rule with its health and, where it failed, its last error."""
         groups = self._http.get("/api/v1/rules").json()["data"]["groups"]

@@ -14,6 +14,7 @@ from ttmark.detect_service.extraction.extraction import Format
 from ttmark.detect_service.jobs.job_metrics import EVENTS, JobMetrics
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
+from ttmark.gen_service.api.server_metrics import PROVIDER, Operation
 from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
 from ttmark.services.canary import CanaryMetrics
 from ttmark.shared.audit.trail import watch_trail
@@ -42,14 +43,19 @@ LABELS = {
     "check": "conditions of `/readyz`",
     "decision": ", ".join(f"`{decision}`" for decision in DECISIONS),
     "detectability": ", ".join(f"`{word}`" for word in DETECTABILITIES),
+    "error_type": "empty where a completion ended well; `cancelled`, a code of an error, or `_OTHER`",
     "event": "of jobs " + ", ".join(f"`{event}`" for event in EVENTS),
     "format": ", ".join(f"`{kind}`" for kind in get_args(Format)) + "; anything else is `other`",
+    "gen_ai_operation_name": ", ".join(f"`{operation}`" for operation in get_args(Operation)),
+    "gen_ai_provider_name": f"`{PROVIDER}`",
+    "gen_ai_request_model": "as `model`",
     "kind": ", ".join(f"`{kind}`" for kind in ROW_KINDS) + "; of tokens `prompt`, `completion`",
     "length": "tokens: " + ", ".join(f"`{length}`" for length in LENGTHS),
     "limit": ", ".join(f"`{limit}`" for limit in LIMITS),
     "method": "HTTP methods; anything else is `other`",
     "mode": ", ".join(f"`{mode}`" for mode in MODES),
-    "model": "names of the served models, set by the operator",
+    "model": "names of the served models, set by the operator; in detection of the folder with the tokenizer "
+    "that the tried keys are for, or `several`; of HTTP requests empty where no model or key was asked",
     "outcome": "how something ended, a fixed list in the code; anything else is `other`",
     "part": ", ".join(f"`{part}`" for part in STEP_PARTS),
     "python": "one",

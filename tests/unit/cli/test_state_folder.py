@@ -12,7 +12,7 @@ from ttmark.services.cli.main import app
 from ttmark.services.model_folder import default_model, model_id
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
-from ttmark.services.state_folder import known_tokenizers, remember_tokenizer
+from ttmark.services.state_folder import known_tokenizers, model_of, remember_tokenizer
 from ttmark.shared.tokenization import TextTokenizer
 
 
@@ -25,6 +25,14 @@ def test_a_tokenizer_that_was_served_is_known_afterwards(tmp_path: Path) -> None
     assert folder.name == f"owner-my-model-{tokenizer.fingerprint[:8]}"
     assert TextTokenizer.load(folder).fingerprint == tokenizer.fingerprint
     assert DetectionSettings(state=tmp_path).tokenizer_folders() == [DEMO_MODEL_PATH, folder]
+    (tmp_path / "mine").symlink_to(folder)
+    for place, name in (
+        (folder, "owner-my-model"),
+        (DEMO_MODEL_PATH, "demo"),
+        (tmp_path / "mine", "owner-my-model"),
+        (tmp_path / "another-one", "another-one"),
+    ):
+        assert model_of(str(place), tokenizer.fingerprint) == name
 
 
 def test_named_tokenizers_are_the_only_ones(tmp_path: Path) -> None:

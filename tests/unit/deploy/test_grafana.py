@@ -2,13 +2,15 @@
 
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-UIDS = {"ttmark-overview", "ttmark-generation", "ttmark-engine", "ttmark-detection", "ttmark-keys"}
+SUBJECTS = ("overview", "generation", "latency", "engine", "detection", "keys")
+UIDS = {f"ttmark-{subject}" for subject in SUBJECTS}
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,43 @@ def test_there_is_a_dashboard_for_each_subject_whose_panels_have_a_description_a
             if panel["type"] != "row":
                 assert panel["description"], panel["title"]
                 assert panel["targets"], panel["title"]
+
+
+def test_latencies_of_every_board_are_told_by_their_median_95th_and_99th_percentile(dashboards) -> None:
+    """The heart of the distribution, what one in twenty hears, and the tail."""
+    quantiles: dict[str, set[str]] = {}
+    for board, document in dashboards.items():
+        for panel in document["panels"]:
+            for target in panel.get("targets", []):
+                if found := re.match(r"histogram_quantile\((\S+), .*_seconds_bucket", target["expr"]):
+                    quantiles.setdefault(f"{board}: {panel['title']}", set()).add(found[1])
+    assert len(quantiles) >= 12
+    assert {place: found for place, found in quantiles.items() if found != {"0.5", "0.95", "0.99"}} == {}
+
+
+def test_one_board_has_the_latencies_of_both_services_by_the_chosen_models(dashboards) -> None:
+    board = dashboards["ttmark-latency"]
+    (variable,) = board["templating"]["list"]
+    assert (variable["name"], variable["includeAll"], variable["multi"]) == ("model", True, True)
+    by_model = " ".join(
+        target["expr"]
+        for panel in board["panels"]
+        for target in panel.get("targets", [])
+        if "sum by (le, model)" in target["expr"] and 'model=~"$model"' in target["expr"]
+    )
+    for series in (
+        "ttmark_gen_time_to_first_token_seconds",
+        "ttmark_gen_time_per_output_token_seconds",
+        "ttmark_gen_completion_duration_seconds",
+        "ttmark_engine_queue_seconds",
+        'ttmark_http_request_duration_seconds_bucket{job="ttmark-gen"',
+        'ttmark_http_request_duration_seconds_bucket{job="ttmark-detect"',
+    ):
+        assert by_model.count(series) == 3, series
+    for document in dashboards.values():
+        own = {f"${one['name']}" for one in document.get("templating", {}).get("list", [])}
+        used = set(re.findall(r"\$(?!__)\w+", json.dumps(document["panels"])))
+        assert used <= own, document["title"]
 
 
 def test_grafana_is_provisioned_with_the_prometheus_and_the_folder_of_compose(root, compose, dashboards):

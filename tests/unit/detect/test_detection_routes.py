@@ -2,12 +2,16 @@
 
 import math
 import random
+from dataclasses import replace
 from string import ascii_letters
 
 import numpy as np
 import pytest
+from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.conftest import HUMAN
+from tests.unit.detect.served import served
+from ttmark.detect_service.backend import TokenizerSet
 from ttmark.shared.detection_words import about_words
 
 
@@ -222,3 +226,25 @@ async def test_a_short_text_is_told_what_is_usual_where_that_was_measured(servic
     assert short.verdict == "too_short"
     assert short.tokens_typical > 3 * short.tokens_needed
     assert about_words(short.tokens_typical) in short.message.explanation
+
+
+@pytest.mark.parametrize(
+    ("inputs", "keys", "model"),
+    [
+        ({"text": HUMAN}, None, "mine"),
+        ({"token_ids": [1, 2, 3]}, ["a-one", "a-two"], "mine"),
+        ({"token_ids": [1, 2, 3]}, None, "several"),
+        ({"token_ids": [1, 2, 3]}, ["a-foreign"], ""),
+        ({"text": HUMAN}, ["of-nobody"], ""),
+    ],
+)
+async def test_requests_are_timed_by_the_model_whose_keys_are_tried(service, inputs, keys, model) -> None:
+    tokenizers = TokenizerSet([service.tokenizer], {service.tokenizer.fingerprint: "mine"})
+    backend = replace(service.backend, tokenizers=tokenizers)
+    for path in ("/v1/detect", "/v1/detect/direct"):
+        registry = CollectorRegistry()
+        async with served(backend, service.authenticate, options={"registry": registry}) as client:
+            body = {"inputs": [inputs], "keys": keys}
+            await client.post(path, json=body, headers=service.headers())
+        labels = {"route": path, "method": "POST", "model": model}
+        assert registry.get_sample_value("ttmark_http_request_duration_seconds_count", labels) == 1
