@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import DynamicCache
 
 from ttmark.gen_service.decoding.block_builder import TandemBlock
 from ttmark.gen_service.decoding.decoder import Decoder
@@ -72,6 +71,8 @@ class _Batch:
     """Completions that are written together, and their cache."""
 
     def __init__(self, model: Any, rows: list[Completion]) -> None:
+        from transformers import DynamicCache  # loaded by whoever has such a model, and for the others not
+
         self._model = model
         self._device = next(model.parameters()).device
         self._cache = DynamicCache(config=model.config)

@@ -21,7 +21,8 @@ from ttmark.gen_service.api.prompts import as_seen, text_ids
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
 from ttmark.gen_service.engine import Engine, EngineSettings
-from ttmark.gen_service.engine.loaded_model import boundary_tokens
+from ttmark.gen_service.engine.autotune import own_threads
+from ttmark.gen_service.engine.loaded_model import boundary_tokens, usable_device
 from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.library.generation_requests import generation_request, sampling_params
 from ttmark.library.in_transformers import InTransformers
@@ -36,12 +37,14 @@ from ttmark.services.model_folder import (
     read_sampling_defaults,
     resolve_model,
 )
-from ttmark.services.state_folder import STATE_FOLDER
+from ttmark.services.state_folder import STATE_FOLDER, choices_file
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.tokenization import TextTokenizer
 
 Message = Mapping[str, str]
 Pieces = Iterator[tuple[int, Delta]]
+_MAX_BRANCHES = 8
+"""As the services' default."""
 _AT_ONCE = 64
 """Completions that the engine is given together: always enough to fill its steps, never too many to wait."""
 
@@ -217,13 +220,27 @@ class Model:
         return self._conversations.encode(messages, "messages", MOST_CHARACTERS)[1]
 
 
-def load(model: str | Path | tuple[Any, Any], *, dtype: str | None = None, device: str = "auto") -> Model:
+def load(
+    model: str | Path | tuple[Any, Any],
+    *,
+    dtype: str | None = None,
+    device: str = "auto",
+    reproducible: bool = False,
+) -> Model:
     """A model of `smollm2` (fetched once into `.ttmark`), `demo`, a folder, a hub name, or transformers.
+
+    On a CPU the engine runs it as the generation service does: in the number format and on as many threads
+    as were the fastest when they were measured, once, by a process of its own. `.ttmark/choices.json` keeps
+    what it found, for `ttmark up` too. torch is left at that number of threads.
 
     Args:
         model: a name or folder, or (model, tokenizer) of transformers, which stay as they are.
-        dtype: float32, bfloat16, float16 or auto; by default float32 on a CPU, the checkpoint's on a GPU.
+        dtype: float32, bfloat16, float16 or auto: the fastest on a CPU, the checkpoint's on a GPU. Left out:
+            auto, and float32 for reproducible texts on a CPU.
         device: cpu, cuda, cuda:1 or auto; of transformers' models where they are.
+        reproducible: on a CPU a seed gives a prompt the same text in any list and at any time, with torch's
+            own number of threads; it takes longer. Else it does so for a text that is written alone, as long
+            as the same choice holds.
 
     Raises:
         StartupError, ModelLoadError: there is no such model, or the engine cannot run it; one clear line.
@@ -246,7 +263,16 @@ def load(model: str | Path | tuple[Any, Any], *, dtype: str | None = None, devic
         return Model(InTransformers(own, tokenizer, ends), tokenizer, name, template, defaults)
     name = str(model)
     folder = get_smollm2(STATE_FOLDER) if name == SMOLLM2 else resolve_model(name)
-    settings = EngineSettings(model_id=model_id(name), device=device, dtype=dtype or _usual_dtype(device))
+    on_cpu = usable_device(device).type == "cpu"
+    settings = EngineSettings(
+        model_id=model_id(name),
+        device=device,
+        dtype=dtype or ("float32" if reproducible and on_cpu else "auto"),
+        threads=own_threads() if reproducible else "auto",
+        max_branches=None if reproducible else _MAX_BRANCHES,
+        reproducible=reproducible,
+        choices=choices_file(STATE_FOLDER),
+    )
     engine = Engine.load(str(folder), settings)
     defaults = read_sampling_defaults(folder).model_dump(exclude_none=True)
     known_as = str(Path(name).resolve()) if folder == Path(name) else name
@@ -255,10 +281,3 @@ def load(model: str | Path | tuple[Any, Any], *, dtype: str | None = None, devic
 
 def _is_one(prompt: Any) -> bool:
     return isinstance(prompt, str) or (bool(prompt) and isinstance(prompt[0], Mapping))
-
-
-def _usual_dtype(device: str) -> str:
-    import torch
-
-    on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
-    return "auto" if on_gpu else "float32"

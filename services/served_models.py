@@ -24,6 +24,7 @@ from ttmark.services.model_folder import (
 )
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.startup import StartupError, no_start_after
+from ttmark.services.state_folder import choices_file
 from ttmark.shared.schemas.sampling import SamplingDefaults
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _embedded_settings(name: str, settings: GenerationSettings) -> EngineSetting
         max_waiting=settings.max_queue,
         max_branches=settings.max_branches,
         reproducible=settings.reproducible,
-        choices=settings.state / "choices.json",
+        choices=choices_file(settings.state),
         request_seconds=settings.request_seconds,
         memory_share=_CACHE_SHARE / len(settings.model),
     )

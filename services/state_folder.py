@@ -35,6 +35,11 @@ def models_folder(state: Path) -> Path:
     return state / "models"
 
 
+def choices_file(state: Path) -> Path:
+    """What was measured of models on this machine, which may be deleted at any time."""
+    return state / "choices.json"
+
+
 def known_tokenizers(state: Path) -> list[Path]:
     """Folders with a tokenizer.json: the demo model's, and all that the state folder holds."""
     found = models_folder(state).glob(f"*/{TOKENIZER_FILE}")

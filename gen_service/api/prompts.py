@@ -5,17 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
 
-from ttmark.gen_service.api.backend import Generator, ServedModel
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, UnsupportedFeature
 from ttmark.shared.labels import Label
 from ttmark.shared.languages.words import counted
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.tokenization import TextTokenizer, encode_whole
+
+if TYPE_CHECKING:  # the library, which takes prompts from here, needs no service
+    from ttmark.gen_service.api.backend import Generator, ServedModel
 
 _QUICK_CHARACTERS = 1_000  # tokenised in a millisecond; beside a busy engine a thread's turns take longer
 
@@ -33,7 +35,7 @@ def text_ids(text: str, tokenizer: TextTokenizer) -> list[int]:
     return encode_whole(tokenizer.backend, without_wrappers(text), special=True).ids
 
 
-async def plain_prompts(given: Sequence[str | list[int]], model: ServedModel) -> list[Prompt]:
+async def plain_prompts(given: Sequence[str | list[int]], model: "ServedModel") -> list[Prompt]:
     """Prompts as they were given but for manifests: all of the model's input, control tokens included.
 
     Raises:
@@ -53,7 +55,7 @@ async def plain_prompts(given: Sequence[str | list[int]], model: ServedModel) ->
 
 async def chat_prompt(
     messages: Sequence[ChatMessage],
-    model: ServedModel,
+    model: "ServedModel",
     *,
     field: str,
     label: Label | None,
@@ -89,7 +91,7 @@ async def chat_prompt(
     return _prompt(*await run_in_threadpool(encoded))
 
 
-def check_text(text: str | list[int], model: ServedModel, field: str) -> None:
+def check_text(text: str | list[int], model: "ServedModel", field: str) -> None:
     """Refuses what the model cannot read whatever its tokens are; `field` is what the request calls it.
 
     Raises:
@@ -119,7 +121,7 @@ def context_limit(tokens: int) -> str:
     return f"This model's maximum context length is {tokens} tokens."
 
 
-def _too_many_characters(subject: str, model: ServedModel, field: str) -> ContextLengthExceeded:
+def _too_many_characters(subject: str, model: "ServedModel", field: str) -> ContextLengthExceeded:
     return ContextLengthExceeded(
         f"{context_limit(model.generator.context_length)} {subject} more than "
         f"{model.most_characters} characters, which are more than it can hold.",
@@ -166,7 +168,7 @@ def as_seen(message: ChatMessage, label: Label | None) -> ChatMessage:
     return message if text == message.text else message.model_copy(update={"content": text})
 
 
-async def _from_text(text: str, generator: Generator) -> Prompt:
+async def _from_text(text: str, generator: "Generator") -> Prompt:
     encode = partial(text_ids, text, generator.tokenizer)
     # A long text takes tens of milliseconds, in which the other streams must go on.
     return _prompt(text, await run_in_threadpool(encode) if len(text) > _QUICK_CHARACTERS else encode())

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from itertools import pairwise, product
 from pathlib import Path
@@ -88,10 +89,16 @@ def _dtypes(settings: EngineSettings) -> tuple[str, ...]:
 
 
 def _thread_counts(settings: EngineSettings) -> tuple[int, ...]:
-    """The numbers of threads to choose from; torch's own is that of the cores, or `OMP_NUM_THREADS`."""
+    """The numbers of threads to choose from."""
     if settings.threads == "auto":
-        return tuple(sorted({1, torch.get_num_threads()}))
+        return tuple(sorted({1, own_threads()}))
     return (settings.threads or torch.get_num_threads(),)
+
+
+@cache
+def own_threads() -> int:
+    """Threads of torch before a model is loaded, which may leave it at another number."""
+    return torch.get_num_threads()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,7 @@ class ChoiceFile:
         """Adds a choice. Where nothing can be written, the next start measures again."""
         kept = self._read() | {key: asdict(choice)}
         try:
-            make_folder(self.path.parent)
+            make_folder(self.path.parent, mode=0o700)  # as a state folder has to be
             write_whole(self.path, orjson.dumps(kept, option=orjson.OPT_INDENT_2), mode=AS_UMASK_SAYS)
         except OSError as error:
             log = structlog.get_logger("ttmark.engine")

@@ -99,7 +99,9 @@ def _tried_apart(name: str, folder: Path, settings: EngineSettings) -> Choice:
     Raises:
         ModelLoadError: the model cannot be served, or the process has ended without a word.
     """
-    asked = {"name": name, "folder": str(folder), "settings": asdict(replace(settings, choices=None))}
+    threads = choices_among(settings)[-1].threads  # all that there are to choose from
+    given = asdict(replace(settings, choices=None))
+    asked = {"name": name, "folder": str(folder), "settings": given, "threads": threads}
     command = [sys.executable, "-m", "ttmark.gen_service.engine.trial"]
     # Its standard input stays open: it ends when this process does.
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:

@@ -1,8 +1,8 @@
 """`python -m ttmark.gen_service.engine.trial`: how a model runs fastest here, by a process that ends then.
 
-A line of JSON on standard input names the model's folder and the engine's settings; one on standard output
-is the `Choice`, or the error. It imports transformers and holds the model in each number format, one after
-the other; the process that serves does neither.
+A line of JSON on standard input names the model's folder, the engine's settings and the most threads; one on
+standard output is the `Choice`, or the error. It imports transformers and holds the model in each number
+format, one after the other; the process that serves does neither.
 """
 
 import os
@@ -31,8 +31,7 @@ def main() -> None:
     threading.Thread(target=_end_with_parent, name="ttmark-parent", daemon=True).start()
     configure_logging("warning")
     settings = EngineSettings(**asked["settings"])
-    if isinstance(settings.threads, int):
-        torch.set_num_threads(settings.threads)
+    torch.set_num_threads(asked["threads"])
     try:
         answer = asdict(try_each(asked["name"], Path(asked["folder"]), settings))
     except ModelLoadError as error:

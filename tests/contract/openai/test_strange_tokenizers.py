@@ -12,6 +12,7 @@ from transformers import LlamaForCausalLM
 
 import ttmark
 from tests.contract.openai.composed import TEMPLATE, build_service
+from tests.harness.measured_here import measured_here
 from tests.harness.random_model import small_llama
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.engine import Engine, EngineSettings
@@ -127,8 +128,9 @@ def test_json_is_valid_or_refused_in_words(strange: Any, seed: int) -> None:
     assert set(json.loads(choice["message"]["content"])) == {"name", "age"}
 
 
-def test_a_text_of_120_tokens_is_found(folder: Path) -> None:
-    key, model = ttmark.Key.new(), ttmark.load(folder)
+def test_a_text_of_120_tokens_is_found(folder: Path, tmp_path: Path) -> None:
+    with measured_here(tmp_path):
+        key, model = ttmark.Key.new(), ttmark.load(folder)
     options = {"max_new_tokens": 120, "top_k": 50, "key": key}
     texts = [model.generate(f"the {number}", seed=number, **options) for number in range(4)]
     found = [ttmark.detect(text, key).p for text in texts]

@@ -13,6 +13,7 @@ from typer.testing import Result
 
 import ttmark
 from tests.harness.command_line import invoke
+from tests.harness.measured_here import measured_here
 from tests.unit.detect.served import detection_app
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionWorkers
@@ -35,10 +36,10 @@ async def authenticate(token: str) -> Principal:
 
 
 @pytest.fixture(scope="module")
-def service_and_texts() -> Iterator[tuple[str, Sequence[str]]]:
+def service_and_texts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Sequence[str]]]:
     """A detection service with the key that three texts of the demo model are marked with."""
     key = ttmark.Key(LibraryKeyFile(secret="07" * 32, profile=profile_fields(pool=1)))
-    with ttmark.load("demo", dtype="float32") as model:
+    with measured_here(tmp_path_factory.mktemp("state")), ttmark.load("demo", reproducible=True) as model:
         texts = [model.generate("Once", key=key, max_new_tokens=60, seed=seed) for seed in range(3)]
         tokenizer = model.tokenizer
     ((profile, prf_keys),) = key.variants(tokenizer.fingerprint)

@@ -8,15 +8,18 @@ import torch
 
 from ttmark.gen_service.engine import autotune
 from ttmark.gen_service.engine.autotune import Choice, ChoiceFile, choice_key
+from ttmark.services.state_folder import check_state_folder
 from ttmark.shared.processor import processor_name
 
 OPTIONS = [Choice(dtype, threads) for dtype in ("float32", "bfloat16") for threads in (1, 2)]
 
 
 def test_what_was_kept_is_found_by_its_key_alone(tmp_path: Path) -> None:
-    path = tmp_path / "state" / "choices.json"
+    path, umask = tmp_path / "state" / "choices.json", os.umask(0)
     ChoiceFile(path).keep("a", OPTIONS[1])
     ChoiceFile(path).keep("b", OPTIONS[2])
+    os.umask(umask)
+    check_state_folder(path.parent)
     found = [ChoiceFile(path).find(key, OPTIONS) for key in ("a", "b", "c")]
     assert found == [OPTIONS[1], OPTIONS[2], None]
     assert [each.name for each in path.parent.iterdir()] == ["choices.json"]

@@ -69,22 +69,24 @@ def test_a_second_start_measures_nothing_and_gives_the_bits_of_transformers_modu
     assert kept[0].bytes_per_token == numbers * kept[0].model.dtype.itemsize
 
 
-def test_nothing_of_transformers_is_imported_by_the_first_start_or_the_second(
+def test_nothing_of_transformers_is_imported_and_one_choice_is_kept_by_the_first_start_and_the_second(
     tiny_model: Path, tmp_path: Path
 ) -> None:
     code = (
-        "import sys\n"
+        "import json, sys, torch\n"
         "from pathlib import Path\n"
         "import ttmark.services.generation_service\n"
         "from ttmark.gen_service.engine import Engine, EngineSettings\n"
-        "settings = EngineSettings(device='cpu', dtype='auto', choices=Path(sys.argv[2]))\n"
+        "torch.set_num_threads(3)\n"
+        "settings = EngineSettings(device='cpu', dtype='auto', threads='auto', choices=Path(sys.argv[2]))\n"
         "for _ in range(2):\n"
         "    Engine.load(sys.argv[1], settings)\n"
         "heavy = {'transformers', 'scipy', 'sympy', 'accelerate', 'huggingface_hub', 'gguf'}\n"
-        "print(heavy & set(sys.modules))"
+        "print(heavy & set(sys.modules), [key[-40:] for key in json.loads(settings.choices.read_bytes())])"
     )
     command = [sys.executable, "-c", code, str(tiny_model), str(tmp_path / "choices.json")]
-    assert subprocess.check_output(command, text=True) == "set()\n"
+    offered = "bfloat16/1 bfloat16/3 float32/1 float32/3 auto"[-40:]
+    assert subprocess.check_output(command, text=True) == f"set() ['{offered}']\n"
 
 
 @pytest.mark.parametrize("by", ["its files", "transformers"])

@@ -1,18 +1,33 @@
 """The demo model, loaded once, and a key with one pool key."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import ttmark
+from tests.harness.measured_here import measured_here
 from ttmark.shared.keys.key_files import LibraryKeyFile
 from ttmark.shared.schemas.profile_presets import profile_fields
 
 
 @pytest.fixture(scope="session")
-def model() -> Iterator[ttmark.Model]:
-    with ttmark.load("demo", dtype="float32") as model:
-        yield model
+def model(folder_of_choices: Path) -> Iterator[ttmark.Model]:
+    with measured_here(folder_of_choices):
+        loaded = ttmark.load("demo", reproducible=True)
+    with loaded:
+        yield loaded
+
+
+@pytest.fixture(scope="session")
+def folder_of_choices(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("state")
+
+
+@pytest.fixture(autouse=True)
+def _measured_here(folder_of_choices: Path) -> Iterator[None]:
+    with measured_here(folder_of_choices):
+        yield
 
 
 @pytest.fixture

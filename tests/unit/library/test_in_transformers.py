@@ -186,7 +186,7 @@ def test_custom_generate_writes_the_tokens_of_the_engine_with_smollm2(
     inputs = tokenizer(PROMPTS, return_tensors="pt", padding=True)
     options = {**OPTIONS, "repetition_penalty": 1.0}
     written = own.generate(**inputs, do_sample=True, custom_generate=ttmark.tandem(key, seed=1), **options)
-    with ttmark.load(smollm2_folder, dtype="float32") as engine:
+    with ttmark.load(smollm2_folder, reproducible=True) as engine:
         expected = token_ids(engine, requests(engine, key, options))
     new = written[:, inputs["input_ids"].shape[1] :].tolist()
     same = sum(own_ids[: len(ids)] == ids for own_ids, ids in zip(new, expected, strict=True))

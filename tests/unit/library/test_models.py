@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def test_a_list_may_be_longer_than_the_engine_takes_at_once(model: ttmark.Model,
 _OPEN = """
 import os, signal, ttmark
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have its jobs ignore it
-model = ttmark.load("demo", dtype="float32")
+model = ttmark.load("demo")
 for piece in model.generate(["The old"] * 32, key=None, max_new_tokens=400, stream=True):
     {}
 """
@@ -71,9 +72,13 @@ for piece in model.generate(["The old"] * 32, key=None, max_new_tokens=400, stre
         ("os.kill(os.getpid(), signal.SIGINT)", -signal.SIGINT, "KeyboardInterrupt"),
     ],
 )
-def test_a_program_ends_as_python_does_while_a_stream_is_open(within: str, ended: int, said: str) -> None:
+def test_a_program_ends_as_python_does_while_a_stream_is_open(
+    within: str, ended: int, said: str, folder_of_choices: Path
+) -> None:
     command = [sys.executable, "-c", _OPEN.format(within)]
-    program = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    program = subprocess.run(
+        command, cwd=folder_of_choices, capture_output=True, text=True, timeout=300, check=False
+    )
     assert (program.returncode, program.stderr.splitlines()[-1]) == (ended, said)
 
 
