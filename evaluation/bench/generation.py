@@ -1,10 +1,10 @@
 """`bench generate`: speed of our engine, beside transformers' and llama.cpp's in one run."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, cast, get_args
 
 import torch
 import typer
@@ -19,6 +19,7 @@ from ttmark.evaluation.options import Json, model_path
 from ttmark.evaluation.report.result import Table
 from ttmark.evaluation.run_manifest import command_line, machine, versions
 from ttmark.gen_service.engine import Engine, EngineSettings
+from ttmark.gen_service.engine.settings import Quantization
 
 _FILTERS = {"paper": (PAPER,), "strict": (STRICT,), "chat": (CHAT,), "both": (PAPER, STRICT)}
 _BUDGETS_BESIDE_PEERS = (4, 8)
@@ -37,7 +38,7 @@ class Generate:
     model: Model
     dtype: Annotated[str, typer.Option(help="float32 or bfloat16, for all systems.")] = "float32"
     quantization: Annotated[
-        Literal["auto", "int4", "int8", "none"], typer.Option(help="Bits of our engine's matrices.")
+        str, typer.Option(help="Of our engine's matrices: auto, int4, int8 or none; several, with commas.")
     ] = "auto"
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: torch's choice.")] = None
     sequences: Annotated[str, typer.Option(help="Numbers of sequences, with commas.")] = "1,8,32"
@@ -73,40 +74,49 @@ class Generate:
             folder = model_path(self.model)
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
-        with self._engine(folder, max(counts)) as ours:
+        with ExitStack() as opened:
+            ours = [
+                opened.enter_context(self._engine(folder, max(counts), kind))
+                for kind in self.quantization.split(",")
+            ]
             peers = Transformers(folder, self.dtype)
             for count in counts:
                 for filters in _FILTERS[self.filters]:
                     workload = Workload(count, self.tokens, filters=filters)
                     warm_up = replace(workload, tokens=4)
-                    ours.measure(warm_up, 2)
+                    for engine in ours:
+                        engine.measure(warm_up, 2)
                     peers.generate(warm_up, synthid=False)
                     rounds = [list(self._round(ours, peers, workload, sizes)) for _ in range(self.runs)]
                     for items in zip(*rounds, strict=True):
                         yield sorted(items, key=lambda item: item.rates.per_cpu_second)[len(items) // 2]
 
     def _round(
-        self, ours: OurEngine, peers: Transformers, workload: Workload, sizes: Sequence[int]
+        self, ours: Sequence[OurEngine], peers: Transformers, workload: Workload, sizes: Sequence[int]
     ) -> Iterator[Measurement]:
-        for block_size in sizes:
-            yield ours.measure(workload, block_size)
-        for budget in _BUDGETS_BESIDE_PEERS:
-            yield ours.measure(workload, 2, max_branches=budget)
+        asked = [(size, None) for size in sizes] + [(2, budget) for budget in _BUDGETS_BESIDE_PEERS]
+        for block_size, budget in asked:
+            for engine in ours:
+                yield engine.measure(workload, block_size, max_branches=budget)
         yield peers.generate(workload, synthid=False)
         if self.synthid:
             yield peers.generate(workload, synthid=True)
         if self.gguf is not None:
             try:
-                yield LlamaCpp(self.gguf, torch.get_num_threads()).measure(workload, ours.prompts(workload))
+                yield LlamaCpp(self.gguf, torch.get_num_threads()).measure(
+                    workload, ours[0].prompts(workload)
+                )
             except RuntimeError as error:
                 raise typer.BadParameter(str(error), param_hint="--gguf") from error
 
     @contextmanager
-    def _engine(self, folder: str, sequences: int) -> Iterator[OurEngine]:
+    def _engine(self, folder: str, sequences: int, quantization: str) -> Iterator[OurEngine]:
         """The embedded engine, started; its passes are not reproducible, a service's default."""
+        if quantization not in get_args(Quantization):
+            raise typer.BadParameter(f"--quantization is of {', '.join(get_args(Quantization))}")
         settings = EngineSettings(
             dtype=self.dtype,
-            quantization=self.quantization,
+            quantization=cast(Quantization, quantization),
             threads=self.threads,
             max_sequences=sequences,
             step_rows=_STEP_ROWS,
@@ -114,7 +124,8 @@ class Generate:
             reproducible=False,
             prefix_cache=False,
         )
-        engine = OurEngine(Engine.load(folder, settings))
+        label = "" if quantization == self.quantization else f", {quantization}"
+        engine = OurEngine(Engine.load(folder, settings), label)
         try:
             yield engine
         finally:

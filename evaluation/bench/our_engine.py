@@ -18,10 +18,14 @@ _KEY = bytes(range(16))
 
 
 class OurEngine:
-    """An engine on a model, started once for all its measurements."""
+    """An engine on a model, started once for all its measurements.
 
-    def __init__(self, engine: "Engine | VllmEngine") -> None:
-        self._engine = engine
+    Args:
+        label: what it is called besides.
+    """
+
+    def __init__(self, engine: "Engine | VllmEngine", label: str = "") -> None:
+        self._engine, self._label = engine, label
         self._engine.start()
 
     def close(self) -> None:
@@ -46,7 +50,7 @@ class OurEngine:
         name = f"ours, r = {block_size}" if block_size else "ours, no watermark"
         if max_branches:
             name += f", b = {max_branches}"
-        return Measurement(name, workload, rates, details)
+        return Measurement(name + self._label, workload, rates, details)
 
     async def _generate(
         self, workload: Workload, block_size: int, max_branches: int | None

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+Quantization = Literal["auto", "int4", "int8", "none"]
+
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
@@ -43,7 +45,7 @@ class EngineSettings:
     model_id: str | None = None
     device: str = "auto"
     dtype: str = "float32"
-    quantization: Literal["auto", "int4", "int8", "none"] = "auto"
+    quantization: Quantization = "auto"
     threads: int | Literal["auto"] | None = None
     context_length: int | None = None
     max_sequences: int = 32
