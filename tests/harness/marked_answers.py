@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -52,8 +52,20 @@ def _lines(file: Path) -> Iterator[MarkedAnswer]:
         yield MarkedAnswer(said["index"], bytes.fromhex(said["prf_key"]), tuple(said["ids"]))
 
 
-async def write(engine: Engine, file: Path, asked: Sequence[str], count: int, tokens: int) -> None:
-    """Answers that the file lacks, each when it is done."""
+def chats() -> list[str]:
+    """The chat prompts that ship with the project."""
+    return [text for text in read_field(CHAT_PROMPTS_PATH, "prompt") if text.startswith(CHAT)]
+
+
+async def write(
+    engine: Engine,
+    file: Path,
+    asked: Sequence[str],
+    count: int,
+    sampling: SamplingParams,
+    opening_bits: float = OPENING_BITS,
+) -> None:
+    """Answers that the file lacks, each with its number as its seed, when it is done."""
     prompt_ids = [
         tuple(engine.tokenizer.backend.encode(text, add_special_tokens=False).ids) for text in asked
     ]
@@ -65,8 +77,8 @@ async def write(engine: Engine, file: Path, asked: Sequence[str], count: int, to
             request = GenerationRequest(
                 request_id=str(index),
                 prompt_ids=prompt_ids[index % len(asked)],
-                sampling=SamplingParams(tokens, seed=index, max_branches=BRANCHES, **SAMPLED),
-                marking=Marking("key", 1, "profile", WATERMARK, keys[key], OPENING_BITS),
+                sampling=replace(sampling, seed=index),
+                marking=Marking("key", 1, "profile", WATERMARK, keys[key], opening_bits),
             )
             deltas = [delta async for delta in engine.generate(request)]
         said = {
@@ -84,12 +96,12 @@ def main() -> None:
     """Writes what is asked for."""
     folder, file, *numbers = sys.argv[1:]
     count, prompts, tokens = map(int, [*numbers, *("2000", "40", "200")[len(numbers) :]])
-    chats = [text for text in read_field(CHAT_PROMPTS_PATH, "prompt") if text.startswith(CHAT)]
     torch.set_num_threads(1)
     engine = Engine.load(folder, EngineSettings(threads=1, max_sequences=AT_ONCE, max_branches=BRANCHES))
     engine.start()
+    sampling = SamplingParams(tokens, max_branches=BRANCHES, **SAMPLED)
     try:
-        asyncio.run(write(engine, Path(file), chats[:prompts], count, tokens))
+        asyncio.run(write(engine, Path(file), chats()[:prompts], count, sampling))
     finally:
         engine.stop(0.0)
 

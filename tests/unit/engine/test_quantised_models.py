@@ -1,25 +1,32 @@
 """Models with matrices of whole numbers: what they compute, when that is chosen, and what is refused."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import structlog
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen3Config
 
-from tests.harness.random_model import save_random_model
+from tests.harness import distortion
+from tests.harness.random_model import TOKENS, save_random_model
+from tests.harness.same_bits import other_bits, reproducible_runner
 from tests.unit.engine.architectures import SERVED
 from tests.unit.engine.test_grouped_matrix import whole
-from ttmark.gen_service.engine import EngineSettings, transformers_model
+from ttmark.gen_service.engine import Engine, EngineSettings, transformers_model
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.loaded_model import LoadedModel
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.native import find_kernels
 from ttmark.gen_service.engine.native.grouped import BITS, GROUP, GroupedMatrix
+from ttmark.gen_service.engine.ragged_batch import Append
 from ttmark.gen_service.engine.runner import Runner
+from ttmark.shared.watermark import Watermark, scheme_names
 
 pytestmark = pytest.mark.skipif(find_kernels() is None, reason="no compiler, or no such processor")
+HOURS = (pytest.mark.slow, pytest.mark.timeout(7200))
+VOCAB, KEYS, ALL_KEYS = TOKENS["vocab_size"], 200, 10_000
 # The inputs of one layer come in no groups: it stays as it is.
 ODD = Qwen3Config(**{**SERVED["Qwen 3"].to_dict(), "intermediate_size": 72})
 TIED = LlamaConfig(**{**SERVED["Llama"].to_dict(), "tie_word_embeddings": True})
@@ -117,11 +124,87 @@ def test_where_no_kernels_are_compiled_matrices_stay_as_they_are(
         assert [line["event"] for line in logs] == said
 
 
-def test_any_number_of_rows_gives_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("bits", list(BITS))
+def test_rows_have_the_same_bits_in_any_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bits: Literal["int4", "int8"], dtype: str
+) -> None:
+    """Of commits, probes and chunks; and it is seen where they have not."""
     save_random_model(tmp_path, SERVED["Llama"])
-    loaded = load(tmp_path, quantization="int4")
-    runner = loaded.acceleration.runner(loaded.model, KvCache(8))
-    runner.measure_row_counts()
+    runner = reproducible_runner(str(tmp_path), dtype, bits)
     every = runner.probe_once(64)
     for rows in range(1, 64):
         assert torch.equal(runner.probe_once(rows), every[:rows])
+    differ, rows = other_bits(runner, VOCAB, 600)
+    assert rows >= 600
+    assert differ == 0
+    multiply = GroupedMatrix.__call__
+
+    def by_batch(self: GroupedMatrix, rows: torch.Tensor, *added: torch.Tensor) -> torch.Tensor:
+        return multiply(self, rows, *added) * (1.01 if len(rows) > 24 else 1)
+
+    monkeypatch.setattr(GroupedMatrix, "__call__", by_batch)
+    assert other_bits(runner, VOCAB, 600)[0] > 100
+
+
+def own_distribution(loaded: LoadedModel) -> distortion.Model:
+    """What a model of these matrices says next."""
+    runner, prompt = loaded.acceleration.runner(loaded.model, KvCache(32)), distortion.PROMPT
+    first = Append(0, 0, prompt, is_chunk=True, wants_logits=True)
+    (last,) = runner.forward([first])[0]
+
+    def logits_after(after: distortion.Tokens) -> torch.Tensor:
+        if not after:
+            return last
+        piece = Append(0, len(prompt), after, is_chunk=False, wants_logits=True)
+        return runner.forward([piece])[0][0]
+
+    return distortion.Model(logits_after)
+
+
+@pytest.fixture(name="grouped", scope="module", params=[*BITS])
+def _grouped(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Engine, distortion.Model]]:
+    """An engine over matrices of so many bits, and what its model says by itself."""
+    folder = tmp_path_factory.mktemp("models")
+    save_random_model(folder, SERVED["Llama"])
+    settings = EngineSettings(device="cpu", dtype="bfloat16", quantization=request.param)
+    engine = Engine.load(str(folder), settings)
+    engine.start()
+    yield engine, own_distribution(load_model(str(folder), settings))
+    engine.stop(0)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "block_size", "keys"),
+    [
+        *((scheme, 2, KEYS) for scheme in scheme_names()),
+        *(("gumbel", size, KEYS) for size in (1, 3)),
+        *(
+            pytest.param(scheme, size, ALL_KEYS, marks=HOURS)
+            for scheme in scheme_names()
+            for size in (1, 2, 3)
+        ),
+    ],
+)
+async def test_marked_texts_over_random_keys_follow_the_models_own_distribution(
+    grouped: tuple[Engine, distortion.Model], scheme: str, block_size: int, keys: int, record_result: Any
+) -> None:
+    engine, model = grouped
+    found = await distortion.texts(engine, Watermark(scheme, block_size, block_size), keys)
+    probability, cells = distortion.p_value(found, model, block_size)
+    record_result(
+        f"blocks of {block_size} over {keys:,} keys, {scheme}, matrices of {engine._runner.weights}",
+        "as the model's own: chi-square p > 0.001",
+        f"p = {probability:.3f} over {cells} cells",
+    )
+    assert cells > 2
+    assert probability > distortion.WORST
+
+
+async def test_those_of_a_single_key_do_not(grouped: tuple[Engine, distortion.Model]) -> None:
+    """So that the test is known to be able to fail."""
+    engine, model = grouped
+    found = await distortion.texts(engine, Watermark("gumbel", 2, 2), KEYS, key=bytes(16))
+    assert distortion.p_value(found, model, 2)[0] < distortion.WORST
