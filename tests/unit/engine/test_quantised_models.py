@@ -1,9 +1,11 @@
 """Models with matrices of whole numbers: what they compute, when that is chosen, and what is refused."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 import structlog
 import torch
@@ -13,7 +15,10 @@ from tests.harness import distortion
 from tests.harness.random_model import TOKENS, save_random_model
 from tests.harness.same_bits import other_bits, reproducible_runner
 from tests.unit.engine.architectures import SERVED
+from tests.unit.engine.asking import StartEngine
 from tests.unit.engine.test_grouped_matrix import whole
+from tests.unit.engine.test_prefix_reuse import conversation
+from tests.unit.engine.test_reading import reading
 from ttmark.gen_service.engine import Engine, EngineSettings, transformers_model
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.loaded_model import LoadedModel
@@ -145,6 +150,23 @@ def test_rows_have_the_same_bits_in_any_batch(
 
     monkeypatch.setattr(GroupedMatrix, "__call__", by_batch)
     assert other_bits(runner, VOCAB, 600)[0] > 100
+
+
+@pytest.mark.parametrize("bits", list(BITS))
+async def test_turns_and_readings_have_the_same_bits_however_they_are_cut(
+    tmp_path: Path, start_engine: StartEngine, bits: str
+) -> None:
+    """From the prefix cache or computed, alone or beside others."""
+    save_random_model(tmp_path, SERVED["Llama"])
+    settings = {"dtype": "bfloat16", "quantization": bits, "prefill_chunk": 64}
+    engine, plain = (start_engine(tmp_path, prefix_cache=cached, **settings) for cached in (True, False))
+    answers, reused = await conversation(engine, 4)
+    assert answers == (await conversation(plain, 4))[0]
+    assert reused[-1] > 0
+    requests = [reading(60 + 7 * seed, 1 + seed) for seed in range(6)]
+    together = await asyncio.gather(*map(engine.read, requests))
+    for request, found in zip(requests, together, strict=True):
+        np.testing.assert_array_equal(found, await plain.read(request))
 
 
 def own_distribution(loaded: LoadedModel) -> distortion.Model:
