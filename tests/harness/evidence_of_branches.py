@@ -74,7 +74,7 @@ def main() -> None:
     count = int(counts[0]) if counts else _PROMPTS
     torch.set_num_threads(1)
     tokenizer = TextTokenizer.load(Path(folder))
-    for branches, kind in product(_BRANCHES, _KINDS):
+    for kind, branches in product(_KINDS, _BRANCHES):
         file = Path(results) / f"{kind}-{branches}.jsonl"
         if len(read_answers(file)) < count:
             _generate(folder, kind, branches, file, count)
