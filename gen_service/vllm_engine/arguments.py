@@ -9,11 +9,8 @@ from vllm.platforms import current_platform
 
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.vllm_engine.additional_config import Additional, Lifeline
-from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings, scratch_blocks
+from ttmark.gen_service.vllm_engine.vllm_settings import VERSIONS, VllmSettings, scratch_blocks
 from ttmark.shared.watermark.watermark import MAX_BLOCK_SIZE
-
-VERSION = "0.32.0"
-"""Of vLLM; what is touched of it is checked against the installed package."""
 
 SPARE_TOKENS = MAX_BLOCK_SIZE + 1
 """Tokens at the end of vLLM's context that no request reaches: there it would replace drafts."""
@@ -47,8 +44,9 @@ def engine_config(folder: Path, settings: VllmSettings) -> Any:
         ModelLoadError: with one line: another vLLM, an argument that is ours or nobody's, or something that
             tandem decoding cannot run on.
     """
-    if vllm.__version__.split("+")[0] != VERSION:
-        raise ModelLoadError(f"vLLM {vllm.__version__} is installed; this release runs on {VERSION} alone")
+    if vllm.__version__.split("+")[0] not in VERSIONS:
+        known = " or ".join(VERSIONS)
+        raise ModelLoadError(f"vLLM {vllm.__version__} is installed; this release runs on {known}")
     arguments = dict(settings.arguments)
     if taken := sorted(_OURS & arguments.keys()):
         raise ModelLoadError(f"vLLM's {', '.join(taken)} cannot be set: TTMark sets it")

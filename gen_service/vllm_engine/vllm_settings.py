@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+VERSIONS = ("0.32.0", "0.33.0")
+"""Of vLLM; what is touched of it is checked in their sources."""
+
 
 @dataclass(frozen=True, slots=True)
 class VllmSettings:

@@ -134,7 +134,7 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     )
     engine: Literal["embedded", "vllm"] = Field(
         default="embedded",
-        description="What runs the model: `embedded`, or `vllm` where vLLM 0.32.0 is installed.",
+        description="What runs the model: `embedded`, or `vllm` where vLLM 0.32.0 or 0.33.0 is installed.",
     )
     engine_file: ReadableFile | None = Field(
         default=None, description="With `vllm`: a YAML file with further arguments, in vLLM's own names."

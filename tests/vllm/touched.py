@@ -1,7 +1,8 @@
 """Every part of vLLM that `gen_service/vllm_engine` touches; an upgrade begins here.
 
 `TOUCHED` names what is called or overridden, with the parameters that are relied on; `RUNNER_ATTRIBUTES`
-the attributes of vLLM's model runner that are read.
+the attributes of vLLM's model runner that are read; `WATERMARK_FILES` those that say how vLLM's own marks are
+drawn and found, with the SHA-256 that they have in 0.32.0.
 """
 
 from collections.abc import Mapping
@@ -126,3 +127,10 @@ RUNNER_ATTRIBUTES = (
     "requests",
     "vllm_config",
 )
+
+WATERMARK_FILES = {
+    "config/watermarking.py": "ded04c98473d23eeadfafbe791067f249758972450860140750e7f4420bbd4ca",
+    "v1/watermarking/detector.py": "e1884d21ceca306502d89d9ad41d11c2fac0a9a2d8d1efe27d632cb66bbfe41c",
+    "v1/watermarking/prfs/base.py": "1228cc2d7245c4df4e0ef13b922655f5c22d659f6839f29c02fc43ed909c2072",
+    "v1/watermarking/prfs/philox.py": "9468a4bb045008d4507ae5757da1fdcccd2730b9328ebf8ff909d89109bc8620",
+}
