@@ -16,6 +16,7 @@ from torch.nn import functional
 from ttmark.gen_service.engine.attention import AttentionPlan, adopt, attend, keep_probed
 from ttmark.gen_service.engine.native import AttentionCall, Kernels, find_kernels
 from ttmark.gen_service.engine.native.grouped import BITS, GroupedMatrix, Grouping
+from ttmark.gen_service.engine.native.layers import CompiledLayers
 
 _MANY_ROWS = 16
 
@@ -266,6 +267,10 @@ class FusedLlama:
             config.rms_norm_eps,
         )
         self._kernels = kernels if _suits_kernels(model, self._shape.dim) else None
+        self._compiled: CompiledLayers | None = None
+        if self._kernels is not None and CompiledLayers.suit(self._layers):
+            heads = self._shape.heads, self._shape.kv_heads, self._shape.dim
+            self._compiled = CompiledLayers(self._layers, *heads, self._shape.epsilon, self._kernels)
         rotary = model.model.rotary_emb
         self._frequencies: torch.Tensor = rotary.inv_freq
         self._rotary_scale: float = rotary.attention_scaling
@@ -288,8 +293,19 @@ class FusedLlama:
         self, tokens: torch.Tensor, positions: torch.Tensor, keep: torch.Tensor, plan: AttentionPlan
     ) -> torch.Tensor:
         """Logits [len(keep), vocab] of the rows `keep` of a pass over tokens [rows] at positions [rows]."""
-        hidden = self._embed(tokens)  # [rows, width]
-        between = self._operations(positions, plan)
+        hidden, turns = self._embed(tokens), self._turns(positions)  # hidden: [rows, width]
+        if self._compiled is not None and self._compiled.takes(plan, len(hidden)):
+            self._compiled(hidden, turns, plan)
+        else:
+            hidden = self._one_by_one(hidden, self._operations(turns, plan))
+        return self._head(
+            functional.rms_norm(hidden[keep], self._norm.shape, self._norm, self._shape.epsilon)
+        )
+
+    def _one_by_one(
+        self, hidden: torch.Tensor, between: TorchOperations | CompiledOperations
+    ) -> torch.Tensor:
+        """Rows [rows, width] after all layers."""
         for index, layer in enumerate(self._layers):
             packed = layer.query_key_value(between.normalise(hidden, layer.attention_norm))
             if layer.bias is not None:
@@ -297,14 +313,9 @@ class FusedLlama:
             hidden = layer.output.added_to(hidden, between.attend(index, packed, layer.window))
             gate_up = layer.gate_up(between.normalise(hidden, layer.feed_norm))
             hidden = layer.down.added_to(hidden, between.gate(gate_up))
-        return self._head(
-            functional.rms_norm(hidden[keep], self._norm.shape, self._norm, self._shape.epsilon)
-        )
+        return hidden
 
-    def _operations(
-        self, positions: torch.Tensor, plan: AttentionPlan
-    ) -> TorchOperations | CompiledOperations:
-        turns = self._turns(positions)
+    def _operations(self, turns: torch.Tensor, plan: AttentionPlan) -> TorchOperations | CompiledOperations:
         if self._kernels is not None and plan.kernel is not None and not plan.chunks:
             return CompiledOperations(plan, self._shape, turns, self._kernels)
         return TorchOperations(plan, self._shape, turns, self._activation, self._kernels)

@@ -91,6 +91,11 @@ class GroupedMatrix:
         return readable and weight.dim() == 2 and weight.shape[1] % GROUP == 0
 
     @property
+    def address(self) -> int:
+        """Of `struct grouped`, for calls in C."""
+        return ctypes.addressof(self._matrix)
+
+    @property
     def nbytes(self) -> int:
         return self._codes.nbytes + self._scales.nbytes + self._offsets.nbytes
 

@@ -819,3 +819,72 @@ void ttmark_ungroup(const struct grouped *m, const int64_t *wanted, int64_t coun
             }
         }
 }
+
+/* All layers of a model over a pass of commits and probes, as llama.py computes them one operation after the other. */
+struct layer {
+    const void *attention_norm, *bias, *feed_norm; /* bias [query_key_value outs]; NULL: none */
+    const struct grouped *query_key_value, *output, *gate_up, *down;
+};
+
+struct pass {
+    const struct layer *layers;
+    void *const *caches;                        /* the first key of each layer's cache */
+    const float *turns;                         /* [rows, dim] */
+    const int64_t *slots;                       /* [kept] */
+    void *hidden, *packed;                      /* [rows, width], changed; [layers, rows, query_key_value outs] */
+    void *normed, *attended, *gate_up, *gated;  /* scratch for `rows` */
+    struct coded_rows coded;                    /* likewise, of the most inputs */
+    int64_t count, rows, kept, tiles, to_value; /* layers, ...; elements from a key of the cache to its value */
+    float epsilon;
+};
+
+static void multiply(const struct pass *p, const struct grouped *m, const void *rows, void *out, const void *residual,
+                     int half) {
+    ttmark_code_rows(&p->coded, rows, p->rows, m->ins, half);
+    ttmark_multiply(m, &p->coded, p->rows, out, residual, 0, (m->outs + TILE - 1) / TILE, half);
+}
+
+void ttmark_layers(const struct pass *p, const struct attention *sizes) {
+    struct attention a = *sizes;
+    int64_t rows = p->rows, width = p->layers->output->outs, inner = p->layers->down->ins, heads = a.kv_heads * a.groups;
+    int half = a.half;
+    a.out = p->attended;
+    for (int64_t layer = 0; layer < p->count; layer++) {
+        const struct layer *l = p->layers + layer;
+        void *packed = (void *)at(p->packed, layer * rows * a.query_row, half);
+        ttmark_normalise(p->hidden, l->attention_norm, p->normed, 0, rows, width, width, p->epsilon, half);
+        multiply(p, l->query_key_value, p->normed, packed, NULL, half);
+        for (int64_t row = 0; l->bias && row < rows; row++)
+            for (int64_t i = 0; i < a.query_row; i += LANES) {
+                void *place = (void *)at(packed, row * a.query_row + i, half);
+                store(place, load(place, half) + load(at(l->bias, i, half), half), half);
+            }
+        a.query = packed;
+        a.key = at(packed, heads * a.dim, half);
+        a.value = at(packed, (heads + a.kv_heads) * a.dim, half);
+        a.keys = p->caches[layer];
+        a.values = at(a.keys, p->to_value, half);
+        ttmark_turn_and_keep(&a, packed, p->turns, rows, p->slots, p->kept);
+        ttmark_attend(&a, 0, p->tiles * a.kv_heads);
+        multiply(p, l->output, p->attended, p->hidden, p->hidden, half);
+        ttmark_normalise(p->hidden, l->feed_norm, p->normed, 0, rows, width, width, p->epsilon, half);
+        multiply(p, l->gate_up, p->normed, p->gate_up, NULL, half);
+        ttmark_gate(p->gate_up, p->gated, 0, rows, inner, half);
+        multiply(p, l->down, p->gated, p->hidden, p->hidden, half);
+    }
+}
+
+/* Rows `rows` of the keys and values that each layer of an earlier pass has left [.., 2, kv_heads, dim], a row every
+ * `stride` elements, become the cache rows `slots`. */
+void ttmark_adopt(const struct pass *p, const struct attention *a, void *const *layers, const int64_t *rows,
+                  const int64_t *slots, int64_t count, int64_t stride) {
+    int64_t side = a->kv_heads * a->dim, size = a->dim * (a->half ? 2 : 4);
+    for (int64_t layer = 0; layer < p->count; layer++)
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t head = 0; head < a->kv_heads; head++) {
+                const void *from = at(layers[layer], rows[i] * stride + head * a->dim, a->half);
+                void *to = (void *)at(p->caches[layer], slots[i] * a->cache_row + head * a->cache_head, a->half);
+                memcpy(to, from, size);
+                memcpy((void *)at(to, p->to_value, a->half), at(from, side, a->half), size);
+            }
+}
