@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ttmark.gen_service.decoding.largest import largest
+
 WINDOW = 512
 """Tokens of a row that a support lists at most where the filters leave more."""
 
@@ -184,17 +186,20 @@ class Groups:
         return most * (self.size * _ROUNDING)
 
 
-def top_k(logits: torch.Tensor, width: int) -> tuple[Floats, Ints, Groups | None]:
+def top_k(logits: torch.Tensor, width: int, *, grouped: bool = False) -> tuple[Floats, Ints, Groups | None]:
     """Values and ids [rows, width] of the largest logits [rows, vocab], falling, NaN first.
 
     Where values are equal the lower id comes first; of those that equal the last one any may be there.
-    With them come the groups that were looked at; None: there are none, or they are on a GPU.
+    With them come the groups that were looked at; None: there are none, they are on a GPU, or nobody wants
+    them `grouped`.
 
     The columns are dealt into groups. A group whose maximum is not among the `width` largest maxima holds
     none of the `width` largest logits, so that the search goes on in the others alone.
     """
+    if not grouped and (found := largest(logits, width)) is not None:
+        return *found, None
     rows, vocab = logits.shape
-    grouped: Groups | None = None
+    groups_seen: Groups | None = None
     if vocab < _WORTHWHILE * width:
         logits = logits.float()
         ids = _largest(logits, width)
@@ -209,10 +214,10 @@ def top_k(logits: torch.Tensor, width: int) -> tuple[Floats, Ints, Groups | None
         ids = candidates.gather(1, _largest(logits.gather(1, candidates).float(), width))
         if logits.device.type == "cpu":
             left_over = logits[:, size * groups :].float()
-            grouped = Groups(torch.cat([maxima, left_over], dim=1).numpy(), size)
+            groups_seen = Groups(torch.cat([maxima, left_over], dim=1).numpy(), size)
     # One copy from the device for both: it is what a pass waits for.
     both = torch.stack([logits.gather(1, ids).float().view(torch.int32), ids.int()]).cpu().numpy()
-    return *_in_order(both[0].view(np.float32), both[1]), grouped
+    return *_in_order(both[0].view(np.float32), both[1]), groups_seen
 
 
 def _maxima(logits: torch.Tensor, size: int, groups: int) -> torch.Tensor:

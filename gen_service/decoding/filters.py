@@ -396,7 +396,7 @@ def _narrow(logits: torch.Tensor, params: Sequence[FilterParams]) -> tuple[Bound
     The window of a row is what is larger than its 65th largest logit, so that it depends on the row alone.
     """
     filters = np.array([(p.temperature, p.top_k, p.top_p, p.min_p) for p in params]).T
-    values, ids, groups = top_k(logits, min(_NARROW + 1, logits.shape[1]))
+    values, ids, groups = top_k(logits, min(_NARROW + 1, logits.shape[1]), grouped=True)
     inside = values > values[:, -1:]
     every = window_weights(values, filters[0])
     weights = np.where(inside, every, 0.0)

@@ -108,10 +108,7 @@ class TorchOperations:
     kernels: Kernels | None = None
 
     def normalise(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        """RMS normalisation of [rows, width]."""
-        if self.kernels is not None:
-            return self.kernels.normalise(rows, weight, self.shape.epsilon)
-        return functional.rms_norm(rows, weight.shape, weight, self.shape.epsilon)
+        return normalise(rows, weight, self.shape.epsilon, self.kernels)
 
     def gate(self, gate_up: torch.Tensor) -> torch.Tensor:
         """activation(gate) * up: [rows, 2 * inner] -> [rows, inner]"""
@@ -203,6 +200,15 @@ class CompiledOperations:
         if buffer is None:
             buffer = self._buffers[width] = like.new_zeros((like.shape[0], width))
         return buffer
+
+
+def normalise(
+    rows: torch.Tensor, weight: torch.Tensor, epsilon: float, kernels: Kernels | None
+) -> torch.Tensor:
+    """RMS normalisation of [rows, width]."""
+    if kernels is not None:
+        return kernels.normalise(rows, weight, epsilon)
+    return functional.rms_norm(rows, weight.shape, weight, epsilon)
 
 
 def turn(heads: torch.Tensor, turns: torch.Tensor) -> None:
@@ -299,7 +305,7 @@ class FusedLlama:
         else:
             hidden = self._one_by_one(hidden, self._operations(turns, plan))
         return self._head(
-            functional.rms_norm(hidden[keep], self._norm.shape, self._norm, self._shape.epsilon)
+            normalise(hidden.index_select(0, keep), self._norm, self._shape.epsilon, self._kernels)
         )
 
     def _one_by_one(

@@ -1,6 +1,8 @@
-"""`python -m ttmark.gen_service.engine.native`: compiles the kernels, for an image without a compiler."""
+"""`python -m ttmark.gen_service.engine.native`: compiles what is in C, for an image without a compiler."""
 
+from ttmark.gen_service.decoding import largest
 from ttmark.gen_service.engine.native import SOURCE
 
-for path in SOURCE.compile_all():
-    print(path.name)
+for source in (SOURCE, largest.SOURCE):
+    for path in source.compile_all():
+        print(path.name)

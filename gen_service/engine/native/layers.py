@@ -10,7 +10,10 @@ from ttmark.gen_service.engine.attention import AttentionPlan
 from ttmark.gen_service.engine.native import AttentionCall, Kernels, function, is_half
 from ttmark.gen_service.engine.native.grouped import GROUP, GroupedMatrix
 
-_TENSORS, _MATRICES = ("attention_norm", "bias", "feed_norm"), ("query_key_value", "output", "gate_up", "down")
+_TENSORS, _MATRICES = (
+    ("attention_norm", "bias", "feed_norm"),
+    ("query_key_value", "output", "gate_up", "down"),
+)
 MANY_ROWS = 24  # from here on calls take little of a pass
 
 

@@ -6,7 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ttmark.gen_service.decoding import largest as largest_module
 from ttmark.gen_service.decoding.filtered_tokens import choose, top_k
+from ttmark.gen_service.decoding.largest import largest
 
 
 @given(
@@ -15,21 +17,69 @@ from ttmark.gen_service.decoding.filtered_tokens import choose, top_k
     share=st.floats(0, 1),
     levels=st.sampled_from([0, 3, 50]),
     seed=st.integers(0, 1000),
+    grouped=st.booleans(),
 )
 @settings(max_examples=200, deadline=None)
 def test_the_values_are_those_of_topk_and_the_ids_point_at_them(
-    rows: int, vocab: int, share: float, levels: int, seed: int
+    rows: int, vocab: int, share: float, levels: int, seed: int, grouped: bool
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn((rows, vocab), generator=generator)
     if levels:
         logits = torch.round(logits * levels) / levels
     width = 1 + int(share * min(vocab - 1, 80))
-    values, ids, _ = top_k(logits, width)
+    values, ids, _ = top_k(logits, width, grouped=grouped)
     expected = torch.topk(logits, width, dim=1).values.double().numpy()
     np.testing.assert_array_equal(values, expected)
     np.testing.assert_array_equal(np.take_along_axis(logits.double().numpy(), ids, axis=1), values)
     assert all(len(set(row)) == width for row in ids.tolist())
+
+
+SPECIAL = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 1.0, 1e-40])
+
+
+@given(
+    rows=st.integers(1, 3),
+    vocab=st.integers(1, 700),
+    share=st.floats(0, 1),
+    kind=st.sampled_from(["drawn", "few", "special", "rising", "falling", "hidden"]),
+    dtype=st.sampled_from([torch.float32, torch.bfloat16]),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=300, deadline=None)
+def test_the_compiled_search_finds_what_a_stable_sort_does(
+    rows: int, vocab: int, share: float, kind: str, dtype: torch.dtype, seed: int
+) -> None:
+    """Rows that lie in wider ones; NaN first, and of equal numbers the lower id."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn((rows, vocab + 3), generator=generator)
+    if kind == "few":
+        logits = torch.round(logits)
+    elif kind == "special":
+        logits = SPECIAL[torch.randint(len(SPECIAL), logits.shape, generator=generator)]
+    elif kind in ("rising", "falling"):
+        logits = logits.sort(descending=kind == "falling").values
+    elif kind == "hidden":
+        logits[torch.rand(logits.shape, generator=generator) < 0.9] = -torch.inf
+    part, width = logits.to(dtype)[:, 1 : vocab + 1], 1 + int(share * (vocab - 1))
+    found = largest(part, width)
+    assert found is not None
+    numbers = part.double().numpy()
+    keys = np.where(np.isnan(numbers), -np.inf, -numbers)
+    for row, (own, nan) in enumerate(zip(keys, np.isnan(numbers), strict=True)):
+        order = np.lexsort((own, ~nan))[:width]
+        np.testing.assert_array_equal(found[1][row], order)
+        np.testing.assert_array_equal(found[0][row], numbers[row, order])
+
+
+def test_what_the_compiled_search_does_not_read_is_found_by_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    logits = torch.randn((3, 4000), generator=torch.Generator().manual_seed(0))
+    for unread in (logits.half(), logits.t().contiguous().t(), logits.to("meta")):
+        assert largest(unread, 5) is None
+    expected = top_k(logits, 5)
+    monkeypatch.setattr(largest_module, "_library", lambda: None)
+    assert largest(logits, 5) is None
+    assert all(map(np.array_equal, top_k(logits, 5)[:2], expected[:2]))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
@@ -57,7 +107,7 @@ def test_the_maxima_of_groups_tell_how_much_can_lie_below_the_window(
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn((3, 5003), generator=generator) * scale
     logits[:, torch.randperm(5003, generator=generator)[finite:]] = -torch.inf
-    values, _, groups = top_k(logits, 65)
+    values, _, groups = top_k(logits, 65, grouped=True)
     assert groups is not None
     most = groups.most_below(np.array([0, 2]), values, np.full(3, temperature))
     for row, bound in zip((0, 2), most, strict=True):
@@ -67,11 +117,12 @@ def test_the_maxima_of_groups_tell_how_much_can_lie_below_the_window(
         assert exact <= bound <= 5003 * np.exp((values[row, -1] - values[row, 0]) / temperature) * 1.01
 
 
+@pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("vocab", [100, 4000])
-def test_nan_comes_first(vocab: int) -> None:
+def test_nan_comes_first(vocab: int, grouped: bool) -> None:
     logits = torch.randn((2, vocab), generator=torch.Generator().manual_seed(0))
     logits[1, vocab // 2] = float("nan")
-    values, _, _ = top_k(logits, 5)
+    values, _, _ = top_k(logits, 5, grouped=grouped)
     assert np.isnan(values[1, 0])
     assert np.isfinite(values[0]).all()
 

@@ -247,9 +247,11 @@ def widths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many of the likeliest tokens were looked at, at each look."""
     seen: list[int] = []
 
-    def watched(logits: torch.Tensor, width: int) -> tuple[Floats, Ints, Groups | None]:
+    def watched(
+        logits: torch.Tensor, width: int, *, grouped: bool = False
+    ) -> tuple[Floats, Ints, Groups | None]:
         seen.append(width)
-        return top_k(logits, width)
+        return top_k(logits, width, grouped=grouped)
 
     for module in ("filtered_tokens", "filters"):
         monkeypatch.setattr(f"ttmark.gen_service.decoding.{module}.top_k", watched)
