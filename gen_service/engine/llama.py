@@ -300,7 +300,7 @@ class FusedLlama:
     ) -> torch.Tensor:
         """Logits [len(keep), vocab] of the rows `keep` of a pass over tokens [rows] at positions [rows]."""
         hidden, turns = self._embed(tokens), self._turns(positions)  # hidden: [rows, width]
-        if self._compiled is not None and self._compiled.takes(plan, len(hidden)):
+        if self._compiled is not None and self._compiled.takes(plan):
             self._compiled(hidden, turns, plan)
         else:
             hidden = self._one_by_one(hidden, self._operations(turns, plan))

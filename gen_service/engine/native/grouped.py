@@ -90,6 +90,10 @@ class GroupedMatrix:
         readable = weight.device.type == "cpu" and weight.dtype in (torch.float32, torch.bfloat16)
         return readable and weight.dim() == 2 and weight.shape[1] % GROUP == 0
 
+    def in_tiles(self, count: int) -> bool:
+        """Whether so many rows in bfloat16 are multiplied in tiles."""
+        return count >= _MANY_ROWS and self.multiplies_tiles and not self.alike
+
     @property
     def address(self) -> int:
         """Of `struct grouped`, for calls in C."""
@@ -106,7 +110,7 @@ class GroupedMatrix:
         residual = None if residual is None else residual.contiguous()  # has to live until the end
         added, to = None if residual is None else residual.data_ptr(), out.data_ptr()
         matrix, numbers = ctypes.byref(self._matrix), _TILE * self.ins * count
-        if count >= _MANY_ROWS and half and self.multiplies_tiles and not self.alike:
+        if half and self.in_tiles(count):
             whole, done = rows.data_ptr(), []
             split(
                 lambda *span: done.append(self._multiply_many(matrix, whole, count, to, added, *span)),

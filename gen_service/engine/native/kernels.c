@@ -836,15 +836,20 @@ struct pass {
     struct coded_rows coded;                    /* likewise, of the most inputs */
     int64_t count, rows, kept, tiles, to_value; /* layers, ...; elements from a key of the cache to its value */
     float epsilon;
+    int32_t in_tiles; /* rows are multiplied as `ttmark_multiply_many` does */
 };
 
-static void multiply(const struct pass *p, const struct grouped *m, const void *rows, void *out, const void *residual,
-                     int half) {
+static int multiply(const struct pass *p, const struct grouped *m, const void *rows, void *out, const void *residual,
+                    int half) {
+    int64_t tiles = (m->outs + TILE - 1) / TILE;
+    if (p->in_tiles) return ttmark_multiply_many(m, rows, p->rows, out, residual, 0, tiles);
     ttmark_code_rows(&p->coded, rows, p->rows, m->ins, half);
-    ttmark_multiply(m, &p->coded, p->rows, out, residual, 0, (m->outs + TILE - 1) / TILE, half);
+    ttmark_multiply(m, &p->coded, p->rows, out, residual, 0, tiles, half);
+    return 1;
 }
 
-void ttmark_layers(const struct pass *p, const struct attention *sizes) {
+/* Returns whether there was memory for it. */
+int ttmark_layers(const struct pass *p, const struct attention *sizes) {
     struct attention a = *sizes;
     int64_t rows = p->rows, width = p->layers->output->outs, inner = p->layers->down->ins, heads = a.kv_heads * a.groups;
     int half = a.half;
@@ -853,7 +858,7 @@ void ttmark_layers(const struct pass *p, const struct attention *sizes) {
         const struct layer *l = p->layers + layer;
         void *packed = (void *)at(p->packed, layer * rows * a.query_row, half);
         ttmark_normalise(p->hidden, l->attention_norm, p->normed, 0, rows, width, width, p->epsilon, half);
-        multiply(p, l->query_key_value, p->normed, packed, NULL, half);
+        if (!multiply(p, l->query_key_value, p->normed, packed, NULL, half)) return 0;
         for (int64_t row = 0; l->bias && row < rows; row++)
             for (int64_t i = 0; i < a.query_row; i += LANES) {
                 void *place = (void *)at(packed, row * a.query_row + i, half);
@@ -866,12 +871,13 @@ void ttmark_layers(const struct pass *p, const struct attention *sizes) {
         a.values = at(a.keys, p->to_value, half);
         ttmark_turn_and_keep(&a, packed, p->turns, rows, p->slots, p->kept);
         ttmark_attend(&a, 0, p->tiles * a.kv_heads);
-        multiply(p, l->output, p->attended, p->hidden, p->hidden, half);
+        if (!multiply(p, l->output, p->attended, p->hidden, p->hidden, half)) return 0;
         ttmark_normalise(p->hidden, l->feed_norm, p->normed, 0, rows, width, width, p->epsilon, half);
-        multiply(p, l->gate_up, p->normed, p->gate_up, NULL, half);
+        if (!multiply(p, l->gate_up, p->normed, p->gate_up, NULL, half)) return 0;
         ttmark_gate(p->gate_up, p->gated, 0, rows, inner, half);
-        multiply(p, l->down, p->gated, p->hidden, p->hidden, half);
+        if (!multiply(p, l->down, p->gated, p->hidden, p->hidden, half)) return 0;
     }
+    return 1;
 }
 
 /* Rows `rows` of the keys and values that each layer of an earlier pass has left [.., 2, kv_heads, dim], a row every

@@ -1,4 +1,4 @@
-"""All layers of a Llama over matrices in groups, for a pass of a few commits and probes: in one call."""
+"""All layers of a Llama over matrices in groups, for a pass of commits and probes: in one call."""
 
 import ctypes
 from collections.abc import Sequence
@@ -14,7 +14,6 @@ _TENSORS, _MATRICES = (
     ("attention_norm", "bias", "feed_norm"),
     ("query_key_value", "output", "gate_up", "down"),
 )
-MANY_ROWS = 24  # from here on calls take little of a pass
 
 
 class _Layer(ctypes.Structure):
@@ -32,6 +31,7 @@ class _Pass(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("codes", "scales", "sums")),
         *((name, ctypes.c_int64) for name in ("count", "rows", "kept", "tiles", "to_value")),
         ("epsilon", ctypes.c_float),
+        ("in_tiles", ctypes.c_int32),
     ]
 
 
@@ -48,6 +48,7 @@ class CompiledLayers:
     ) -> None:
         pointer, size = ctypes.c_void_p, ctypes.c_int64
         self._compute = function(kernels.library.ttmark_layers, pointer, pointer)
+        self._compute.restype = ctypes.c_int
         self._adopt = function(kernels.library.ttmark_adopt, *[pointer] * 5, size, size)
         self._heads, self._kv_heads, self._dim, self._epsilon = heads, kv_heads, dim, epsilon
         self._layers, self._pointers = layers, pointer * len(layers)
@@ -67,10 +68,9 @@ class CompiledLayers:
         return len(windows) == 1 and all(isinstance(matrix, GroupedMatrix) for matrix in matrices)
 
     @staticmethod
-    def takes(plan: AttentionPlan, rows: int) -> bool:
+    def takes(plan: AttentionPlan) -> bool:
         """Whether a pass is computed here."""
-        few = rows < MANY_ROWS and torch.get_num_threads() == 1
-        return few and plan.kernel is not None and not plan.chunks
+        return torch.get_num_threads() == 1 and plan.kernel is not None and not plan.chunks
 
     def __call__(self, hidden: torch.Tensor, turns: torch.Tensor, plan: AttentionPlan) -> None:
         """Takes the rows of a pass through all layers.
@@ -78,6 +78,9 @@ class CompiledLayers:
         Args:
             hidden: [rows, width], contiguous; it is changed.
             turns: complex64 [rows, 1, dim / 2].
+
+        Raises:
+            MemoryError: none is left for values of the matrices.
         """
         if plan.kernel is None:
             raise ValueError("the pass has no commits and probes")
@@ -102,6 +105,7 @@ class CompiledLayers:
             *(tensor.data_ptr() for tensor in held),
             *(count, rows, len(plan.slots), len(tiles), side),
             self._epsilon,
+            first.down.in_tiles(rows),
         )
         sizes = AttentionCall(
             tiles=tiles.data_ptr(),
@@ -123,6 +127,7 @@ class CompiledLayers:
             left = self._pointers(*(layers[layer].data_ptr() for layer in range(count)))
             places = left, chosen.data_ptr(), slots.data_ptr()
             self._adopt(ctypes.byref(call), ctypes.byref(sizes), *places, len(slots), layers[0].stride(0))
-        self._compute(ctypes.byref(call), ctypes.byref(sizes))
+        if not self._compute(ctypes.byref(call), ctypes.byref(sizes)):
+            raise MemoryError("no memory for the values of a tile of a matrix")
         if plan.kept is not None:
             plan.kept.update(enumerate(key_value[:, slice(*plan.probes)].unbind()))

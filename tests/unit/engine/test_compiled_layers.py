@@ -11,7 +11,7 @@ from tests.harness.random_model import save_random_model
 from tests.unit.engine.architectures import SERVED
 from tests.unit.engine.test_quantised_models import TIED, load
 from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.native import find_kernels, layers
+from ttmark.gen_service.engine.native import find_kernels
 from ttmark.gen_service.engine.native.layers import CompiledLayers
 from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
@@ -49,6 +49,7 @@ def passes(runner: Runner) -> list[torch.Tensor]:
     else:
         logits += runner.forward([Append(30, 7, [2, 4, 6], False, True)])
     logits += runner.forward([Append(0, 11, [5, 8, 13], False, True), Probe(30, 10, first)])
+    logits += runner.forward([Probe(30, 10, np.arange(40)[:, None])])  # many
     cached = [arena.rows[[*range(14), *range(30, 40)]] for arena in runner.cache._layers.values()]
     return logits + cached
 
@@ -71,13 +72,15 @@ def test_a_pass_has_the_bits_of_its_operations_one_after_the_other(
 
     monkeypatch.setattr(CompiledLayers, "__call__", counted)
     runs = []
-    for most in (layers.MANY_ROWS, 0):
-        monkeypatch.setattr(layers, "MANY_ROWS", most)
+    for compiled in (True, False):
         runner = loaded.acceleration.runner(loaded.model, KvCache(64), reproducible=reproducible)
+        assert runner.fused is not None
+        if not compiled:
+            monkeypatch.setattr(runner.fused, "_compiled", None)
         if reproducible:
             runner.measure_row_counts()
             calls.clear()
         runs.append(passes(runner))
-        assert len(calls) == (3 if most else 0)
+        assert len(calls) == (4 if compiled else 0)
         calls.clear()
     assert all(map(torch.equal, *runs))
