@@ -42,10 +42,17 @@ class AnswerNotRead(httpx.TransportError):
 
 def is_local(address: str) -> bool:
     """Whether an IP address is loopback or private."""
-    found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    return any(found in network for network in _LOCAL)
+    return any(_address(address) in network for network in _LOCAL)
+
+
+def _address(written: str) -> IPv4Address | IPv6Address:
+    found = ip_address(written.partition("%")[0])
+    return (isinstance(found, IPv6Address) and found.ipv4_mapped) or found
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is one of the open internet."""
+    return _address(address).is_global
 
 
 def is_inside(host: str) -> bool:
@@ -106,6 +113,7 @@ def http_client(
     most_bytes: int = MOST_BYTES,
     environment: bool = True,
     plain_http: bool = False,
+    public_only: bool = False,
     base_url: httpx.URL | str = "",
     headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
@@ -117,6 +125,7 @@ def http_client(
         seconds: from the beginning of a request to the last byte of its answer.
         most_bytes: of an answer.
         environment: use the proxies and certificates that the environment names.
+        public_only: send to public addresses over https alone, as strangers may have named the service.
         plain_http: an `Authorization` may leave over plain http to hosts that are not `is_inside`.
         tls: what certificates are trusted; None: the usual ones.
         transport: replaces the network, for tests.
@@ -126,7 +135,7 @@ def http_client(
     return httpx.AsyncClient(
         base_url=base_url,
         headers={"Accept-Encoding": "identity", **(headers or {})},
-        transport=_Gate(seconds, most_bytes, environment, plain_http, tls, proxies, ways),
+        transport=_Gate(seconds, most_bytes, environment, plain_http, public_only, tls, proxies, ways),
         timeout=None,  # noqa: S113 - httpx's begins anew with each byte
         follow_redirects=False,
         trust_env=False,
@@ -192,6 +201,7 @@ class _Gate(httpx.AsyncBaseTransport):
     most_bytes: int
     environment: bool
     plain_http: bool
+    public_only: bool
     tls: ssl.SSLContext | None
     proxies: Mapping[str, str]
     ways: dict[str | None, httpx.AsyncBaseTransport]
@@ -200,12 +210,19 @@ class _Gate(httpx.AsyncBaseTransport):
         proxy = self._proxy(request.url)
         if "Authorization" in request.headers and request.url.scheme == "http":
             self._check_plain(request.url, proxy)
+        if self.public_only and (request.url.scheme != "https" or is_inside(_host(request.url))):
+            raise NotSent("it is named by a stranger, and not a public address over https")
         way, deadline = self._way(proxy), request.extensions.get(DEADLINE) or Deadline(self.seconds)
         sent = False
 
-        async def seen(event: str, _: Any) -> None:
+        async def seen(event: str, details: Mapping[str, Any]) -> None:
             nonlocal sent
             sent = sent or event.endswith("send_request_headers.started")
+            if self.public_only and proxy is None and event == "connection.connect_tcp.complete":
+                stream = details["return_value"]
+                if not is_public(stream.get_extra_info("server_addr")[0]):
+                    await stream.aclose()
+                    raise NotSent("it is named by a stranger, and its name leads to no public address")
 
         request.extensions["trace"] = seen
         try:

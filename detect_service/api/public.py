@@ -15,7 +15,7 @@ from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journa
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.ask import Means, Question, ask
 from ttmark.detect_service.manifests.manifest_words import with_manifests
-from ttmark.detect_service.public import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
+from ttmark.detect_service.public import PAGE_PATH, PUBLIC_PATH, PublicTier
 from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message
@@ -43,6 +43,7 @@ from ttmark.shared.schemas.detection import (
     Verdict,
 )
 from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, PublicVerdict, TextProvenance
+from ttmark.shared.signpost import DOCUMENT_PATH
 from ttmark.shared.vault.audit_events import AuditSink
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT_PUBLIC))]

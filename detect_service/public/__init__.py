@@ -10,7 +10,6 @@ from ttmark.shared.schemas.public import PublicLimits, PublicPromises, TextProve
 
 PUBLIC_PATH = "/v1/detect/public"
 PAGE_PATH = "/check"
-DOCUMENT_PATH = "/.well-known/text-provenance.json"
 MARKS = ("watermark", "foreign_watermark")
 
 

@@ -114,6 +114,7 @@ def watermark_block(
     )
 
 
+MARKED = "X-Watermark"
 STATUS = "X-TTMark-Status"
 DETECTABILITY = "X-TTMark-Detectability"
 WARNING = "Warning"
@@ -123,12 +124,17 @@ PENDING = "pending"
 
 def answer_headers(status: str, detectability: Detectability | None = None) -> dict[str, str]:
     """Of an answer that has ended, or begins: then it is known whether it will be marked at all."""
-    return {STATUS: status} | ({DETECTABILITY: detectability} if detectability else {})
+    marked = "false" if status == "unwatermarked" else "true"
+    return {MARKED: marked, STATUS: status} | ({DETECTABILITY: detectability} if detectability else {})
 
 
 def described_headers() -> dict[str, Any]:
     """The headers in the API's description."""
     return {
+        MARKED: {
+            "description": "Whether the answer carries the watermark; of a stream, whether it will.",
+            "schema": {"enum": ["true", "false"]},
+        },
         STATUS: {
             "description": "`status` of the `watermark` block; of a stream `unwatermarked` or `pending`.",
             "schema": {"enum": ["watermarked", "partial", "unwatermarked", PENDING]},

@@ -9,13 +9,14 @@ from urllib.parse import urlsplit
 import typer
 
 from ttmark.services.cli.detect import FOUND_CODE
-from ttmark.services.cli.files import read_bytes
+from ttmark.services.cli.files import read_bytes, shown
 from ttmark.services.cli.options import JsonOutput, PlainHttp, bad_usage, one_line_errors
 from ttmark.services.cli.terminal import print_table
 from ttmark.services.settings.values import web_address
-from ttmark.services.startup import StartupError, in_one_line
+from ttmark.services.startup import in_one_line
 from ttmark.shared.client import AsyncClient, ClientError
 from ttmark.shared.outgoing import blocking
+from ttmark.shared.signpost import signposts
 
 _MOST_ADDRESSES = 64
 _LONGEST_WORDS, _MOST_BYTES = 500, 2**20
@@ -41,10 +42,13 @@ class _Reply:
 
 
 def ask(
-    file: Annotated[str, typer.Argument(help="A text file, or - for standard input.")],
+    file: Annotated[str, typer.Argument(help="A file of any kind that `ttmark detect` reads, or -.")],
     addresses: Annotated[
-        list[str], typer.Argument(help="Detection services, as https://detect.example.org.")
-    ],
+        list[str] | None,
+        typer.Argument(
+            help="Detection services, as https://detect.example.org; left out: those that the text names."
+        ),
+    ] = None,
     token: Annotated[
         list[str] | None,
         typer.Option(help="HOST=FILE: a file with the access token for that host; may be repeated."),
@@ -60,25 +64,35 @@ def ask(
 ) -> None:
     """Ask several deployments at once whether a text is theirs, by their public routes.
 
-    Each says what it promises in /.well-known/text-provenance.json. The text is sent to all of them.
+    Each says what it promises in /.well-known/text-provenance.json. The text is sent to all of them. Without
+    addresses these are the deployments that its label or C2PA manifest names, over https and at public
+    addresses alone. Anybody can write one into a text: what such a deployment answers is its own word.
 
     Exit codes: 0: all answered. 1: one did not. 2: bad usage. 3: with --fail-on-found, one found a mark.
     """
-    if len(addresses) > _MOST_ADDRESSES:
+    from ttmark.services.cli.input_files import read_text  # has settings, which other commands start without
+
+    named = addresses or []
+    if len(named) > _MOST_ADDRESSES:
         raise typer.BadParameter(f"name at most {_MOST_ADDRESSES} addresses")
     with bad_usage():
-        addresses = list(dict.fromkeys(web_address(address) for address in addresses))
+        named = list(dict.fromkeys(web_address(address) for address in named))
     tokens = _tokens(token or [])
+    with one_line_errors():
+        text = read_text(file)
+    followed = [] if named else signposts(text)
+    if not named and not followed:
+        raise typer.BadParameter(f"{shown(file)} names no deployment: name the addresses to ask")
+    for address in followed:
+        typer.echo(f"ttmark: {shown(file)} names {address}, which is asked", err=True)
+    addresses = named or followed
     hosts = {urlsplit(address).netloc for address in addresses}
     if unknown := tokens.keys() - hosts:
         raise typer.BadParameter(f"--token names {', '.join(sorted(unknown))}, which is not asked")
+    asked = {address: tokens.get(urlsplit(address).netloc) for address in addresses}
+    how: dict[str, Any] = {"plain_http": plain_http, "public_only": bool(followed)}
     with one_line_errors():
-        try:
-            text = read_bytes(file).decode()
-        except UnicodeDecodeError:
-            raise StartupError(f"{file} is no text in UTF-8; `ttmark detect` reads other kinds") from None
-        asked = {address: tokens.get(urlsplit(address).netloc) for address in addresses}
-        replies = blocking(_replies(asked, text, timeout, plain_http))
+        replies = blocking(_replies(asked, text, timeout, how))
     _show(replies, as_json=as_json)
     if fail_on_found and any(reply.verdict == "found" for reply in replies):
         raise typer.Exit(FOUND_CODE)
@@ -101,11 +115,11 @@ async def _replies(asked: dict[str, str | None], *question: Any) -> list[_Reply]
     return await asyncio.gather(*(_reply(address, token, *question) for address, token in asked.items()))
 
 
-async def _reply(address: str, token: str | None, text: str, seconds: float, plain_http: bool) -> _Reply:
+async def _reply(address: str, token: str | None, text: str, seconds: float, how: dict[str, Any]) -> _Reply:
     """One deployment's answer by the end of this time. A stranger's words are cut, and shown in one line."""
-    asked: dict[str, Any] = {"retries": 1, "patience": 0.0, "most_bytes": _MOST_BYTES}
+    asked: dict[str, Any] = {"retries": 1, "patience": 0.0, "most_bytes": _MOST_BYTES, **how}
     try:
-        client = AsyncClient(address, token, timeout=seconds, plain_http=plain_http, **asked)
+        client = AsyncClient(address, token, timeout=seconds, **asked)
         async with asyncio.timeout(seconds), client:
             promised = (await client.text_provenance()).false_alarm_rate
             answer = await client.detect_public(text)

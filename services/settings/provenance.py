@@ -2,9 +2,9 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from ttmark.services.extras import require
 from ttmark.services.settings.base import Settings
@@ -12,6 +12,7 @@ from ttmark.services.settings.values import ReadableFile
 from ttmark.services.startup import StartupError
 from ttmark.shared.labels import TEMPLATES, Label, LabelPlace
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
+from ttmark.shared.signpost import DOCUMENT_PATH, deployment
 
 if TYPE_CHECKING:
     from ttmark.detect_service.extraction import ExtractionWorkers
@@ -29,6 +30,12 @@ class LabelSettings(Settings):
         "Both services need the same.",
     )
     label_place: LabelPlace = Field(default="start", description="Where the label stands.")
+    signpost: Annotated[str, AfterValidator(deployment)] | None = Field(
+        default=None,
+        description="Public address of the detection service, as https://detect.example.org, whose "
+        "`/.well-known/text-provenance.json` labels and manifests name; left out: none. Both services need "
+        "the same.",
+    )
 
     @field_validator("label")
     @classmethod
@@ -39,8 +46,11 @@ class LabelSettings(Settings):
         return words or None
 
     def load_label(self) -> Label | None:
-        """The label, the words of a template in place of its name."""
-        return None if self.label is None else Label(TEMPLATES.get(self.label, self.label), self.label_place)
+        """The label, the words of a template in place of its name, with the signpost behind them."""
+        if self.label is None:
+            return None
+        asked = f" ({self.signpost}{DOCUMENT_PATH})" if self.signpost else ""
+        return Label(TEMPLATES.get(self.label, self.label) + asked, self.label_place)
 
 
 class AigcSettings(LabelSettings):
@@ -57,7 +67,7 @@ _OTHERS_MAY_WRITE = 0o022
 _CERTIFICATE, _KEY, _TRUST = "TTMARK_C2PA_CERT_FILE", "TTMARK_C2PA_KEY_FILE", "TTMARK_C2PA_TRUST_FILE"
 
 
-class SigningSettings(Settings):
+class SigningSettings(LabelSettings):
     """Whether and with what the generation service signs manifests."""
 
     c2pa_cert_file: ReadableFile | None = Field(
@@ -94,7 +104,7 @@ class SigningSettings(Settings):
             raise StartupError(f"{_CERTIFICATE} and {_KEY} go together")
         require("provenance")
         try:
-            signer = ManifestSigner(_read(chain, _CERTIFICATE), _read(key, _KEY))
+            signer = ManifestSigner(_read(chain, _CERTIFICATE), _read(key, _KEY), self.signpost)
         except UnusableCredential as error:
             raise StartupError(f"{_CERTIFICATE} and {_KEY} cannot sign manifests: {error}") from error
         return ManifestRule(signer, self.c2pa_manifests == "always")

@@ -16,6 +16,7 @@ from ttmark.shared.schemas.detection_keys import DetectionKeys
 from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
 from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance
+from ttmark.shared.signpost import DOCUMENT_PATH
 
 Answer = TypeVar("Answer", bound=BaseModel)
 Fields = Mapping[str, Any]
@@ -114,7 +115,7 @@ def detect_public(text: str) -> Call[PublicAnswer]:
 
 def text_provenance() -> Call[TextProvenance]:
     """`GET /.well-known/text-provenance.json`: what `detect_public` promises, and its limits."""
-    return Call("GET", "/.well-known/text-provenance.json", TextProvenance)
+    return Call("GET", DOCUMENT_PATH, TextProvenance)
 
 
 def submit_job(request: JobRequest | Fields, *, idempotency_key: str | None = None) -> Call[JobStatus]:

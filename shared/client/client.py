@@ -120,6 +120,7 @@ class _Either(ABC):
         timeout: float = 120.0,
         most_bytes: int = MOST_BYTES,
         plain_http: bool = False,
+        public_only: bool = False,
         on_wait: OnWait | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
@@ -132,6 +133,7 @@ class _Either(ABC):
             seconds=timeout,
             most_bytes=most_bytes,
             plain_http=plain_http,
+            public_only=public_only,
             base_url=url,
             headers=headers,
             transport=transport,
@@ -294,6 +296,7 @@ class Client(_Either):
         most_bytes: of an answer.
         plain_http: send the token over plain http to any host, not only to those inside one's own network
             (`ttmark.shared.outgoing.is_inside`).
+        public_only: send to public addresses over https alone, as a stranger may have named the service.
         on_wait: is told the seconds before each wait, and the error that is the reason.
         transport: replaces the network, for tests.
     """

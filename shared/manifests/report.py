@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ttmark.shared.schemas.manifests import Binding, ManifestClaims, ManifestReport
+from ttmark.shared.signpost import ASSERTION
 
 _FORMAT = "application/c2pa"
 # The text is not here: whether it is the one that was signed is seen by whoever has it.
@@ -89,6 +90,14 @@ def _claims(manifest: Mapping[str, Any]) -> ManifestClaims:
         claim_generator=_word(generator.get("name")),
         signer=_word(signature.get("common_name") or signature.get("issuer")),
         organization=_word(signature.get("issuer")),
+        signpost=next(
+            (
+                _word(data.get("url"))
+                for name, data in manifest["assertion_store"].items()
+                if name.endswith(ASSERTION)
+            ),
+            None,
+        ),
     )
 
 

@@ -6,6 +6,7 @@ import unicodedata
 from datetime import UTC, datetime
 from importlib.metadata import version
 from threading import Lock
+from urllib.parse import urlsplit
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -14,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from ttmark.shared.manifests.report import manifest_report
 from ttmark.shared.manifests.wrapper import wrapped, wrapper_size
 from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE
+from ttmark.shared.signpost import ASSERTION, DOCUMENT_PATH
 
 _CURVES = {"secp256r1": "es256", "secp384r1": "es384", "secp521r1": "es512"}
 _SETTINGS = {
@@ -30,12 +32,13 @@ class UnusableCredential(Exception):
 class ManifestSigner:
     """Makes the manifests of one service; any thread may ask it."""
 
-    def __init__(self, chain: bytes, key: bytes) -> None:
+    def __init__(self, chain: bytes, key: bytes, signpost: str | None = None) -> None:
         """Signs a trial manifest.
 
         Args:
             chain: certificates in PEM, the signer's first; the root may be left out.
             key: its private key in PEM, without a password.
+            signpost: address of the deployment that manifests name as the one to ask; None: they name none.
 
         Raises:
             UnusableCredential: they are not that, do not belong together, or a verifier would refuse them.
@@ -43,7 +46,7 @@ class ManifestSigner:
         import c2pa
 
         info = c2pa.C2paSignerInfo(_algorithm(chain, key), chain, key, None)
-        self._lock = Lock()
+        self._lock, self._signpost = Lock(), signpost
         self._manifest_bytes = 3_000
         try:
             self._signer = c2pa.Signer.from_info(info)
@@ -69,7 +72,7 @@ class ManifestSigner:
 
     def _manifest(self, text: str, model: str) -> bytes:
         content = unicodedata.normalize("NFC", text).encode("utf-8")
-        definition = _definition(model)
+        definition = _definition(model, self._signpost)
         with self._lock:
             size = self._manifest_bytes
             for _ in range(_TRIES):  # the manifest names the size of its wrapper, which is made of it
@@ -96,18 +99,22 @@ class ManifestSigner:
         return bytes(builder.sign(self._signer, "application/c2pa", io.BytesIO(content), io.BytesIO()))
 
 
-def _definition(model: str) -> dict[str, object]:
+def _definition(model: str, signpost: str | None) -> dict[str, object]:
     created = {
         "action": "c2pa.created",
         "when": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "digitalSourceType": AI_SOURCE_TYPE,
         "softwareAgent": {"name": model},
     }
+    assertions: list[object] = [{"label": "c2pa.actions.v2", "data": {"actions": [created]}}]
+    if signpost is not None:
+        reversed_host = ".".join(reversed((urlsplit(signpost).hostname or "").split(".")))
+        assertions.append({"label": reversed_host + ASSERTION, "data": {"url": signpost + DOCUMENT_PATH}})
     return {
         "claim_version": 2,
         "claim_generator_info": [{"name": "TTMark", "version": version("ttmark")}],
         "format": "text/plain",
-        "assertions": [{"label": "c2pa.actions.v2", "data": {"actions": [created]}}],
+        "assertions": assertions,
     }
 
 

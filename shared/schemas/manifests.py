@@ -21,6 +21,9 @@ class ManifestClaims(AnswerModel):
     claim_generator: str | None = None
     signer: str | None = Field(default=None, description="Common name of the certificate.")
     organization: str | None = Field(default=None, description="Organisation of the certificate.")
+    signpost: str | None = Field(
+        default=None, description="Address of the `text-provenance.json` of whom to ask about the text."
+    )
 
 
 class Binding(AnswerModel):

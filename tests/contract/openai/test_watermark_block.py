@@ -127,8 +127,11 @@ def test_answers_are_counted_by_length_and_word_and_their_evidence_by_model(real
 # Headers, for clients that drop the block.
 
 
-def said(response: Any) -> tuple[str | None, str | None]:
-    return response.headers.get("X-TTMark-Status"), response.headers.get("X-TTMark-Detectability")
+HEADERS = ("X-Watermark", "X-TTMark-Status", "X-TTMark-Detectability")
+
+
+def said(response: Any) -> tuple[str | None, ...]:
+    return tuple(response.headers.get(name) for name in HEADERS)
 
 
 @pytest.mark.parametrize("route", BODIES)
@@ -138,28 +141,29 @@ def test_the_headers_are_those_of_the_block_and_a_stream_says_at_its_start_what_
 ) -> None:
     response = real.post(route, "operator", **NARROW | {"tokens": 120, "seed": 3} | change)
     block = response.json()["watermark"]
-    assert said(response) == (block["status"], block["detectability"])
+    marked = "false" if change else "true"
+    assert said(response) == (marked, block["status"], block["detectability"])
     assert (block["status"] == "unwatermarked") == bool(change)
     streamed = real.post(route, "operator", stream=True, **NARROW | {"tokens": 4} | change)
-    assert said(streamed) == ("unwatermarked" if change else "pending", None)
+    assert said(streamed) == (marked, "unwatermarked" if change else "pending", None)
     description = real.http().get("/openapi.json").json()["paths"][f"/v1/{route}"]["post"]
     headers = description["responses"]["200"]["headers"]
-    for name, value in zip(("X-TTMark-Status", "X-TTMark-Detectability"), said(response), strict=True):
+    for name, value in zip(HEADERS, said(response), strict=True):
         assert value in headers[name]["schema"]["enum"]
 
 
 def test_headers_of_streams_keep_proxies_from_buffering_and_a_refusal_has_none(fake: Any) -> None:
     headers = fake.post("completions", stream=True).headers
     assert (headers["X-Accel-Buffering"], headers["Cache-Control"]) == ("no", "no-cache")
-    assert said(fake.post("completions", model="none")) == (None, None)
+    assert said(fake.post("completions", model="none")) == (None, None, None)
 
 
 def test_the_headers_say_no_more_than_the_block_to_those_who_may_not_hear_it(real: Any) -> None:
     schema = {"type": "array", "items": {"type": "integer", "maximum": 9}, "maxItems": 3}
     form = {"type": "json_schema", "json_schema": {"name": "numbers", "schema": schema}}
     asked = {"response_format": form, "top_k": 4, "seed": 3, "tokens": 120}
-    assert said(real.post("chat/completions", **asked))[1] is None
-    assert said(real.post("chat/completions", "auditor", **asked))[1] == "none"
+    assert said(real.post("chat/completions", **asked))[2] is None
+    assert said(real.post("chat/completions", "auditor", **asked))[2] == "none"
 
 
 # What the playground is made of.
@@ -204,6 +208,8 @@ def test_blocks_of_the_opening_are_counted_apart_and_leave_the_answer_watermarke
 
 
 def test_a_text_that_ends_within_its_opening_is_unwatermarked(opened: Any) -> None:
-    block = opened.block("completions", **OPENED | {"tokens": 2, "top_k": 1})
+    response = opened.post("completions", **OPENED | {"tokens": 2, "top_k": 1})
+    block = response.json()["watermark"]
     assert block["reasons"] == {"opening": 1}
     assert (block["status"], block["detectability"]) == ("unwatermarked", "none")
+    assert said(response) == ("false", "unwatermarked", "none")

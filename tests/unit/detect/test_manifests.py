@@ -62,6 +62,15 @@ async def test_a_manifest_verifies_and_says_what_made_the_text(examiner, signer)
     assert (one.claims.software, one.claims.claim_generator) == ("smollm2", "TTMark")
     assert (one.claims.signer, one.claims.organization) == ("Test Service", "Test Organisation")
     assert one.claims.time is not None
+    assert one.claims.signpost is None
+
+
+async def test_a_manifest_says_whom_to_ask(examiner: ManifestExaminer, ours: Credential) -> None:
+    signer = ManifestSigner(ours.chain, ours.key, "https://detect.example.org")
+    [one] = await found(examiner, TEXT + signer.wrapper(TEXT, model="smollm2"))
+    assert (one.status, one.covers, one.reason) == ("valid", "whole", None)
+    assert one.claims is not None
+    assert one.claims.signpost == "https://detect.example.org/.well-known/text-provenance.json"
 
 
 COPIED = [

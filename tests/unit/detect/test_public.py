@@ -11,11 +11,12 @@ from tests.unit.detect.public_asker import BUDGET, PublicService, public_service
 from ttmark.detect_service.answer_timing import rest_of_step
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
-from ttmark.detect_service.public import DOCUMENT_PATH, PUBLIC_PATH
+from ttmark.detect_service.public import PUBLIC_PATH
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.languages.words import ENGLISH
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.schemas.public import TextProvenance
+from ttmark.shared.signpost import DOCUMENT_PATH
 
 HUMAN = "".join(random.Random(3).choices("abcdefghijklmnopqrstuvwxyz .,", k=1500))
 

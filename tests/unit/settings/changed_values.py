@@ -18,6 +18,7 @@ WORDS = {
     "default_key": "main,other",
     "console_url": "https://console.example.org",
     "label": "eu",
+    "signpost": "https://detect.example.org",
     "aigc_producer": "example",
     "tokenizers": str(DEMO_MODEL_PATH),
     "reader_tokenizer": str(DEMO_MODEL_PATH),

@@ -1,6 +1,7 @@
 """Calls of ours against whoever is hostile or slow, and what a proxy of the environment is sent of them."""
 
 import gzip
+import socket
 import ssl
 import subprocess
 import time
@@ -15,7 +16,7 @@ import pytest
 from tests.harness.raw_server import HEAD, Talk, endless, proxying, saying, talking
 from tests.unit.shared.either_client import EitherClient
 from ttmark.shared.client import AnswerLost, Client, ClientError, ServiceUnreachable, UnexpectedAnswer
-from ttmark.shared.outgoing import is_inside
+from ttmark.shared.outgoing import is_inside, is_public
 
 SECONDS = 0.3
 NONE = HEAD + b'Content-Length: 12\r\n\r\n{"data": []}'
@@ -36,6 +37,12 @@ OUTSIDE = (
 def test_what_is_inside_is_told_by_its_spelling_alone() -> None:
     assert [host for host in INSIDE.split() if not is_inside(host)] == []
     assert [host for host in OUTSIDE.split() if is_inside(host)] == []
+
+
+def test_what_is_public_is_told_by_its_address() -> None:
+    inside = "127.0.0.1 10.1.2.3 169.254.169.254 100.64.0.1 0.0.0.0 ::1 fe80::1%eth0 fd00::1 ::ffff:10.0.0.1"
+    assert [address for address in inside.split() if is_public(address)] == []
+    assert all(map(is_public, ("8.8.8.8", "2606:4700:4700::1111", "::ffff:8.8.8.8")))
 
 
 class Ask:
@@ -213,6 +220,26 @@ def test_others_are_asked_by_the_proxy_in_tls_which_the_token_is_in(ask, environ
     assert head.startswith(b"CONNECT detect.example.org:443 HTTP/1.1\r\n")
     assert b"secret" not in head
     assert b"Bearer secret" in inner[0]
+
+
+def test_a_stranger_sends_nobody_to_a_name_that_leads_inside(ask, environment, certificate) -> None:
+    """Seen of the connection, before a byte: what a name meant a moment earlier says nothing."""
+    tls, asked = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), list[bytes]()
+    tls.load_cert_chain(certificate / "cert", certificate / "key")
+
+    def service(connection: Any, head: bytes) -> None:
+        asked.append(head)
+        connection.sendall(NONE)
+
+    place = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))]
+    environment.monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: place)
+    environment.monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert"))
+    with talking(service, tls) as where, ExitStack() as expected:
+        named = f"https://{PUBLIC}:{where.partition(':')[2]}"
+        expected.enter_context(pytest.raises(ServiceUnreachable, match="its name leads to no public address"))
+        assert ask.at(named, timeout=10.0).models().data == []
+        ask.at(named, timeout=10.0, public_only=True).models()
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("variable", ["http_proxy", "ALL_PROXY"])
