@@ -19,8 +19,9 @@ class EngineSettings:
         quantization: "int4" or "int8": on a CPU matrices have so many bits, in groups of 32 inputs; "auto":
             4 where a bfloat16 model's numbers are of so many, as those made of a Q4_1 file; "none": never.
         threads: CPU threads of torch; None leaves torch's choice, "auto" takes one or torch's choice, by
-            measurement at start. Equal tokens in any batch are promised for float32 on a CPU and one number
-            of threads: with "auto", here or for the dtype, a seed's text may change with the next start.
+            measurement at start. Equal tokens in any batch are promised for float32, and for matrices of 4
+            or 8 bits, on a CPU and one number of threads: with "auto", here or for the dtype, a seed's text
+            may change with the next start.
         context_length: upper limit of prompt and completion in tokens; None is the model's own.
         max_sequences: sequences that are generated at the same time.
         max_waiting: requests that may wait for a place; one more is refused with `Overloaded`.

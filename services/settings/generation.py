@@ -146,7 +146,7 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     )
     reproducible: bool = Field(
         default=False,
-        description="Give a seed the same text under any load, on a CPU in `float32`, at some cost.",
+        description="Give a seed the same text under any load, on a CPU in `float32` or with matrices of 4 or 8 bits, at some cost.",
     )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto", description="Number format of the model."
