@@ -142,11 +142,15 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     max_concurrency: AtOnce = Field(default=32, description="Sequences that run at the same time.")
     max_queue: Amount = Field(default=128, description="Requests that may wait before 429 is answered.")
     max_branches: AtOnce = Field(
-        default=8, description="Candidates that are probed together; more cost time."
+        default=8,
+        description="Candidates that are probed together; more cost time, 2 lose half of the evidence.",
     )
     reproducible: bool = Field(
         default=False,
-        description="Give a seed the same text under any load, on a CPU in `float32` or with matrices of 4 or 8 bits, at some cost.",
+        description=(
+            "Give a seed the same text under any load, at some cost, on a CPU in `float32` or with matrices "
+            "of 4 or 8 bits."
+        ),
     )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto", description="Number format of the model."
