@@ -21,8 +21,7 @@ _P_VALUE_BUCKETS = tuple(step / 20 for step in range(1, 21))
 
 
 class DetectionMetrics:
-    """Documents by mode and verdict, their lengths, hypotheses tried, p-values of what was not detected;
-    and names of `models` by the fingerprints of their tokenizers."""
+    """Verdicts, lengths, hypotheses and null p-values of documents; `models`: names by fingerprint."""
 
     def __init__(self, registry: CollectorRegistry, models: Mapping[str, str] | None = None) -> None:
         self.models = models or {}

@@ -36,11 +36,8 @@ class ServerMetrics:
     def ended(
         self, operation: Operation, model: str, error: str, duration: float, *of_tokens: float | None
     ) -> None:
-        """A completion ended after so many seconds, with its times to the first token and per token after it.
-
-        Args:
-            error: a code of the service's errors, `cancelled` or `_OTHER`; empty where it ended well.
-        """
+        """A completion ended after so many seconds, with its times to the first token and per token after it;
+        `error` is a code of the service's errors, `cancelled` or `_OTHER`, and empty where it ended well."""
         labels = (operation, PROVIDER, model, error)
         self._duration.labels(*labels).observe(duration)
         for histogram, seconds in zip((self._first_token, self._per_token), of_tokens, strict=True):
