@@ -181,9 +181,14 @@ def with_foreign(
     best = findings[0]
     found = [one for one in findings if one.decision.verdict == "watermarked"]
     decision = shared_decision([*([] if ours is None else [ours]), *(one.decision for one in findings)])
+    of_scheme = {"": ours.verdict} if ours is not None and result.hypotheses else {}
+    for scheme in {one.key.profile.scheme for one in findings}:
+        its = [one.decision for one in findings if one.key.profile.scheme == scheme]
+        of_scheme[scheme] = shared_decision(its).verdict
     alone = bool(found) and (ours is None or ours.verdict != "watermarked")
     changed: dict[str, Any] = {
         "verdict": decision.verdict,
+        "verdict_of_scheme": of_scheme,
         "tokens_needed": decision.tokens_needed,
         "tokens_typical": decision.tokens_typical,
         "hypotheses": result.hypotheses + sum(one.hypotheses for one in findings),

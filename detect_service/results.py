@@ -100,11 +100,11 @@ def response_json(response: DetectionResponse) -> bytes:
     results = []
     for result in response.results:
         pause()
-        results.append(orjson.Fragment(_result_json(result)))
+        results.append(orjson.Fragment(result_json(result)))
     return orjson.dumps({"results": results, **response.model_dump(exclude={"results"})})
 
 
-def _result_json(result: DetectionResult) -> bytes:
+def result_json(result: DetectionResult) -> bytes:
     """`result.model_dump_json()`, some of its blocks at a time."""
     if result.evidence is None:
         return result.model_dump_json().encode()

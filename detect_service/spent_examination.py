@@ -65,6 +65,9 @@ class SpentExamination(Examination):
         if asked is not None:
             if index in self._withheld and not is_found:
                 return self._refused(index, self._withheld[index])
+            if index in self._withheld:  # of our own mark nothing is said, whatever another scheme's says
+                of_scheme = {**result.verdict_of_scheme, "": "no_verdict"}
+                result = result.model_copy(update={"verdict_of_scheme": of_scheme})
             if found is not None:
                 self._remember(asked, *found, readings, found=is_found)
             result = asked.described(result, self._before.get(index))

@@ -41,7 +41,7 @@ def create_detection_app(
     metrics = DetectionMetrics(options.registry, means.backend.tokenizers.models)
     answer = answers(means, metrics, options.audit, admission)
     options = replace(options, run_long=admission.run_long)
-    app_parts = Application(means, admission, metrics, options, readiness)
+    app_parts = Application(means, admission, answer, metrics, options, readiness)
     parts = [feature(app_parts) for feature in features]
     routes = [
         detection_router(answer, admission),

@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.http.auth import caller_with_scope
-from ttmark.shared.http.request_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_JSON, RunLong
+from ttmark.shared.http.request_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_BODY, RunLong
 from ttmark.shared.schemas.unknown_fields import unknown_fields
 
 
@@ -38,7 +38,7 @@ def body_route(
 
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             body_type = get_type_hints(self.endpoint)["body"]
-            valid = partial(_valid, body_type, TypeAdapter(body_type))
+            valid = partial(_valid_body, partial(valid_fields, body_type, TypeAdapter(body_type)))
 
             async def handle(request: Request) -> Response:
                 caller = caller_with_scope(request, scope)
@@ -76,22 +76,31 @@ def body_size(request: Request) -> int:
 
 
 def _shortened(shorten: Callable[[Any], None], valid: Callable[[Request], Any], request: Request) -> Any:
-    shorten(request.scope["state"].get(PARSED_JSON))
+    shorten(request.scope["state"].get(PARSED_BODY))
     return valid(request)
 
 
-def _valid(body_type: type[BaseModel], adapter: TypeAdapter[Any], request: Request) -> Any:
+def _valid_body(valid: Callable[[Any], Any], request: Request) -> Any:
     state = request.scope["state"]
-    if PARSED_JSON not in state:
+    if PARSED_BODY not in state:
         raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
+    return valid(state[PARSED_BODY])
+
+
+def valid_fields(body_type: type[BaseModel], adapter: TypeAdapter[Any], fields: Any) -> Any:
+    """What the fields are by their schema.
+
+    Raises:
+        RequestValidationError: naming those at fault, and of an unknown one what it was meant to be.
+    """
     try:
-        return adapter.validate_python(state[PARSED_JSON])
+        return adapter.validate_python(fields)
     except ValidationError as error:
         problems: list[dict[str, Any]] = [
             {**problem, "loc": ("body", *problem["loc"])} for problem in error.errors(include_url=False)
         ]
         # A misspelt field is missing, too: its name comes first, beside the one that is meant.
-        unknown = next(unknown_fields(body_type, state[PARSED_JSON]), None)
+        unknown = next(unknown_fields(body_type, fields), None)
         if unknown is not None:
             problems = [
                 {"type": "unknown", "loc": ("body", unknown.path), "msg": unknown.message},

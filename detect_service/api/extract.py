@@ -1,13 +1,13 @@
-"""`POST /v1/extract`: the text of a file, and metrics of what is read."""
+"""Texts of the files that requests bring, metrics of what is read, and `POST /v1/extract`."""
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import get_args
+from typing import Annotated, get_args
 
 import orjson
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Body, Request, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
@@ -21,13 +21,17 @@ from ttmark.detect_service.extraction import (
     LimitExceeded,
     UnreadableFile,
 )
+from ttmark.detect_service.extraction.content_kind import named_by_content
 from ttmark.detect_service.extraction.extraction import FORMATS, Reason, format_of
 from ttmark.detect_service.extraction.worker_process import PARTS, SLICE_PARTS
 from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.form_body import FORM_TYPE
 from ttmark.shared.http.request_body import RunLong, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, Unprocessable
-from ttmark.shared.schemas.extraction import ExtractionRequest, ExtractionResponse
+from ttmark.shared.schemas.content_provenance import FileForm, UploadedFile
+from ttmark.shared.schemas.extraction import ExtractionResponse
 
+EXTRACT_PATH = "/v1/extract"
 REFUSALS = (*get_args(Reason), "busy")
 _UNKNOWN = "other"
 _SLICE_CHARACTERS = 262_144
@@ -83,30 +87,45 @@ def _format(filename: str) -> str:
         return _UNKNOWN
 
 
-def extraction_router(workers: ExtractionWorkers, metrics: ExtractionMetrics, run_long: RunLong) -> APIRouter:
-    """The route that reads files, in processes that may die; nothing of them is kept.
+class FileReader:
+    """Reads the files of requests, in processes that may die; nothing of them is kept."""
 
-    `run_long` validates long bodies.
-    """
-    router = APIRouter(prefix="/v1", tags=["detection"], route_class=body_route(Scope.DETECT, run_long))
+    def __init__(self, workers: ExtractionWorkers, metrics: ExtractionMetrics) -> None:
+        self._workers = workers
+        self._metrics = metrics
 
-    async def text_of(body: ExtractionRequest, caller: Principal, request: Request) -> Extraction:
-        work = workers.extract(body.filename, body.content, owner=caller.tenant)
+    async def text_of(self, file: UploadedFile, caller: Principal, request: Request) -> Extraction:
+        """The text of a file, by what its bytes are and else by its name.
+
+        Raises:
+            Unprocessable, TooLarge: it gives none, or takes more than one file may.
+            TooManyRequests: too many files wait, all together or of the caller's tenant.
+            ClientDisconnect: the client has left, and reading was given up.
+        """
+        name = named_by_content(file.filename, file.content)
+        work = self._workers.extract(name, file.content, owner=caller.tenant)
         try:
-            with metrics.file(body.filename):
+            with self._metrics.file(name):
                 return await unless_disconnected(request.receive, work)
         except LimitExceeded as error:
-            raise TooLarge(str(error), param="content") from error
+            raise TooLarge(str(error), param="file") from error
         except UnreadableFile as error:
-            raise Unprocessable(str(error), param="content") from error
+            raise Unprocessable(str(error), param="file") from error
         except ExtractionBusy as error:
             message = "Too many files are waiting to be read."
             raise TooManyRequests(message, retry_after=error.retry_after) from error
 
-    @router.post("/extract", response_model=ExtractionResponse, responses=problems(*BODY_PROBLEMS))
-    async def extract(body: ExtractionRequest, caller: Caller, request: Request) -> Response:
+
+def extraction_router(reader: FileReader, run_long: RunLong) -> APIRouter:
+    """The route that gives the text of a file; `run_long` validates long bodies."""
+    router = APIRouter(tags=["detection"], route_class=body_route(Scope.DETECT, run_long))
+
+    @router.post(EXTRACT_PATH, response_model=ExtractionResponse, responses=problems(*BODY_PROBLEMS))
+    async def extract(
+        body: Annotated[FileForm, Body(media_type=FORM_TYPE)], caller: Caller, request: Request
+    ) -> Response:
         """The text of a file, or of a file that holds several texts each of them."""
-        found = await text_of(body, caller, request)
+        found = await reader.text_of(body.file, caller, request)
         return StreamingResponse(written(found), media_type="application/json")
 
     return router

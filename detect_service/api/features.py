@@ -2,15 +2,22 @@
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from fastapi import APIRouter
 
 from ttmark.detect_service.api.admission import Admission
-from ttmark.detect_service.api.extract import ExtractionMetrics, extraction_router
+from ttmark.detect_service.api.extract import (
+    EXTRACT_PATH,
+    ExtractionMetrics,
+    FileReader,
+    extraction_router,
+)
 from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics
 from ttmark.detect_service.api.public import public_limits, public_routers
+from ttmark.detect_service.api.routes import Answer
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.console import SignIn, console_router
 from ttmark.detect_service.extraction import ExtractionWorkers
@@ -19,6 +26,8 @@ from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_service import JobService
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.sealed_jobs import Jobs
+from ttmark.detect_service.provenance_checks.results import Models
+from ttmark.detect_service.provenance_checks.routes import CHECKS_PATH, checks_router
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
@@ -31,6 +40,7 @@ class Application:
 
     means: Means
     admission: Admission
+    answer: Answer
     metrics: DetectionMetrics
     options: AppOptions
     readiness: Callable[[], Readiness]
@@ -53,12 +63,21 @@ class Part:
 Feature = Callable[[Application], Part]
 
 
-def files(workers: ExtractionWorkers) -> Feature:
-    """Texts out of files, read by `workers`, which whoever makes them closes."""
+def files(workers: ExtractionWorkers, models: Models = MappingProxyType({})) -> Feature:
+    """Files are read by `workers`, which whoever makes them closes, and asked about.
+
+    Args:
+        models: the name of a model by its tokenizer's fingerprint, where one alone has it.
+    """
 
     def added(app: Application) -> Part:
-        metrics = ExtractionMetrics(app.options.registry)
-        return Part([extraction_router(workers, metrics, app.admission.run_long)])
+        reader = FileReader(workers, ExtractionMetrics(app.options.registry))
+        forms = replace(app.options.limits, takes_forms=True)
+        routes = [
+            extraction_router(reader, app.admission.run_long),
+            checks_router(reader, app.answer, app.means.backend, models, app.admission.run_long),
+        ]
+        return Part(routes, limits=dict.fromkeys((EXTRACT_PATH, CHECKS_PATH), forms))
 
     return added
 

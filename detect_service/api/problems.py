@@ -13,14 +13,14 @@ from ttmark.shared.schemas.fields import ProblemDocument
 Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
 Identifier = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 _DESCRIPTIONS = {
-    400: "The body is not strict JSON",
+    400: "The body is neither strict JSON nor, where a file is sent, a form",
     401: "No valid access token",
     403: "The token lacks a scope",
     404: "Unknown key or job",
     408: "The body did not arrive in time",
     409: "The first request with this idempotency key is being answered, or what it made is gone",
     413: "Body or document too large",
-    415: "The body is not uncompressed JSON",
+    415: "The body is compressed, or of another media type",
     422: "A field is at fault; `param` names it",
     429: "A limit of the token is reached; Retry-After says when to try again",
     503: "Not ready",

@@ -1,6 +1,7 @@
 """What callers ask: `POST /v1/detect`; and what they can ask with: `GET /v1/keys`."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from typing import Protocol
 
 from fastapi import APIRouter, Request, Response
 
@@ -31,21 +32,31 @@ from ttmark.shared.schemas.detection_keys import (
 )
 from ttmark.shared.vault.audit_events import AuditSink
 
-Answer = Callable[[DetectionRequest, Principal, Request], Awaitable[Response]]
-"""Of a request that came in by HTTP."""
+Written = Callable[[DetectionResponse], bytes]
+"""The answer in JSON."""
+
+
+class Answer(Protocol):
+    """Of a request that came in by HTTP."""
+
+    async def __call__(
+        self, body: DetectionRequest, caller: Principal, request: Request, written: Written = response_json
+    ) -> Response: ...
 
 
 def answers(means: Means, metrics: DetectionMetrics, audit: AuditSink, admission: Admission) -> Answer:
     """How a request of any method is answered."""
 
-    async def answer(body: DetectionRequest, caller: Principal, request: Request) -> Response:
-        journal = Journal(body.mode, metrics, body.path, request.scope["state"])
+    async def answer(
+        body: DetectionRequest, caller: Principal, request: Request, written: Written = response_json
+    ) -> Response:
+        journal = Journal(body.mode, metrics, request.scope["path"], request.scope["state"])
         words = preferred_words(request.headers.get("accept-language"))
 
         def render(response: DetectionResponse) -> Response:
             journal.close(caller, audit)
             # Serialised here: the framework would validate the model a second time.
-            return Response(response_json(response), media_type="application/json")
+            return Response(written(response), media_type="application/json")
 
         question = Question(body, caller, request_id(request.scope), journal, words)
         return await ask(question, means, HttpGate(admission, caller, request), render)

@@ -166,6 +166,13 @@ def _wide(content: bytes) -> str | None:
     return None
 
 
+def is_binary(content: bytes) -> bool:
+    """Whether there are zero bytes at the beginning that no encoding of two or four bytes explains."""
+    if any(content.startswith(mark) for mark, _ in _MARKS) or _wide(content):
+        return False
+    return b"\0" in content[:_SAMPLE]
+
+
 def _narrow(sample: bytes) -> str | None:
     if len(set(sample)) < _LEAST_DIFFERENT:
         return None

@@ -16,7 +16,7 @@ from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.manifests.wrapper import BrokenWrapper
 from ttmark.shared.schemas.detection import Basis, DetectionRequest, DetectionResult
-from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest, ManifestReport
+from ttmark.shared.schemas.manifests import FoundManifest, ManifestReport
 
 Found = dict[int, list[FoundManifest] | BaseException]
 """By document; an error of ours is raised where the document is answered."""
@@ -152,15 +152,9 @@ def with_manifests_of(
     result = parts.placed(index, result)
     if not manifests:
         return result
-    alone = result.verdict != "watermarked" and any(_says_generated(one) for one in manifests)
+    alone = result.verdict != "watermarked" and any(one.says_generated for one in manifests)
     message = result.message and with_manifests(result.message, manifests, alone=alone, words=words)
     changed: dict[str, object] = {"metadata": list(manifests), "message": message}
     if alone:
         changed["basis"] = Basis.METADATA
     return result.model_copy(update=changed)
-
-
-def _says_generated(manifest: FoundManifest) -> bool:
-    """Whether a trusted signer says that a model wrote the text."""
-    claims = manifest.claims
-    return manifest.status == "valid" and claims is not None and claims.digital_source_type == AI_SOURCE_TYPE

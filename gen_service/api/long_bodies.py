@@ -8,7 +8,7 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from ttmark.shared.http.request_body import PARSED_JSON
+from ttmark.shared.http.request_body import PARSED_BODY
 
 _AT_ONCE = CapacityLimiter(2)  # each has a part of the interpreter's time, as the event loop has
 
@@ -27,7 +27,7 @@ def valid(adapter: TypeAdapter[Any], request: Request) -> Any:
         RequestValidationError: as the framework says it.
     """
     try:
-        return adapter.validate_python(request.scope["state"][PARSED_JSON])
+        return adapter.validate_python(request.scope["state"][PARSED_BODY])
     except ValidationError as error:
         problems = error.errors(include_url=False)
         raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in problems]) from None

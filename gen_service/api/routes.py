@@ -1,6 +1,6 @@
 """The routes of the generation service: OpenAI's, ours and vLLM's for tokens.
 
-They take a body as `JsonBodyMiddleware` has parsed it, and name or leave out its unknown fields.
+They take a body as `BodyMiddleware` has parsed it, and name or leave out its unknown fields.
 """
 
 import re
@@ -35,7 +35,7 @@ from ttmark.gen_service.api.tokenizer_routes import tokenizer_router
 from ttmark.gen_service.api.watermark_report import WARNING
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
-from ttmark.shared.http.request_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_JSON
+from ttmark.shared.http.request_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_BODY
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.chat import ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
@@ -58,7 +58,7 @@ class _ParsedRequest(Request):
     valid: Any = None
 
     async def json(self) -> Any:
-        return self.scope["state"][PARSED_JSON] if self.valid is None else self.valid
+        return self.scope["state"][PARSED_BODY] if self.valid is None else self.valid
 
 
 async def _done(request: Request, work: Callable[[], T]) -> T:
@@ -95,7 +95,7 @@ class JsonRoute(APIRoute):
         """Fields of its body that nobody knows."""
         if self.body_field is not None:
             body: Any = self.body_field.field_info.annotation
-            yield from unknown_fields(body, request.scope["state"].get(PARSED_JSON))
+            yield from unknown_fields(body, request.scope["state"].get(PARSED_BODY))
 
 
 class IgnoringRoute(JsonRoute):

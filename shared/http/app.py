@@ -25,7 +25,7 @@ from ttmark.shared.access.scopes import Scope as AccessScope
 from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware, Guests
 from ttmark.shared.http.dropped_routes import instead_of
 from ttmark.shared.http.health import Readiness, ReadinessCollector, health_router
-from ttmark.shared.http.request_body import HttpLimits, JsonBodyMiddleware, RunLong
+from ttmark.shared.http.request_body import BodyMiddleware, HttpLimits, RunLong
 from ttmark.shared.http.request_id import HEADER as REQUEST_ID_HEADER
 from ttmark.shared.http.request_id import RequestIdMiddleware
 from ttmark.shared.http.service_errors import (
@@ -128,7 +128,7 @@ def create_app(
                 paths=options.body_scopes,
             ),
             Middleware(
-                JsonBodyMiddleware,
+                BodyMiddleware,
                 limits=options.limits,
                 render=render,
                 run_long=options.run_long,
@@ -213,7 +213,7 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 def _message(item: dict[str, Any]) -> str:
     if item["type"] == "missing" and item["loc"] == ("body",):
-        return "A JSON body is required."
+        return "A body is required."
     return str(item["msg"]).removeprefix("Value error, ")
 
 

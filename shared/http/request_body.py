@@ -1,4 +1,4 @@
-"""Request bodies: read within limits, and strict JSON or a 4xx, before any route sees them.
+"""Request bodies: read within limits, and strict JSON, a form or a 4xx, before any route sees them.
 
 Compressed bodies are refused: without decompression there are no bombs. Of each tenant few long bodies are
 taken in at a time, and the others wait unread but for their beginning. Who has a turn sends at a least rate.
@@ -27,6 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ttmark.shared.access.scopes import Scope as AccessScope
 from ttmark.shared.http.auth import check_scope
+from ttmark.shared.http.form_body import FORM_TYPE, parse_form
 from ttmark.shared.http.service_errors import (
     ErrorRenderer,
     MalformedJson,
@@ -49,6 +50,7 @@ class HttpLimits:
             turn; less is a 408.
         max_json_depth: nesting of arrays and objects; more is a 400.
         max_json_containers: number of arrays and objects; more is a 413: empty ones take a parser long.
+        takes_forms: a body is a form with a file (`form_body.py`), and no JSON.
         of_path: limits of single paths, in place of these.
     """
 
@@ -57,12 +59,14 @@ class HttpLimits:
     least_body_rate: int = 65_536
     max_json_depth: int = 32
     max_json_containers: int = 10_000
+    takes_forms: bool = False
     of_path: Mapping[str, "HttpLimits"] = field(default_factory=dict)
 
     def of(self, path: str) -> "HttpLimits":
         return self.of_path.get(path, self)
 
 
+JOBS_TAKE_MORE = "Parts of a longer one can be asked about in a job (`ttmark jobs submit`, /v1/detect/jobs)."
 # Before a least rate is asked for.
 _GRACE_SECONDS = 1.0
 
@@ -132,7 +136,10 @@ class IncomingBody:
         self.complete = not message.get("more_body", False)
 
     def _too_large(self) -> TooLarge:
-        return TooLarge(f"The body is larger than the limit of {self._limits.max_body_bytes} bytes.")
+        elsewhere = f" {JOBS_TAKE_MORE}" if self._limits.takes_forms else ""
+        return TooLarge(
+            f"The body is larger than the limit of {self._limits.max_body_bytes} bytes.{elsewhere}"
+        )
 
 
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -276,7 +283,7 @@ def _strings(value: Any) -> Iterator[str]:
             waiting += [*one, *one.values()]
 
 
-PARSED_JSON = "parsed_json"
+PARSED_BODY = "parsed_body"
 BODY_BYTES = "body_bytes"
 # Parsing less takes less time than handing it to another thread and back.
 LONG_BODY_BYTES = 32_768
@@ -288,7 +295,7 @@ _JSON_TYPE = re.compile(r"application/(?:json|[\w.+-]+\+json)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
-class JsonBodyMiddleware:
+class BodyMiddleware:
     """Reads the body, refuses it or hands it on, whole and parsed; an empty body passes.
 
     `scopes` says what the callers of some paths need: without it, their bodies are not read.
@@ -347,14 +354,20 @@ class JsonBodyMiddleware:
     ) -> bytes:
         if not incoming.size:
             return b""
-        media_type = Headers(scope=scope).get("content-type", "").partition(";")[0].strip()
-        if not _JSON_TYPE.fullmatch(media_type):
+        content_type = Headers(scope=scope).get("content-type", "")
+        media_type = content_type.partition(";")[0].strip()
+        if limits.takes_forms and media_type.lower() != FORM_TYPE:
+            raise UnsupportedMediaType(f"The body must be a form with a file: send {FORM_TYPE}.")
+        if not limits.takes_forms and not _JSON_TYPE.fullmatch(media_type):
             raise UnsupportedMediaType("The body must be JSON: send Content-Type: application/json.")
         scope["state"][BODY_BYTES] = incoming.size
 
         def parse() -> bytes:
             body = incoming.content()
-            scope["state"][PARSED_JSON] = parse_json(body, limits)
+            if limits.takes_forms:
+                scope["state"][PARSED_BODY] = parse_form(content_type, body)
+                return b""  # whoever reads it again would hold a file twice
+            scope["state"][PARSED_BODY] = parse_json(body, limits)
             return body
 
         if self.run_long is None or incoming.size <= LONG_BODY_BYTES:

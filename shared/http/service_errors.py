@@ -2,7 +2,7 @@
 
 ServiceError
 ├── BadRequest 400
-│   ├── MalformedJson, UnsupportedFeature, ContextLengthExceeded
+│   ├── MalformedJson, MalformedForm, UnsupportedFeature, ContextLengthExceeded
 ├── Unauthorized 401
 ├── Forbidden 403
 │   ├── PolicyDenied
@@ -86,6 +86,10 @@ class TooManyParts(MalformedJson):
         )
         is_a_list = most >= 10  # a question of the public has a handful at most
         super().__init__(f"The JSON holds more {what} than the limit of {most}.{elsewhere * is_a_list}")
+
+
+class MalformedForm(BadRequest):
+    code, title = "malformed_form", "The body is not a form with a file"
 
 
 class UnsupportedFeature(BadRequest):

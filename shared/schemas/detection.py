@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, Rate, StrictModel, WholeNumbers, left_out
 from ttmark.shared.schemas.manifests import FoundManifest
@@ -229,6 +230,10 @@ class CombinedRequest(Origin, DetectionRequest):
         return self
 
 
+_KINDS: list[type[DetectionRequest]] = [CombinedRequest, DirectRequest, AlignedRequest, LocalizedRequest]
+REQUESTS = {kind.mode: kind for kind in _KINDS}
+
+
 class NormalizationReport(AnswerModel):
     """Characters of a text that can hide a watermark, by accident or not, counted by kind."""
 
@@ -315,6 +320,8 @@ class DetectionResult(AnswerModel):
     asked_before: AskedBefore | None = left_out("What was said of a passage before its answers were used up.")
     reads_back: bool | None = left_out("False: the text that the token ids spell has others.")
     case: str | None = left_out("With `case`: the signed case, to be saved as it is.")
+    verdict_of_scheme: SkipJsonSchema[dict[str, Verdict]] = Field(default={}, exclude=True)
+    """Where keys of other systems were tried: by their schemes, and of our own keys by ""; in no answer."""
 
 
 class DetectionResponse(AnswerModel):

@@ -1,11 +1,8 @@
 """`POST /v1/extract`: a file, and its text."""
 
-import binascii
-from typing import Annotated
+from pydantic import Field
 
-from pydantic import BeforeValidator, Field
-
-from ttmark.shared.schemas.fields import AnswerModel, StrictModel, left_out
+from ttmark.shared.schemas.fields import AnswerModel, left_out
 
 PICTURES = ("png", "jpg", "jpeg", "webp", "tif", "tiff")
 ENDINGS = (
@@ -27,36 +24,6 @@ ENDINGS = (
 )
 FILE_KINDS = "txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox, csv, png, jpeg, webp or tiff"
 """For people."""
-_ANY_CASE = "|".join("".join(f"[{letter}{letter.upper()}]" for letter in ending) for ending in ENDINGS)
-_FILENAME = rf"[^/]\.({_ANY_CASE})$"
-_BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-
-
-def _strict_base64(value: object) -> bytes:
-    if not isinstance(value, str):
-        raise ValueError("must be a string in base64")
-    try:
-        return binascii.a2b_base64(value, strict_mode=True)
-    except ValueError:
-        raise ValueError("must be base64") from None
-
-
-class ExtractionRequest(StrictModel):
-    """A file whose text is wanted."""
-
-    filename: Annotated[str, Field(min_length=1, max_length=256)] = Field(
-        description=f"Its ending says what the file is: {FILE_KINDS}.",
-        json_schema_extra={"pattern": _FILENAME},
-    )
-    content: Annotated[bytes, BeforeValidator(_strict_base64)] = Field(
-        description="The file in base64.",
-        json_schema_extra={
-            "type": "string",
-            "format": "byte",
-            "contentEncoding": "base64",
-            "pattern": _BASE64,
-        },
-    )
 
 
 class ExtractedPart(AnswerModel):

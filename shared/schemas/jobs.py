@@ -7,16 +7,13 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 from ttmark.shared.schemas.detection import (
     DEFAULT_BETA,
     DEFAULT_FPR,
-    AlignedRequest,
-    CombinedRequest,
+    REQUESTS,
     CombinedResult,
     DetectionRequest,
     DetectionResult,
-    DirectRequest,
     Document,
     DocumentError,
     KeyId,
-    LocalizedRequest,
     Phase,
 )
 from ttmark.shared.schemas.fields import AnswerModel, InSlices, NoTruthValue, Rate, StrictModel
@@ -25,12 +22,6 @@ MOST_DOCUMENTS = 100_000
 MOST_RESULTS = 1_000
 JobMode = Literal["combined", "direct", "aligned", "localized"]
 
-_REQUESTS: dict[str, type[DetectionRequest]] = {
-    "combined": CombinedRequest,
-    "direct": DirectRequest,
-    "aligned": AlignedRequest,
-    "localized": LocalizedRequest,
-}
 _OWN_OPTIONS = {"direct": "phase", "aligned": "beta", "localized": "method"}
 _AS_A_SCHEMA: list[JsonValue] = [
     {
@@ -72,7 +63,7 @@ class JobOptions(StrictModel):
 
     def request(self, documents: list[Document]) -> DetectionRequest:
         """The request of the mode's route for some of the documents, be they more than a request may have."""
-        kind = _REQUESTS[self.mode]
+        kind = REQUESTS[self.mode]
         named = (self.model_fields_set & kind.model_fields.keys()) - {"inputs"}
         return kind.model_construct(
             _fields_set=named | {"inputs"}, inputs=documents, **{name: getattr(self, name) for name in named}

@@ -70,3 +70,9 @@ class FoundManifest(AnswerModel):
     claims: ManifestClaims | None = left_out(
         "What the signer says; left out where the manifest does not verify."
     )
+
+    @property
+    def says_generated(self) -> bool:
+        """Whether a trusted signer says that a model wrote the text."""
+        claims = self.claims
+        return self.status == "valid" and claims is not None and claims.digital_source_type == AI_SOURCE_TYPE

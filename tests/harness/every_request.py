@@ -1,12 +1,12 @@
 """One request of every kind to both services, so that all that they do with the system has been done."""
 
-import base64
 import io
 from typing import Any
 
 import docx
 import httpx
 
+from tests.harness.forms import PATHS
 from tests.harness.hostile_files.pdf import text_page
 from tests.harness.observe.services import Bed
 
@@ -59,8 +59,8 @@ def _ask_detection(client: httpx.Client, bed: Bed) -> int:
         "a.pdf": text_page(text[:60].encode()),
     }
     for name, content in files.items():
-        body = {"filename": name, "content": base64.b64encode(content).decode()}
-        client.post("/v1/extract", json=body).raise_for_status()
+        for path in PATHS:
+            client.post(path, files={"file": (name, content)}).raise_for_status()
     job = client.post("/v1/detect/jobs", json={"mode": "direct", "inputs": [{"text": text}]})
     job.raise_for_status()
     address = job.headers["Location"]

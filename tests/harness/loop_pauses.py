@@ -6,7 +6,6 @@ What others on the machine take is not counted: a wait is at most the processor'
 loop that waits for a disk or a socket without using the processor is not seen.
 """
 
-import base64
 import json
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from typing import Any, TypeVar
 
 import httpx
 
+from tests.harness.forms import FORM, PATHS, form
 from tests.harness.observe.services import Bed
 from tests.harness.worst_bodies import WORST_BODIES
 
@@ -85,12 +85,8 @@ _DOCUMENT, _TEXT = {"token_ids": _IDS}, {"text": "word " * 320}
 _LONG = "word " * (_BODY // 5 - 30)
 
 
-def _file(name: str, content: bytes) -> dict[str, Any]:
-    return {"filename": name, "content": base64.b64encode(content).decode()}
-
-
-def _table(rows: int) -> dict[str, Any]:
-    return _file("a.csv", b"id,text\n" + b"".join(b"%d,a\n" % number for number in range(rows)))
+def _table(rows: int) -> bytes:
+    return form(b"id,text\n" + b"".join(b"%d,a\n" % number for number in range(rows)), "a.csv")
 
 
 def _chat(**fields: Any) -> dict[str, Any]:
@@ -128,9 +124,13 @@ BODIES: dict[str, dict[str, Callable[[], Any]]] = {
     "/v1/extract": {
         "a table of 220,000 rows": lambda: _table(220_000),
         "a table of 10,000 rows": lambda: _table(10_000),
-        "a text of 5 MB": lambda: _file("a.txt", b"word " * _MIB),
-        "5 MB to be escaped": lambda: _file("a.txt", b'"\\\n ' * (_MIB + _MIB // 4)),
-        "no base64": lambda: {"filename": "a.txt", "content": "A" * (_BODY - 64) + "!"},
+        "a text of 5 MB": lambda: form(b"word " * _MIB),
+        "5 MB to be escaped": lambda: form(b'"\\\n ' * (_MIB + _MIB // 4)),
+        "no end": lambda: form(b"\r\n--" * (_BODY // 4 - 64))[:-9],
+    },
+    "/v1/content_provenance_checks": {
+        "a table of 256 long rows": lambda: form(b"text\n" + b"word " * 6_000 + b"\n" * 256, "a.csv"),
+        "a text of 5 MB": lambda: form(b"word " * _MIB),
     },
     "/v1/completions": {
         "a prompt of 8 MB": lambda: {**_MODEL, "prompt": _LONG},
@@ -166,7 +166,7 @@ BODIES: dict[str, dict[str, Callable[[], Any]]] = {
     "/detokenize": {"ids": lambda: {"tokens": [300] * (_BODY // 5)}},
 }
 """By route and name: the bodies that are large or many of something, up to the limits."""
-_OF_DETECTION = ("/v1/detect", "/v1/extract")
+_OF_DETECTION = ("/v1/detect", *PATHS)
 _OF_A_JOB = ("", "/results", "/results?format=jsonl")
 
 
@@ -184,6 +184,7 @@ def rows(bed: WatchedBed, route: str, tries: int = 3) -> Iterator[Row]:
     """Sends each of a route's bodies a few times; of a job that is made its status and its results, too."""
     service = "detect" if route.startswith(_OF_DETECTION) else "gen"
     headers = {"Authorization": f"Bearer {bed.setup.token}", "Content-Type": "application/json"}
+    headers |= FORM if route in PATHS else {}
     with httpx.Client(base_url=bed.url(service), headers=headers, timeout=300) as client:
 
         def asked(method: str, path: str, body: bytes = b"") -> tuple[httpx.Response, float]:

@@ -1,6 +1,5 @@
 """Traffic as a mixed crowd of clients makes it: completions, streams, detections, mistakes, a burst."""
 
-import base64
 import random
 import threading
 from collections.abc import Callable
@@ -8,6 +7,7 @@ from typing import Any, Self
 
 import httpx
 
+from tests.harness.forms import PATHS
 from tests.harness.observe.services import Bed
 
 PROMPTS = ("The command reads the file and", "A function that returns", "In the second step the user")
@@ -99,10 +99,11 @@ class Traffic:
         self._post(self._generation, "/v1/readings", body)
 
     def _read_files(self) -> None:
-        page = f"<p>{self._random.choice(self._texts)}"
-        content = base64.b64encode(page.encode()).decode()
-        for name in ("a.html", "a.odp"):
-            self._post(self._detection, "/v1/extract", {"filename": name, "content": content})
+        page = f"<p>{self._random.choice(self._texts)}".encode()
+        for path in PATHS:
+            for name in ("a.html", "a.docx"):
+                answer = self._detection.post(path, files={"file": (name, page)})
+                self._count(f"{path} {answer.status_code}")
 
     def _err(self) -> None:
         for name, path in (("gen", "/v1/completions"), ("detect", "/v1/detect/direct")):

@@ -1,9 +1,7 @@
 """Hostile files: within the limits by themselves, and through a running service that stays responsive."""
 
 import asyncio
-import base64
 import http.client
-import json
 import os
 import re
 import resource
@@ -18,6 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
+from tests.harness.forms import FORM, form
 from tests.harness.hostile_files import HOSTILE_FILES, SIZE
 from tests.harness.hostile_files.mutations import mutations
 from tests.integration.detect.worst_bodies import Measured, measured_service
@@ -89,12 +88,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
         yield service
 
 
-def body(name: str, content: bytes) -> bytes:
-    return json.dumps({"filename": name, "content": base64.b64encode(content).decode()}).encode()
-
-
 def read(service: Measured, name: str, content: bytes) -> httpx.Response:
-    return service.post(body(name, content), "/v1/extract")
+    return service.post(form(content, name), "/v1/extract", **FORM)
 
 
 def readers(service: Measured) -> list[psutil.Process]:
@@ -133,8 +128,8 @@ def test_a_client_that_leaves_ends_the_work_on_its_file(service: Measured) -> No
     read(service, "warm.txt", b"warm")
     before = {process.pid for process in readers(service)}
     connection = http.client.HTTPConnection("127.0.0.1", service.port)
-    headers = {"Authorization": f"Bearer {service.tokens['dear']}", "Content-Type": "application/json"}
-    connection.request("POST", "/v1/extract", body("a.html", HOSTILE_FILES["attributes.html"](SIZE)), headers)
+    headers = {"Authorization": f"Bearer {service.tokens['dear']}", **FORM}
+    connection.request("POST", "/v1/extract", form(HOSTILE_FILES["attributes.html"](SIZE), "a.html"), headers)
     used = {process.pid: sum(process.cpu_times()[:2]) for process in readers(service)}
 
     def busy() -> bool:

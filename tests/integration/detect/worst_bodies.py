@@ -72,8 +72,11 @@ class Measured:
     tokens: dict[str, str]
     process: psutil.Process
 
-    def post(self, body: bytes, path: str = "/v1/detect", tenant: str = "dear") -> httpx.Response:
-        headers = {"Authorization": f"Bearer {self.tokens[tenant]}", "Content-Type": "application/json"}
+    def post(
+        self, body: bytes, path: str = "/v1/detect", tenant: str = "dear", **more: str
+    ) -> httpx.Response:
+        token = f"Bearer {self.tokens[tenant]}"
+        headers = {"Authorization": token, "Content-Type": "application/json", **more}
         return httpx.post(f"http://127.0.0.1:{self.port}{path}", content=body, headers=headers, timeout=280)
 
     @contextmanager

@@ -119,6 +119,13 @@ class Service:
     async def post(self, path: str, body: dict[str, object], token: str = "full") -> httpx.Response:
         return await self.client.post(path, json=body, headers=self.headers(token))
 
+    async def send(
+        self, path: str, name: str, content: bytes, token: str = "full", **fields: str
+    ) -> httpx.Response:
+        """A file with further fields, as a form."""
+        form = {"file": (name, content), **{field: (None, value) for field, value in fields.items()}}
+        return await self.client.post(path, files=form, headers=self.headers(token))
+
     async def direct(self, body: dict[str, object], token: str = "full") -> httpx.Response:
         return await self.post("/v1/detect/direct", body, token)
 

@@ -1,6 +1,5 @@
 """Manifests in texts: valid, changed, of strangers, hostile; our watermark beside them; both services."""
 
-import base64
 import dataclasses
 import io
 import random
@@ -282,8 +281,7 @@ async def test_a_file_keeps_its_manifest(service: Service) -> None:
     text = "First paragraph — with a dash.\n\nSecond paragraph, and its end."
     whole = text + signer.wrapper(text, model="m")
     for name, content in as_files(whole).items():
-        body = {"filename": name, "content": base64.b64encode(content).decode()}
-        extracted = (await service.post("/v1/extract", body)).json()["text"]
+        extracted = (await service.send("/v1/extract", name, content)).json()["text"]
         [result] = await service.results("combined", {"inputs": [{"text": extracted}]})
         assert result.metadata is not None, name
         assert [(one.status, one.covers) for one in result.metadata] == [("valid", "whole")], name

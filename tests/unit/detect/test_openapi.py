@@ -44,14 +44,10 @@ async def test_a_slash_at_the_end_of_a_route_changes_nothing(service, descriptio
 
 async def test_requests_refuse_what_they_do_not_know_and_answers_may_grow(description) -> None:
     schemas = description["components"]["schemas"]
-    for name in (*(f"{mode}Request" for mode in MODES), "Document", "ExtractionRequest"):
+    for name in (*(f"{mode}Request" for mode in MODES), "Document", "FileForm", "CheckForm"):
         assert schemas[name]["additionalProperties"] is False
     for name in ("CombinedResult", "DetectionResponse", "DetectionResult", "DetectionKeys", "Segment"):
         assert "additionalProperties" not in schemas[name]
-
-
-def extraction(filename: str = "a.txt", content: str = "YQ==") -> dict[str, str]:
-    return {"filename": filename, "content": content}
 
 
 def job(**options: Any) -> dict[str, Any]:
@@ -59,14 +55,6 @@ def job(**options: Any) -> dict[str, Any]:
 
 
 REFUSED: list[tuple[str, str, dict[str, Any]]] = [
-    *(
-        ("/v1/extract", "ExtractionRequest", extraction(name))
-        for name in ("a", "a.odp", ".txt", "a/.txt", "a.txt/", "a.mar\u212adown", "")
-    ),
-    *(
-        ("/v1/extract", "ExtractionRequest", extraction(content=content))
-        for content in ("?", "YQ", "YQ=", "YQ==YQ==", "YWE==", "Y Q==")
-    ),
     ("/v1/cases/page", "CasePageRequest", {"case": ""}),
     ("/v1/detect", "CombinedRequest", {"inputs": []}),
     ("/v1/detect", "CombinedRequest", {"inputs": [{}]}),
@@ -111,9 +99,7 @@ async def test_options_of_another_mode_are_described_as_refused(options: dict[st
     assert not validator.is_valid(body)
 
 
-async def test_endings_that_are_read_are_described_as_such(description):
-    validator = validator_of(description, "ExtractionRequest")
+def test_a_name_says_its_format_by_its_ending():
     for name in ("a.txt", "a.b.PDF", "..md", "a/b.Html", "C:\\a.docx", "\n.htm"):
-        assert validator.is_valid(extraction(name)), name
         assert format_of(name) in FORMATS
     assert {f".{ending}" for ending in ENDINGS} == set(FORMAT_OF_ENDING)

@@ -97,4 +97,4 @@ async def test_a_field_that_breaks_the_schema_is_named_and_a_problem_lists_all(c
 async def test_a_missing_body_is_said_to_be_missing(client: httpx.AsyncClient) -> None:
     response = await client.post("/v1/greet")
     assert response.status_code in (400, 422)
-    assert "A JSON body is required." in response.text
+    assert "A body is required." in response.text

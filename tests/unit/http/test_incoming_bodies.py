@@ -13,8 +13,8 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.request_body import (
     _LONG_BODIES_AT_ONCE,
     LONG_BODY_BYTES,
+    BodyMiddleware,
     HttpLimits,
-    JsonBodyMiddleware,
 )
 from ttmark.shared.http.service_errors import error_renderer
 
@@ -54,7 +54,7 @@ class Sender:
     async def send(self, message: Message) -> None:
         self.status = message.get("status", self.status)
 
-    async def sent_to(self, middleware: JsonBodyMiddleware) -> float:
+    async def sent_to(self, middleware: BodyMiddleware) -> float:
         """Seconds until the answer."""
         began = time.monotonic()
         await middleware(self.scope, self.receive, self.send)
@@ -66,9 +66,9 @@ async def answer(_: AsgiScope, __: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": []})
 
 
-def middleware(limits: HttpLimits = LIMITS, **scopes: Scope) -> JsonBodyMiddleware:
+def middleware(limits: HttpLimits = LIMITS, **scopes: Scope) -> BodyMiddleware:
     needed = {"/v1/detect": scopes["needs"]} if scopes else {}
-    return JsonBodyMiddleware(answer, limits, error_renderer("problem"), scopes=needed)
+    return BodyMiddleware(answer, limits, error_renderer("problem"), scopes=needed)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ async def stuck() -> Any:
     """Starts senders, and ends them after the test."""
     tasks: list[asyncio.Task[float]] = []
 
-    def start(senders: list[Sender], to: JsonBodyMiddleware) -> None:
+    def start(senders: list[Sender], to: BodyMiddleware) -> None:
         tasks.extend(asyncio.create_task(sender.sent_to(to)) for sender in senders)
 
     yield start

@@ -18,12 +18,10 @@ ROUTES: dict[str, Callable[[Any], dict[str, Any]]] = {
     "/v1/detect/aligned": lambda text: {"inputs": [{"text": text}]},
     "/v1/detect/localized": lambda text: {"inputs": [{"text": text}]},
     "/v1/detect/public": lambda text: {"text": text},
-    "/v1/extract": lambda text: {"filename": text, "content": ""},
 }
 OF_OPENAI = {"/v1/completions", "/v1/chat/completions", "/v1/responses"}
 GZIP = {"Content-Encoding": "gzip"}
-# What a route makes of an unusual text is its business: the tiny model has no chat template, no file is named
-# so.
+# What a route makes of an unusual text is its business: the tiny model has no chat template.
 TEXTS = {
     "empty": "",
     "one token": "a",

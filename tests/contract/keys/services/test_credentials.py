@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.harness.forms import PATHS
 from ttmark.shared.access.scopes import Scope
 
 # Open to all on purpose; whatever else an application has needs a token.
@@ -28,8 +29,14 @@ BODIES = {
     "/v1/detect/public": {"text": "a"},
     "/v1/detect/jobs": {"mode": "direct", "inputs": [{"text": "a"}]},
     "/v1/cases/page": {"case": "{}"},
-    "/v1/extract": {"filename": "a.txt", "content": "YQ=="},
 }
+
+
+def sent(path: str) -> dict[str, Any]:
+    """What a client of HTTP is given for the body of a request to `path`."""
+    return {"files": {"file": b"a"}} if path in PATHS else {"json": BODIES.get(path)}
+
+
 # The tiny model has no chat template: 400 to whoever gets in.
 REFUSED_INSIDE = {"/v1/chat/completions", "/v1/responses"}
 NO_ID = "0" * 32
@@ -153,7 +160,7 @@ def test_no_wrong_credential_opens_any_route(replica, tokens):
 
 def test_a_good_token_opens_every_route(replica: Any, tokens: dict[str, str]) -> None:
     for method, path in protected(replica):
-        response = replica.request(method, path, tokens["good"], json=BODIES.get(path))
+        response = replica.request(method, path, tokens["good"], **sent(path))
         expected = (
             {200, 400}
             if path in REFUSED_INSIDE
@@ -169,7 +176,7 @@ def test_no_route_opens_without_its_scope(cluster: Any, replica: Any) -> None:
     for method, path in protected(replica):
         needed = NEEDED_BY.get(path, NEEDED[service])
         token = cluster.operator.token(*({Scope.GENERATE, *OTHERS[service]} - {needed}))
-        response = replica.request(method, path, token, json=BODIES.get(path))
+        response = replica.request(method, path, token, **sent(path))
         assert response.status_code == 403, (method, path, response.text)
         assert f'scope="{needed.value}"' in response.headers["www-authenticate"]
 

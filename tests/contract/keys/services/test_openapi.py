@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
+from tests.harness.forms import PATHS
 from ttmark.shared.access.scopes import TokenLimits
 
 pytestmark = pytest.mark.long
 
 # What a file or a tokenizer makes of a string, and how many tokens a vocabulary has, no schema can say.
 REFUSABLE = (
-    "POST /v1/extract",
+    *(f"POST {path}" for path in PATHS),
     "POST /v1/detect/public",
     *(f"POST /v1/detect{mode}" for mode in ("", "/direct", "/aligned", "/localized", "/jobs")),
 )

@@ -1,0 +1,1 @@
+"""One question about a file, in the form that OpenAI's clients know."""
