@@ -19,7 +19,7 @@ from ttmark.detect_service.results import result_json
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.http.form_body import FORM_TYPE
 from ttmark.shared.http.request_body import BODY_BYTES, JOBS_TAKE_MORE, HttpLimits, RunLong, parse_json
-from ttmark.shared.http.service_errors import TooLarge, Unprocessable
+from ttmark.shared.http.service_errors import OPENAI_CALL, TooLarge, Unprocessable
 from ttmark.shared.schemas.content_provenance import CheckedText, CheckForm, ContentProvenanceCheck
 from ttmark.shared.schemas.detection import (
     MAX_DOCUMENTS,
@@ -30,7 +30,7 @@ from ttmark.shared.schemas.detection import (
     Document,
 )
 
-CHECKS_PATH = "/v1/content_provenance_checks"
+CHECKS_PATH = OPENAI_CALL
 _ELSEWHERE = ("inputs", "conversation")
 
 

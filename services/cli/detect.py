@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -153,7 +152,8 @@ def detect(
             one_line_errors(),
             Client(url, access_token(token), plain_http=plain_http, on_wait=say_wait) as client,
         ):
-            outcomes, skipped = detect_files(files or [], partial(options.request, origin=origin), client)
+            request = options.request([Document(text="")], origin)
+            outcomes, skipped = detect_files(files or [], request, client)
         show([one for one in outcomes if isinstance(one, DetectionResult)], as_json=as_json)
         found, failed = show_rest(outcomes, skipped, as_json=as_json)
     else:

@@ -1,88 +1,74 @@
-"""`ttmark detect FILE...`: texts of files to a running service; a file at fault costs no other its answer."""
+"""`ttmark detect FILE...`: each file in one request to a running service, which reads it."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import typer
 
 from ttmark.detect_service.documents_without_verdict import duration
-from ttmark.services.cli.files import shown, spelled
-from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files, read_texts
-from ttmark.services.startup import warn
-from ttmark.shared.batches import batches
+from ttmark.services.cli.files import bytes_of, shown, spelled
+from ttmark.services.cli.input_files import NotExamined, named_files
+from ttmark.services.startup import in_one_line, warn
 from ttmark.shared.client import Client, ClientError, ServiceRefused
-from ttmark.shared.schemas.detection import MAX_DOCUMENTS, DetectionRequest, DetectionResult, Document
+from ttmark.shared.schemas.content_provenance import CheckedText
+from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult
 
-Request = Callable[[list[Document]], DetectionRequest]
-"""What asks about some of the files."""
 Outcome = DetectionResult | NotExamined
-# Of a request's texts in UTF-8, unless one has more: as JSON too below what a service takes by default.
-_BYTES_AT_ONCE = 4 * 2**20
 _TOO_LARGE = 413
-CULPRIT = re.compile(r"inputs\[(\d+)\]")
+_LONGEST_NAME = 256
 
 
-def detect_files(names: Sequence[str], request: Request, client: Client) -> tuple[list[Outcome], int]:
-    """An outcome for each file, in order, and how many files in folders were passed over.
+def detect_files(
+    names: Sequence[str], request: DetectionRequest, client: Client
+) -> tuple[list[Outcome], int]:
+    """The outcomes of each file, in order, and how many files in folders were passed over.
+
+    A file has one outcome for each of its texts; one at fault costs no other its answer.
+
+    Args:
+        request: what is asked of each text; its own documents are not.
 
     Raises:
         ClientError: the service is away, or refuses what is no file's fault.
     """
     files, skipped = named_files(names)
     outcomes: list[Outcome] = []
-    for start in range(0, len(files), MAX_DOCUMENTS):
-        outcomes += _examined(files[start : start + MAX_DOCUMENTS], request, client)
-    return outcomes, skipped
-
-
-def _examined(files: Sequence[str | NotExamined], request: Request, client: Client) -> list[Outcome]:
-    texts = read_texts(files)
-    documents = [
-        Document(id=spelled(file)[-LONGEST_ID:], text=text)
-        for file, text in zip(files, texts, strict=True)
-        if isinstance(file, str) and isinstance(text, str)
-    ]
-    groups = batches(documents, lambda one: len((one.text or "").encode()), _BYTES_AT_ONCE)
-    answers = iter([answer for group in groups for answer in _answers(group, request, client)])
-    return [
-        _named(next(answers), str(file)) if isinstance(text, str) else text
-        for file, text in zip(files, texts, strict=True)
-    ]
-
-
-def _named(answer: Outcome, file: str) -> Outcome:
-    """With the whole name: what is sent may be shorter."""
-    if isinstance(answer, NotExamined):
-        return NotExamined(shown(file), answer.reason)
-    return answer.model_copy(update={"id": spelled(file)})
-
-
-def _answers(documents: list[Document], request: Request, client: Client) -> list[Outcome]:
-    """The service's results; a document that it refuses gets the reason, and the others are sent again."""
-    answered: list[Outcome] = []
-    while documents:
+    for place, file in enumerate(files):
         try:
-            results = client.detect(request(documents)).results
-            return [
-                *answered,
-                *(one if one.error is None else NotExamined(one.id, one.error.message) for one in results),
-            ]
+            outcomes += [file] if isinstance(file, NotExamined) else _outcomes(file, request, client)
+        except OSError as error:
+            outcomes.append(NotExamined(shown(str(file)), error.strerror or str(error)))
         except Client.Refused as error:
             if error.retry_after is not None:
                 say_wait(error.retry_after, error, waits=False)
                 reason = f"the service takes no more for {duration(error.retry_after)}"
-                return [*answered, *(NotExamined(document.id or "", reason) for document in documents)]
-            named = CULPRIT.match(error.param or "")
-            if named is None and error.status != _TOO_LARGE:
+                left = files[place:]
+                outcomes += [NotExamined(shown(one), reason) if isinstance(one, str) else one for one in left]
+                return outcomes, skipped
+            if error.status != _TOO_LARGE and error.param != "file":
                 raise
-            if named is None and len(documents) > 1:
-                middle = len(documents) // 2
-                answered += _answers(documents[:middle], request, client)
-                documents = documents[middle:]
-                continue
-            culprit = int(named[1]) if named else 0
-            answered += _answers(documents[:culprit], request, client)
-            answered.append(NotExamined(documents[culprit].id or "", str(error)))
-            documents = documents[culprit + 1 :]
-    return answered
+            outcomes.append(NotExamined(shown(str(file)), str(error)))
+    return outcomes, skipped
+
+
+def _outcomes(file: str, request: DetectionRequest, client: Client) -> Iterator[Outcome]:
+    check = client.check_content(bytes_of(file), spelled(Path(file).name)[-_LONGEST_NAME:], request)
+    for text in check.texts:
+        name = spelled(file) if text.name is None else f"{spelled(file)} · {text.name}"
+        yield _outcome(text, name)
+
+
+def _outcome(text: CheckedText, name: str) -> Outcome:
+    """Of one text; what of it was not read is said at once."""
+    if text.recognised:
+        typer.echo(f"{in_one_line(name)}: a machine read pictures (OCR), letters may be wrong", err=True)
+    if text.unread:
+        typer.echo(f"{in_one_line(name)}: {text.unread}", err=True)
+    if text.result is None:
+        return NotExamined(in_one_line(name), text.problem or "")
+    if text.result.error is not None:
+        return NotExamined(in_one_line(name), text.result.error.message)
+    return text.result.model_copy(update={"id": name})
 
 
 def say_wait(seconds: float, error: ClientError, *, waits: bool = True) -> None:

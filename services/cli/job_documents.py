@@ -1,9 +1,9 @@
 """The documents of a job: rows as bulk runs read them, or texts of files and folders; how they are sent."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ttmark.services.cli.detect_files import CULPRIT
 from ttmark.services.cli.files import spelled
 from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files, read_texts
 from ttmark.services.extras import require
@@ -13,6 +13,7 @@ from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobStatus
 
 _OF_ROWS = (".jsonl", ".ndjson", ".csv", ".parquet")
+_CULPRIT = re.compile(r"inputs\[(\d+)\]")
 # All documents are sent again for each that the service refuses.
 _MOST_REFUSED = 20
 
@@ -63,7 +64,7 @@ def submitted(
             request = JobRequest.model_validate({"inputs": left, **options})
             return client.submit_job(request, idempotency_key=idempotency_key), refused
         except Client.Refused as error:
-            named = CULPRIT.match(error.param or "")
+            named = _CULPRIT.match(error.param or "")
             if named is None or len(left) == 1 or len(refused) == _MOST_REFUSED:
                 raise
             refused.append(NotExamined(left[int(named[1])].id or "", str(error)))

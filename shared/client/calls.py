@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, overload
 from urllib.parse import quote
 
+import orjson
 from pydantic import BaseModel
 
 from ttmark.shared.schemas import detection
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
+from ttmark.shared.schemas.content_provenance import ContentProvenanceCheck
 from ttmark.shared.schemas.detection import CombinedResponse
 from ttmark.shared.schemas.detection_keys import DetectionKeys
 from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
@@ -27,6 +29,7 @@ class Call(Generic[Answer]):
     """One request, and the schema of its answer or of each event of it.
 
     Attributes:
+        files: fields of a form in place of a body in JSON, each with a file's name where it is one.
         key: its idempotency key.
     """
 
@@ -34,6 +37,7 @@ class Call(Generic[Answer]):
     path: str
     answer: type[Answer]
     body: dict[str, Any] | None = None
+    files: Mapping[str, tuple[str | None, bytes]] | None = None
     key: str | None = None
 
     @property
@@ -101,6 +105,21 @@ def detect(request: detection.DetectionRequest | str) -> Call[Any]:
         case _:
             raise TypeError(f"no route for {type(request).__name__}")
     return Call("POST", f"/v1/detect/{mode}", detection.DetectionResponse).of(request)
+
+
+def check_content(
+    content: bytes, filename: str, request: detection.DetectionRequest | None = None
+) -> Call[ContentProvenanceCheck]:
+    """`POST /v1/content_provenance_checks`: a file is asked about.
+
+    Args:
+        request: what is asked of each text of the file; its own documents are left out.
+    """
+    form: dict[str, tuple[str | None, bytes]] = {"file": (filename, content)}
+    if request is not None:
+        fields = request.model_dump(exclude_none=True, exclude={"inputs", "conversation"}, by_alias=True)
+        form["question"] = None, orjson.dumps({"mode": request.mode, **fields})
+    return Call("POST", "/v1/content_provenance_checks", ContentProvenanceCheck, files=form)
 
 
 def keys() -> Call[DetectionKeys]:

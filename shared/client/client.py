@@ -162,7 +162,12 @@ class _Either(ABC):
     async def _attempt(self, call: Call[Answer], deadline: Deadline, *, stream: bool) -> Attempt:
         try:
             request = self._http.build_request(
-                call.method, call.path, json=call.body, headers=call.headers, extensions={DEADLINE: deadline}
+                call.method,
+                call.path,
+                json=call.body,
+                files=call.files,
+                headers=call.headers,
+                extensions={DEADLINE: deadline},
             )
             response = await self._sent(request, stream=stream)
             if not response.is_success:
@@ -195,6 +200,7 @@ class AsyncClient(_Either):
     chat = _answered(calls.chat)
     models = _answered(calls.models)
     keys = _answered(calls.keys)
+    check_content = _answered(calls.check_content)
     detect_public = _answered(calls.detect_public)
     text_provenance = _answered(calls.text_provenance)
     submit_job = _answered(calls.submit_job)
@@ -313,6 +319,7 @@ class Client(_Either):
     models = _now(AsyncClient.models)
     keys = _now(AsyncClient.keys)
     detect = _now(AsyncClient.detect)
+    check_content = _now(AsyncClient.check_content)
     detect_public = _now(AsyncClient.detect_public)
     text_provenance = _now(AsyncClient.text_provenance)
     submit_job = _now(AsyncClient.submit_job)

@@ -212,6 +212,8 @@ class StoreDown(Unavailable):
 ErrorStyle = Literal["openai", "problem"]
 ErrorRenderer = Callable[[ServiceError, Scope], Response]
 PROBLEM_MEDIA_TYPE = "application/problem+json"
+OPENAI_CALL = "/v1/content_provenance_checks"
+"""Of detection's routes the one that clients of OpenAI call, who read no problem documents."""
 TYPE_PREFIX = "urn:ttmark:error:"
 INSTANCE_PREFIX = "urn:ttmark:request:"
 
@@ -228,11 +230,14 @@ class InvalidFields(Unprocessable):
 
 def openai_envelope(error: ServiceError) -> dict[str, object]:
     """`{"error": {"message", "type", "param", "code"}}`."""
-    body = ErrorBody(message=error.message, type=error.type, param=error.param, code=error.code)
-    return ErrorEnvelope(error=body).model_dump()
+    return ErrorEnvelope(error=_error_body(error)).model_dump()
 
 
-def problem_document(error: ServiceError, instance: str) -> dict[str, object]:
+def _error_body(error: ServiceError) -> ErrorBody:
+    return ErrorBody(message=error.message, type=error.type, param=error.param, code=error.code)
+
+
+def problem_document(error: ServiceError, instance: str, *, for_openai: bool = False) -> dict[str, object]:
     """An RFC 9457 problem; `instance` is the URI of this occurrence."""
     document = ProblemDocument(
         type=TYPE_PREFIX + error.code,
@@ -243,6 +248,7 @@ def problem_document(error: ServiceError, instance: str) -> dict[str, object]:
         code=error.code,
         param=error.param,
         errors=list(error.problems) if isinstance(error, InvalidFields) else None,
+        error=_error_body(error) if for_openai else None,
     )
     return document.model_dump(exclude_none=True)
 
@@ -256,7 +262,8 @@ def error_renderer(style: ErrorStyle) -> ErrorRenderer:
     def render(error: ServiceError, scope: Scope) -> Response:
         scope["state"]["error_code"] = error.code
         if style == "problem":
-            document = problem_document(error, INSTANCE_PREFIX + request_id(scope))
+            instance, for_openai = INSTANCE_PREFIX + request_id(scope), scope["path"] == OPENAI_CALL
+            document = problem_document(error, instance, for_openai=for_openai)
             return _AnyText(document, error.status, headers=_headers(error), media_type=PROBLEM_MEDIA_TYPE)
         if isinstance(error, InvalidFields):  # a 400 is what OpenAI's clients expect of a bad field
             error = BadRequest(error.message, param=error.param)

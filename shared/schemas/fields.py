@@ -155,3 +155,6 @@ class ProblemDocument(BaseModel):
     code: str
     param: str | None = None
     errors: list[FieldProblem] | None = None
+    error: "ErrorBody | None" = Field(
+        default=None, description="The same once more, where OpenAI's clients ask: they show its `message`."
+    )

@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.cli.conftest import Run
 from ttmark.services.cli import detect as command
+from ttmark.shared.http.form_body import parse_form
 
 MARKED = "marked"
 TOO_LONG = "too long"
@@ -18,35 +19,35 @@ WHY = {"code": "internal_error", "message": "An error on our side."}
 
 
 class Played:
-    """Finds `marked`, refuses requests with a document `too long` as the service does, and keeps them."""
+    """Finds `marked`, refuses files that are `too long` as the service does, and keeps what files hold."""
 
     def __init__(self) -> None:
-        self.requests: list[list[str]] = []
-        self.most_documents = 256
+        self.requests: list[str] = []
         self.busy = 1
 
     def answer(self, request: httpx.Request) -> httpx.Response:
-        texts = [document["text"] for document in json.loads(request.content)["inputs"]]
-        ids = [document["id"] for document in json.loads(request.content)["inputs"]]
-        self.requests.append(texts)
-        if len(texts) > self.most_documents:
-            return httpx.Response(413, json={"title": "too large", "detail": "The body is too large."})
-        if (waits := next((text for text in texts if text.startswith("wait ")), None)) and self.busy:
+        form = parse_form(request.headers["content-type"], request.content)
+        assert json.loads(form["question"]["content"])["mode"] == "combined"
+        content = form["file"]["content"].decode()
+        self.requests.append(content)
+        if content.startswith("wait ") and self.busy:
             self.busy -= 1
             answer = {"title": "Too many", "detail": "The token's limit is reached."}
-            return httpx.Response(429, json=answer, headers={"Retry-After": waits[5:]})
-        if "forbidden" in texts:
+            return httpx.Response(429, json=answer, headers={"Retry-After": content[5:]})
+        if content == "forbidden":
             return httpx.Response(403, json={"title": "Forbidden", "detail": "The token lacks a scope."})
-        if TOO_LONG in texts:
-            index = texts.index(TOO_LONG)
-            problem = {"title": "x", "detail": f"Document {index} is long.", "param": f"inputs[{index}]"}
-            return httpx.Response(413, json=problem)
-        of_text = {MARKED: {"verdict": "watermarked"}, FAILING: {"verdict": "not_examined", "error": WHY}}
-        results = [
-            {"id": name, "verdict": "not_detected", "tokens": 1, "hypotheses": 1, **of_text.get(text, {})}
-            for name, text in zip(ids, texts, strict=True)
-        ]
-        return httpx.Response(200, json={"results": results, "request_id": "r"})
+        if content == TOO_LONG:
+            return httpx.Response(413, json={"title": "x", "detail": "The file is long.", "param": "file"})
+        texts = content.split(" & ")
+        names = [{}] if len(texts) == 1 else [{"name": text, "unread": "It has more."} for text in texts]
+        shown = [{**name, "result": result_of(text)} for name, text in zip(names, texts, strict=True)]
+        answer = {"created_at": 1, "results": [], "not_looked_at": [], "texts": shown, "request_id": "r"}
+        return httpx.Response(200, json=answer)
+
+
+def result_of(text: str) -> dict[str, object]:
+    of_text = {MARKED: {"verdict": "watermarked"}, FAILING: {"verdict": "not_examined", "error": WHY}}
+    return {"id": "0", "verdict": "not_detected", "tokens": 1, "hypotheses": 1, **of_text.get(text, {})}
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def write(**texts: str) -> None:
 def test_files_a_folder_and_standard_input_are_answered_in_order(run: Run) -> None:
     Path("f").mkdir()
     write(a="1")
-    Path("f/b.html").write_text(f"<p>{MARKED}")
+    Path("f/b.html").write_text(MARKED)
     result = run("--json", "a.txt", "f", "-", input="typed")
     assert result.exit_code == 0
     answered = [json.loads(line) for line in result.stdout.splitlines()]
@@ -110,23 +111,23 @@ def test_a_bad_file_is_named_and_the_others_are_answered(run: Run, service: Play
     assert [line["id"] for line in lines if "verdict" in line] == ["b.txt", "d.txt"]
     assert [line["id"] for line in lines if "error" in line] == ["a.txt", "none.txt", "c.txt", "e.txt"]
     assert "ttmark: none.txt: No such file or directory" in result.stderr
-    assert "ttmark: c.txt: Document 1 is long." in result.stderr
+    assert "ttmark: c.txt: The file is long." in result.stderr
     assert "ttmark: e.txt: An error on our side." in result.stderr
     assert "6 files: 4 not examined, 1 not detected, 1 watermarked" in result.stderr
 
 
-def test_a_request_that_is_too_large_is_sent_in_parts(run: Run, service: Played) -> None:
-    service.most_documents = 1
-    write(a="1", b="2", c="3")
-    result = run("--json", "a.txt", "b.txt", "c.txt")
-    assert result.exit_code == 0
-    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["a.txt", "b.txt", "c.txt"]
-    service.most_documents = 0
-    assert run("a.txt").exit_code == 1
+def test_a_file_of_several_texts_has_a_line_for_each(run: Run) -> None:
+    write(a=f"1 & {MARKED}")
+    result = run("--json", "a.txt")
+    answered = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(one["id"], one["verdict"]) for one in answered] == [
+        ("a.txt · 1", "not_detected"),
+        ("a.txt · marked", "watermarked"),
+    ]
+    assert "a.txt · 1: It has more." in result.stderr
 
 
 def test_a_service_that_takes_no_more_is_said_at_once_and_costs_no_answer(run: Run, service: Played) -> None:
-    service.most_documents = 1
     write(a=MARKED, b="wait 10000", c="3")
     result = run("--json", "a.txt", "b.txt", "c.txt")
     assert result.exit_code == 1
@@ -147,13 +148,12 @@ def test_a_service_that_takes_no_more_is_said_at_once_and_costs_no_answer(run: R
     )
 
 
-def test_a_mailbox_and_a_table_say_what_reads_them(run: Run) -> None:
+def test_mailboxes_and_tables_are_passed_over_in_folders_and_sent_where_they_are_named(run: Run) -> None:
     Path("in").mkdir()
     for name in ("in/a.csv", "in/b.mbox", "in/c.txt"):
-        Path(name).write_text("text\nx\n")
-    result = run("in", "in/a.csv", "in/b.mbox")
-    assert "in/a.csv: it holds rows: `ttmark detect --bulk`" in result.stderr
-    assert "in/b.mbox: it holds several mails" in result.stderr
+        Path(name).write_text("text")
+    result = run("--json", "in", "in/a.csv")
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["in/c.txt", "in/a.csv"]
     assert "passed over in folders: 2 of other kinds" in result.stderr
 
 
