@@ -121,7 +121,7 @@ def test_a_service_that_takes_no_more_is_waited_for_and_says_how_many_hours(conn
         else:
             route.fulfill(status=429, headers=busy, json={"detail": "Too many."})
 
-    connected.route("**/v1/detect", answer)
+    connected.route("**/v1/content_provenance_checks", answer)
     give(connected, *files)
     connected.locator("#check").click()
     expect(connected.locator("#batch-wait")).to_have_text(
@@ -133,7 +133,7 @@ def test_a_service_that_takes_no_more_is_waited_for_and_says_how_many_hours(conn
     busy["Retry-After"] = "1"
     connected.locator("#check").click()  # goes on with what has no answer
     expect(connected.locator("#batch-wait")).to_be_visible()
-    connected.unroute("**/v1/detect")
+    connected.unroute("**/v1/content_provenance_checks")
     expect(connected.locator("#batch-title")).to_have_text("12 of 12 files", timeout=60_000)
     expect(connected.locator("#batch-list tr.not_detected")).to_have_count(12)
 
@@ -150,10 +150,10 @@ def test_a_service_that_is_away_is_asked_again_and_weak_evidence_can_be_chosen(c
         else:
             response = route.fetch()
             body = response.json()
-            body["results"][0]["weak"] = True
+            body["texts"][0]["result"]["weak"] = True
             route.fulfill(response=response, json=body)
 
-    connected.route("**/v1/detect", answer)
+    connected.route("**/v1/content_provenance_checks", answer)
     give(connected, *files)
     connected.locator("#check").click()
     expect(connected.locator("#batch-wait")).to_contain_text("The service does not answer at the moment.")

@@ -22,11 +22,18 @@ export async function casePage(token, signedCase, text) {
 }
 
 /** The text of a document, read by the service, or the `parts` of one that holds several. */
-export async function extract(token, file, signal) {
-  const bytes = new Uint8Array(await file.arrayBuffer());
-  let binary = "";
-  for (let at = 0; at < bytes.length; at += 0x8000) {
-    binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
-  }
-  return answer("/v1/extract", token, { filename: file.name, content: btoa(binary) }, signal);
+export const extract = (token, file, signal) => answer("/v1/extract", token, formOf(file), signal);
+
+/** The answer about a file: its `texts`, each with its `result` or the `problem` that it has. */
+export function checkFile(token, file, question, signal) {
+  const form = formOf(file);
+  form.append("question", JSON.stringify(question));
+  form.append("text", "yes");
+  return answer("/v1/content_provenance_checks", token, form, signal);
+}
+
+function formOf(file) {
+  const form = new FormData();
+  form.append("file", file, file.name);
+  return form;
 }

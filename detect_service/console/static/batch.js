@@ -75,7 +75,7 @@ export class Batch {
    * Asks about each file without an answer, or about all where all have one or other options are `asked`; one that
    * fails says so and the others go on. While the service takes no more, they wait.
    *
-   * @param {(file: File, name: string) => Promise<object[]>} read gives the texts of a file.
+   * @param {(file: File, name: string) => Promise<object[]>} read gives the texts of a file, perhaps with their checks as `answer`.
    * @param {(text: object, name: string) => Promise<object>} examine gives a text's check.
    * @param {AbortSignal} signal ends the run; what has an answer keeps it.
    */
@@ -139,7 +139,9 @@ export class Batch {
       if (texts.length > 1) return this.#split(entry, texts, run.queue);
       entry.title = [texts[0].title, texts[0].unread].filter(Boolean).join(" · ");
       if (texts[0].problem) throw new Unreadable(texts[0].problem);
-      const check = await run.examine(texts[0], entry.name);
+      const { answer } = texts[0];
+      const check = answer ? { ...answer, name: entry.name } : await run.examine(texts[0], entry.name);
+      entry.answer = null; // asked again, it is asked anew
       const { evidence, ...result } = check.result;
       // Thousands of scores a text would fill the page's memory: what is long lies outside of it.
       entry.full = new Blob([JSON.stringify({ text: check.text, evidence })]);

@@ -5,7 +5,7 @@ import { codePointCount } from "/console/code_points.js";
 import { byId, element } from "/console/dom.js";
 import { chosenFiles, droppedFiles } from "/console/folder.js";
 import { say, t } from "/console/language.js";
-import { Unreadable, holdsSeveral, readTexts } from "/console/read_file.js";
+import { plainText } from "/console/read_file.js";
 import { rate } from "/console/words.js";
 
 export class Composer {
@@ -185,7 +185,7 @@ export class Composer {
     });
   }
 
-  /** One file goes into the text field, several into a list. */
+  /** One plain text goes into the text field, all else into a list. */
   #take(files, skipped = 0) {
     if (this.#busy) return;
     if (files.length === 0) {
@@ -195,8 +195,8 @@ export class Composer {
     this.setText("");
     this.onFile();
     if (files.length > MOST_FILES) this.#reject(() => t("composer.too_many_files", { files: files.length, count: MOST_FILES }));
-    else if (files.length > 1 || skipped || holdsSeveral(files[0].name)) this.#list(files, skipped);
-    else this.#read(files[0].file);
+    else if (files.length > 1 || skipped) this.#list(files, skipped);
+    else this.#read(files[0]);
   }
 
   #list(files, skipped) {
@@ -207,17 +207,10 @@ export class Composer {
     byId("check").focus();
   }
 
-  async #read(file) {
-    try {
-      const [{ text, unread, pages }, ...others] = await readTexts(file, file.name, this.allowed());
-      if (others.length) return this.#list([{ file, name: file.name }], 0);
-      this.setText(text, file.name, pages);
-      if (unread) say(byId("text-problem"), () => unread);
-    } catch (error) {
-      if (!(error instanceof Unreadable)) throw error;
-      this.#reject(() => t("composer.not_read", { name: file.name, reason: error.reason() }));
-      if (!this.allowed()) this.askForToken();
-    }
+  async #read({ file, name }) {
+    const text = await plainText(file);
+    if (text === null) this.#list([{ file, name }], 0);
+    else this.setText(text, name);
   }
 
   #reject(reason) {

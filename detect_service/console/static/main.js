@@ -7,7 +7,7 @@ import { Composer } from "/console/composer.js";
 import { announce, byId } from "/console/dom.js";
 import { History } from "/console/history.js";
 import { onLanguage, say, t } from "/console/language.js";
-import { readTexts } from "/console/read_file.js";
+import { askAboutFile, holdsSeveral, readTexts } from "/console/read_file.js";
 import { setUpReport } from "/console/report.js";
 import { ResultView } from "/console/result.js";
 import { setUpTheme } from "/console/theme.js";
@@ -101,14 +101,17 @@ async function examineTogether({ fpr, body }, messages) {
 async function ask(options, inputs, name) {
   running.signal.throwIfAborted();
   const answer = await detect(options.mode, allowed.token, { ...options.body, inputs }, running.signal);
-  const text = inputs.map((one) => one.text).join("\n\n");
+  return checkOf(options, inputs.map((one) => one.text).join("\n\n"), name, answer.results[0], answer);
+}
+
+function checkOf(options, text, name, result, answer) {
   return {
     mode: options.mode,
     fpr: options.fpr,
     name,
     options: options.body,
     text,
-    result: answer.results[0],
+    result,
     requestId: answer.request_id,
     skippedKeys: answer.skipped_keys,
     at: new Date(),
@@ -140,7 +143,12 @@ async function checkFiles() {
         const check = await ask(options, [attachment ? { text, attachment } : { text }], name);
         return { ...check, pages };
       };
-      await batch.run(read, examineOne, signal, JSON.stringify(options));
+      const question = { mode: options.mode, ...options.body };
+      const checked = ({ text, name, pages }, result, answer) => ({ ...checkOf(options, text, name, result, answer), pages });
+      // The texts of a table or a mailbox are too many for one request: each is asked about by itself.
+      const readOrAsk = (file, name) =>
+        holdsSeveral(file.name) ? read(file, name) : askAboutFile(file, name, allowed, question, checked, signal);
+      await batch.run(readOrAsk, examineOne, signal, JSON.stringify(options));
     }
   });
 }

@@ -1,12 +1,12 @@
-// The text of a file: plain text in Unicode is read here, other encodings and documents by the service.
+// Files: the service reads and examines them in one request; plain text in Unicode can be shown here.
 
-import { extract } from "/console/api.js";
+import { checkFile, extract } from "/console/api.js";
 import { t } from "/console/language.js";
 import { failureWords } from "/console/words.js";
 
 const READ_BY_THE_SERVICE = /\.(docx|odt|rtf|html?|pdf|epub|eml|mbox|csv|txt|text|md|markdown|png|jpe?g|webp|tiff?)$/i;
 const READ_HERE = /\.(txt|text|md|markdown)$/i;
-const SHARE_OF_A_BODY = 0.7; // base64 makes four bytes of three
+const BESIDE_A_FILE = 16_384; // bytes of a request that are none of its file
 
 const HOLDS_SEVERAL = /\.(mbox|csv)$/i;
 
@@ -29,28 +29,55 @@ export class Unreadable extends Error {
  * The texts of a file, each with a name, that of a mail with a `title`, files that came with it as `attachment`, and
  * perhaps with a `problem` in place of a text, which says why; `unread` says what of it was not read.
  *
- * @param {object | null} allowed what the token allows; null without one.
+ * @param {object} allowed what the token allows.
  * @param {AbortSignal} signal ends the reading by the service.
  */
 export async function readTexts(file, name, allowed, signal) {
-  const most = allowed ? Math.floor(allowed.limits.body_bytes * SHARE_OF_A_BODY) : Infinity;
-  if (file.size > most) throw new Unreadable(() => t("file.too_large", { count: most }));
-  const here = READ_HERE.test(file.name) ? await plainText(file) : null;
+  const here = await plainText(file);
   if (here !== null) return [{ name, text: here }];
-  if (!READ_BY_THE_SERVICE.test(file.name)) throw new Unreadable(() => t("file.kinds"));
-  if (!allowed) throw new Unreadable(() => t("file.connect"));
+  return whereReadable(file, allowed, async () => {
+    const { parts, ...whole } = await extract(allowed.token, file, signal);
+    return textsOf(parts ?? [whole], name);
+  });
+}
+
+/**
+ * The same with an `answer` about each, all of them in one request. `checkOf` makes a check of a text, its name, its
+ * result and the whole answer.
+ */
+export async function askAboutFile(file, name, allowed, question, checkOf, signal) {
+  return whereReadable(file, allowed, async () => {
+    const answer = await checkFile(allowed.token, file, question, signal);
+    return textsOf(answer.texts, name).map(({ result, problem, ...one }) => {
+      if (!result?.error) return { ...one, problem, answer: result && checkOf(one, result, answer) };
+      return { ...one, problem: () => result.message.explanation };
+    });
+  });
+}
+
+function textsOf(parts, name) {
+  return parts.map(({ recognised, unread, problem, ...one }) => ({
+    name,
+    ...one,
+    unread: [recognised && t("file.recognised"), unread].filter(Boolean).join(" "),
+    problem: problem && (() => problem),
+  }));
+}
+
+async function whereReadable(file, allowed, work) {
+  const most = allowed.limits.body_bytes - BESIDE_A_FILE;
+  if (file.size > most) throw new Unreadable(() => t("file.too_large", { count: most }));
   try {
-    const { text, title, pages, parts, recognised, ...said } = await extract(allowed.token, file, signal);
-    const unread = [recognised && t("file.recognised"), said.unread].filter(Boolean).join(" ");
-    return parts?.map((one) => ({ ...one, problem: one.problem && (() => one.problem) })) ?? [{ name, text, title, unread, pages }];
+    return await work();
   } catch (error) {
     if (error.status === undefined) throw error;
     throw new Unreadable(() => failureWords(error).join(". "), error);
   }
 }
 
-/** UTF-8, or UTF-16 with a byte order mark; null for anything else. */
-async function plainText(file) {
+/** A text in UTF-8, or UTF-16 with a byte order mark, by its name and its bytes; null for anything else. */
+export async function plainText(file) {
+  if (!READ_HERE.test(file.name)) return null;
   const bytes = new Uint8Array(await file.arrayBuffer());
   const mark = bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : "utf-8";
   try {

@@ -13,15 +13,16 @@ export class ServiceProblem extends Error {
   }
 }
 
-/** The response to a GET, or to a POST where there is a body, in the page's language; `token` may be empty. Throws a `ServiceProblem`, or `AbortError`. */
+/** The response to a GET, or to a POST where there is a body, a form or what becomes JSON, in the page's language; `token` may be empty. Throws a `ServiceProblem`, or `AbortError`. */
 export async function send(path, token, body, signal) {
   const headers = { "Accept-Language": document.documentElement.lang };
   if (token) headers.Authorization = `Bearer ${token}`;
   const options = { headers, signal, cache: "no-store", credentials: "omit" };
   if (body !== undefined) {
     options.method = "POST";
-    options.headers["Content-Type"] = "application/json";
-    options.body = JSON.stringify(body);
+    const isForm = body instanceof FormData;
+    if (!isForm) options.headers["Content-Type"] = "application/json"; // of a form the browser writes the boundary
+    options.body = isForm ? body : JSON.stringify(body);
   }
   let response;
   try {
