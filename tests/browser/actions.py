@@ -1,7 +1,12 @@
 """What people do with the console, in a few words, and what axe-core says of a page."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page
+from typer.testing import CliRunner, Result
+
+from ttmark.services.cli.main import app
 
 
 def sign_in(page: Page, token: str) -> None:
@@ -46,3 +51,9 @@ def faultless(page: Page, state: str) -> None:
     """axe-core finds nothing wrong with the page."""
     results = Axe().run(page)
     assert results.violations_count == 0, f"{state}: {results.generate_report()}"
+
+
+def invoke(command: list[str]) -> Result:
+    """Runs `ttmark` on a thread of its own: Playwright's event loop runs on this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(CliRunner().invoke, app, command).result()

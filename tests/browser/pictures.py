@@ -49,7 +49,8 @@ def main() -> None:
         page.screenshot(path=IMAGES / "console-files.png")
         page = _opened(browser, given.detection, token, height=800)
         page.locator("#file").set_input_files([files["picture.gif"]])
-        page.locator("#text-problem").wait_for()
+        page.locator("#check").click()
+        page.locator("#batch-list tr.failed").wait_for()
         page.screenshot(path=IMAGES / "console-rejected-file.png")
         page = _opened(browser, f"{given.generation}/playground", token, height=900)
         page.get_by_label("Prompt").fill(QUESTIONS[0])
@@ -68,7 +69,7 @@ def _files(folder: Path, generation: Client) -> dict[str, Path]:
         "manual-page.txt": human,
         "letter.txt": letter,
         "note.txt": human[:120],
-        "picture.gif": "x",
+        "picture.gif": "GIF89a\0",
     }
     for name, text in texts.items():
         (folder / name).write_text(text)

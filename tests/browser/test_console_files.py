@@ -1,12 +1,16 @@
 """Several files at once in the console: an answer for each, whatever becomes of the others."""
 
+import json
+import re
 from email.message import EmailMessage
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.actions import choose, file, give, row
+from tests.browser.actions import choose, file, give, invoke, row
 from tests.unit.detect.test_pdf_layout import para, pdf
+from tests.unit.detect.test_provenance_checks import FILES
 from ttmark.shared.schemas.extraction import FILE_KINDS
 
 
@@ -67,6 +71,34 @@ def test_a_passage_of_a_pdf_has_the_number_of_its_page(connected: Page, site) ->
     connected.get_by_role("button", name="Check the file").click()
     row(connected, "report.pdf").get_by_role("button").click()
     expect(connected.locator("#passages")).to_contain_text("page 2")
+
+
+def test_the_console_and_the_command_answer_alike(connected: Page, site, tmp_path: Path) -> None:
+    marked = site.marked("press-room", 160)
+    for name, made in FILES.items():
+        (tmp_path / name).write_bytes(made(marked))
+        (tmp_path / f"human-{name}").write_bytes(made(site.human(160)))
+    paths = sorted(tmp_path.iterdir())
+    in_the_console: dict[str, dict[str, object]] = {}
+
+    def watch(route: Route) -> None:
+        name = re.search(rb'filename="(.*?)"', route.request.post_data_buffer)[1].decode()
+        response = route.fetch()
+        in_the_console[name] = response.json()["texts"][0]["result"]
+        route.fulfill(response=response)
+
+    connected.route("**/v1/content_provenance_checks", watch)
+    give(connected, *(file(path.name, path.read_bytes()) for path in paths))
+    connected.locator("#check").click()
+    expect(connected.locator("#batch-title")).to_have_text("8 of 8 files", timeout=60_000)
+    said = invoke(["detect", "--json", "--url", site.url, "--token", site.tokens["full"], *map(str, paths)])
+    results = [json.loads(line) for line in said.stdout.splitlines() if line.startswith('{"id"')]
+    by_the_command = {Path(one["id"]).name: one for one in results}
+    assert in_the_console.keys() == by_the_command.keys() == {path.name for path in paths}
+    for name, one in by_the_command.items():
+        there = in_the_console[name]
+        assert {**there, "id": one["id"], "evidence": None} | {"case": 0} == {**one, "case": 0}
+        assert (one["verdict"] == "watermarked") == (not name.startswith("human"))
 
 
 @pytest.mark.long

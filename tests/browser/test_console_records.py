@@ -3,18 +3,15 @@
 import csv
 import io
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from typer.testing import CliRunner, Result
 
 from tests.browser import actions
-from tests.browser.actions import file, give, sign_in
+from tests.browser.actions import file, give, invoke, row, sign_in
 from tests.harness import drawn_pictures
 from tests.unit.detect.test_pictures import needs_tesseract
-from ttmark.services.cli.main import app
 from ttmark.shared.schemas.extraction import FILE_KINDS
 
 
@@ -22,12 +19,6 @@ def check(page: Page, *asked: str) -> None:
     """Asks for a verdict and waits for it."""
     actions.check(page, *asked)
     expect(page.locator("#headline")).to_be_focused()
-
-
-def invoke(command: list[str]) -> Result:
-    """Runs `ttmark` on a thread of its own: Playwright's event loop runs on this one."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(CliRunner().invoke, app, command).result()
 
 
 @needs_tesseract

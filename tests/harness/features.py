@@ -42,6 +42,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "files": (
         "detect_service/api/extract.py",
         "detect_service/extraction/",
+        "detect_service/provenance_checks/",
         "services/cli/detect_files.py",
         "shared/schemas/extraction.py",
     ),

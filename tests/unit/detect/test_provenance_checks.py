@@ -1,7 +1,10 @@
 """`POST /v1/content_provenance_checks`: a file is one request, by OpenAI's own client and by ours."""
 
+import asyncio
 import io
 import json
+import socket
+import subprocess
 from email.message import EmailMessage
 from typing import Any
 
@@ -9,14 +12,24 @@ import docx
 import httpx2
 import openai
 import pytest
+import uvicorn
 from openai.types import content_provenance_check
+from prometheus_client import CollectorRegistry
 
 from tests.harness.forms import END, FORM, PATHS, field
-from tests.unit.detect.conftest import HUMAN, Service
+from tests.harness.outside_packages import with_npm
+from tests.unit.detect.conftest import HUMAN, InThisProcess, Service
+from tests.unit.detect.oracle import RULE
+from tests.unit.detect.served import served
 from tests.unit.detect.test_foreign_keys import Foreign, vllm_text
 from tests.unit.detect.test_foreign_keys import foreign as foreign  # a fixture
 from tests.unit.detect.test_pdf_layout import para, pdf
+from ttmark.shared.access.scopes import TokenLimits
+from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
+from ttmark.shared.limits.counters import LocalCounters
+from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.manifests.signer import ManifestSigner
+from ttmark.shared.vault.audit_events import no_audit
 
 PATH = "/v1/content_provenance_checks"
 TYPE = FORM["Content-Type"]
@@ -240,3 +253,84 @@ async def test_what_needs_a_token_and_a_scope_needs_them_before_the_file_is_read
     for token, status in (("none", 403), ("verdict", 200)):
         assert (await check(service, b"x", token=token))["http"] == status
     assert (await service.client.post(PATH, files={"file": b"x"})).status_code == 401
+
+
+async def test_evidence_that_is_spent_is_refused_in_words_as_by_the_route(
+    service: Service, answers_at_once
+) -> None:
+    registry, counters = CollectorRegistry(), LocalCounters()
+    ledger = AnswerLedger(counters, key=bytes(32), rule=RULE, now=lambda: 86_400.0 * 1_000)
+    metrics = LimitMetrics(registry)
+    allowance = DocumentAllowance("detect", counters, TokenLimits(), metrics, no_audit, ledger=ledger)
+    headers = service.headers("verdict")
+    parts = {"workers": InThisProcess(), "allowance": allowance, "headers": headers}
+    async with served(
+        service.backend, service.authenticate, options={"registry": registry}, **parts
+    ) as client:
+        for number in range(12):  # ten documents may be asked about at this rate
+            text = f"Letter {number}. {HUMAN * 6}"
+            form = {"file": text.encode(), "question": (None, json.dumps({"mode": "direct", "fpr": 1e-2}))}
+            answer = await client.post(PATH, files=form)
+            if answer.status_code != 200:
+                break
+            assert answer.json()["results"][1]["outcome"] == "not_detected"
+        asked = await client.post("/v1/detect/direct", json={"inputs": [{"text": text}], "fpr": 1e-2})
+    assert (answer.status_code, answer.json()["param"]) == (422, "file")
+    assert answer.json()["detail"] == asked.json()["results"][0]["error"]["message"]
+
+
+async def test_options_travel_with_openai_s_call(service: Service) -> None:
+    question = {"question": json.dumps({"keys": ["a-two"]})}
+    file = service.marked("a-one", 300).encode()
+    answer = await client_of(service).content_provenance_checks.create(file=file, extra_body=question)
+    assert [one.outcome for one in answer.results] == ["not_detected", "not_detected"]
+
+
+ASKED = """
+import { createReadStream } from "node:fs";
+import OpenAI, { toFile } from "openai";
+const client = new OpenAI({ apiKey: process.argv[2], baseURL: process.argv[3], maxRetries: 0 });
+for (const path of process.argv.slice(4)) {
+  for (const file of [createReadStream(path), await toFile(createReadStream(path), "upload")]) {
+    try {
+      const check = await client.contentProvenanceChecks.create({ file });
+      console.log(JSON.stringify(check.results.map((one) => [one.type, one.outcome])));
+    } catch (error) {
+      console.log(JSON.stringify([error.constructor.name, error.status, error.message]));
+    }
+  }
+}
+"""
+
+
+@pytest.mark.long
+async def test_openai_s_call_in_typescript_finds_the_same(service: Service, request, tmp_path) -> None:
+    (tmp_path / "node_modules").symlink_to(with_npm(request.config.cache, "openai@7.59.0") / "node_modules")
+    (tmp_path / "ask.mjs").write_text(ASKED)
+    marked = service.marked("a-one", 600, spaces="single")
+    files = {name: made(marked) for name, made in FILES.items()}
+    files |= {f"human-{name}": made(HUMAN * 6) for name, made in FILES.items()} | {
+        "broken.bin": b"\x7fELF\0\0" + b"a" * 99
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    listener = socket.create_server(("127.0.0.1", 0))
+    app = service.client._transport.app
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, ws="none", lifespan="off"))
+    serving = asyncio.create_task(server.serve([listener]))
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+    command = ["node", "ask.mjs", service.tokens["verdict"], address, *files]
+    asking = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, stdout=subprocess.PIPE)
+    said, _ = await asyncio.wait_for(asking.communicate(), 120)
+    server.should_exit = True
+    await serving
+    answers = [json.loads(line) for line in said.splitlines()]
+    assert len(answers) == 2 * len(files)
+    for number, name in enumerate(files):
+        for answer in answers[2 * number : 2 * number + 2]:  # by its name, and as `upload`
+            if name == "broken.bin":
+                assert answer[:2] == ["UnprocessableEntityError", 422]
+                assert "Files can be txt" in answer[2]
+            else:
+                outcome = "not_detected" if name.startswith("human") else "detected"
+                assert answer == [["c2pa", "not_detected"], ["text_watermark", outcome]], name
