@@ -5,7 +5,6 @@ import math
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
-from pathlib import Path
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
@@ -128,11 +127,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
                 await reader.aclose()
                 await jobs.store.close()
 
-    names: dict[str, set[str]] = {}
-    for folder, tokenizer in loaded.items():
-        names.setdefault(tokenizer.fingerprint, set()).add(Path(folder).name)
-    models = {fingerprint: min(those) for fingerprint, those in names.items() if len(those) == 1}
-    features = [files(workers, models), console(sign_in), background_jobs(jobs)]
+    features = [files(workers), console(sign_in), background_jobs(jobs)]
     if public is not None:
         features.append(public_tier(public))
     return create_detection_app(

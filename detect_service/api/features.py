@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from fastapi import APIRouter
@@ -26,7 +25,6 @@ from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_service import JobService
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.sealed_jobs import Jobs
-from ttmark.detect_service.provenance_checks.results import Models
 from ttmark.detect_service.provenance_checks.routes import CHECKS_PATH, checks_router
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
 from ttmark.shared.http.app import AppOptions
@@ -63,19 +61,15 @@ class Part:
 Feature = Callable[[Application], Part]
 
 
-def files(workers: ExtractionWorkers, models: Models = MappingProxyType({})) -> Feature:
-    """Files are read by `workers`, which whoever makes them closes, and asked about.
-
-    Args:
-        models: the name of a model by its tokenizer's fingerprint, where one alone has it.
-    """
+def files(workers: ExtractionWorkers) -> Feature:
+    """Files are read by `workers`, which whoever makes them closes, and asked about."""
 
     def added(app: Application) -> Part:
         reader = FileReader(workers, ExtractionMetrics(app.options.registry))
         forms = replace(app.options.limits, takes_forms=True)
         routes = [
             extraction_router(reader, app.admission.run_long),
-            checks_router(reader, app.answer, app.means.backend, models, app.admission.run_long),
+            checks_router(reader, app.answer, app.means.backend, app.admission.run_long),
         ]
         return Part(routes, limits=dict.fromkeys((EXTRACT_PATH, CHECKS_PATH), forms))
 

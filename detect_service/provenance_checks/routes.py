@@ -35,14 +35,9 @@ _ELSEWHERE = ("inputs", "conversation")
 
 
 def checks_router(
-    reader: FileReader, answer: Answer, backend: DetectionBackend, models: Models, run_long: RunLong
+    reader: FileReader, answer: Answer, backend: DetectionBackend, run_long: RunLong
 ) -> APIRouter:
-    """The route.
-
-    Args:
-        models: the name of a model by its tokenizer's fingerprint.
-        run_long: validates long bodies.
-    """
+    """The route; `run_long` validates long bodies."""
     router = APIRouter(tags=["detection"], route_class=body_route(Scope.DETECT, run_long))
 
     @router.post(CHECKS_PATH, response_model=ContentProvenanceCheck, responses=problems(404, *BODY_PROBLEMS))
@@ -68,6 +63,7 @@ def checks_router(
         of_key = {}
         if caller.sees_evidence:
             keys = backend.keys.for_tenant(caller.tenant)
+            models = backend.tokenizers.models
             of_key = {key.key_id: models.get(key.profile.tokenizer_fingerprint) for key in keys}
         written = partial(_written, texts, of_key, shows_text=body.text is not None)
         try:

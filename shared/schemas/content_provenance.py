@@ -63,7 +63,7 @@ class ProvenanceResult(AnswerModel):
     generated_at: str | None = Field(default=None, description="When, by the signer's own clock.")
     model: str | None = Field(
         default=None,
-        description="By the signer, or the folder of the tokenizer that the key reads with "
+        description="By the signer; of a watermark that of the key's tokenizer, by its folder's name "
         "(scope detect:evidence).",
     )
     issuer: str | None = Field(default=None, description="Who signed the manifest.")

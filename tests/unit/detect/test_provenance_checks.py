@@ -95,12 +95,15 @@ async def test_openai_s_own_call_finds_the_mark_in_files_and_none_in_people_s(se
 
 
 async def test_evidence_names_the_key_and_the_model(service: Service) -> None:
+    service.backend.tokenizers.models = {service.tokenizer.fingerprint: "tiny"}
     found = await check(service, service.marked("a-one", 300).encode())
     assert found["results"][1]["key"]["key_id"] == "a-one"
+    assert found["results"][1]["model"] == "tiny"
     assert found["texts"][0]["result"]["p_value"] < 1e-5
     assert "text" not in found["texts"][0]
     told = await check(service, service.marked("a-one", 300).encode(), token="verdict")
     assert "key" not in told["results"][1]
+    assert told["results"][1]["model"] is None
     assert told["texts"][0]["result"]["p_value"] is None
 
 
