@@ -345,7 +345,9 @@ def _fuse(layer: Any, matrix: MakesMatrix) -> _Layer:
     biases = [linear.bias for linear in query_key_value if linear.bias is not None]
     return _Layer(
         attention_norm=layer.input_layernorm.weight.detach(),
-        query_key_value=_share(matrix, *query_key_value),
+        query_key_value=_share(
+            matrix.before_attention if isinstance(matrix, Grouping) else matrix, *query_key_value
+        ),
         bias=torch.cat(biases) if biases else None,
         output=_share(matrix, attention.o_proj),
         feed_norm=layer.post_attention_layernorm.weight.detach(),

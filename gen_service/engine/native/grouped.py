@@ -1,6 +1,7 @@
 """Matrices of whole numbers in 4 or 8 bits, with a scale and an offset for each 32 inputs of an output.
 
-Each row of a pass is made of whole numbers as well, so that a processor multiplies and adds four at a time.
+Each row of a pass is made of whole numbers as well, so that a processor multiplies and adds four at a time;
+where 8 bits of a row cost most, before attention and at the output, it has 16.
 Every row is computed by itself: it has the same bits whatever stands beside it. Where that is not asked for,
 and the processor multiplies tiles of bfloat16, many rows are multiplied with the values in bfloat16.
 """
@@ -15,6 +16,7 @@ GROUP = 32
 BITS = {"int4": 4, "int8": 8}
 _TILE = 16
 _MANY_ROWS = 16  # from here on the values in bfloat16 are faster
+_BEFORE_ATTENTION = ("q_proj", "k_proj", "v_proj", "qkv_proj", "query_key_value")
 _ROUNDING = 1 / 128  # of bfloat16, with that of the scale and offset
 
 
@@ -25,6 +27,7 @@ class _Matrix(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("codes", "scales", "offsets")),
         *((name, ctypes.c_int64) for name in ("outs", "ins")),
         ("bits", ctypes.c_int32),
+        ("fine", ctypes.c_int32),
     ]
 
 
@@ -42,6 +45,7 @@ class GroupedMatrix:
     Args:
         weight: [outs, ins] in float32 or bfloat16, contiguous; it is not kept.
         bits: 4 or 8.
+        fine: rows are multiplied as whole numbers of 16 bits, not of 8.
 
     Attributes:
         is_exact: no number has changed by more than bfloat16 rounds the largest of its group.
@@ -53,7 +57,7 @@ class GroupedMatrix:
         ValueError: the inputs are no multiple of 32, another number of bits or another type.
     """
 
-    def __init__(self, weight: torch.Tensor, bits: int, kernels: Kernels) -> None:
+    def __init__(self, weight: torch.Tensor, bits: int, kernels: Kernels, *, fine: bool = False) -> None:
         outs, ins = weight.shape
         if not self.suits(weight) or bits not in (4, 8):
             raise ValueError(f"no groups of {GROUP} in {bits} bits for a matrix of {outs} x {ins}")
@@ -63,10 +67,11 @@ class GroupedMatrix:
         self._scales = torch.zeros((self._tiles, groups, _TILE), dtype=torch.float16)
         self._offsets = torch.zeros_like(self._scales)
         parts = (each.data_ptr() for each in (self._codes, self._scales, self._offsets))
-        self._matrix = _Matrix(*parts, outs, ins, bits)
+        self._matrix = _Matrix(*parts, outs, ins, bits, fine)
+        self._parts = 2 if fine else 1
         library, span, pointer = kernels.library, (ctypes.c_int64, ctypes.c_int64), ctypes.c_void_p
         size, flag = ctypes.c_int64, ctypes.c_int
-        self._code_rows = function(library.ttmark_code_rows, pointer, pointer, *span, flag)
+        self._code_rows = function(library.ttmark_code_rows, *[pointer] * 3, size, flag)
         self._multiply = function(
             library.ttmark_multiply, pointer, pointer, size, pointer, pointer, *span, flag
         )
@@ -120,10 +125,10 @@ class GroupedMatrix:
             if not all(done):
                 raise MemoryError(f"no memory for the values of {_TILE} x {self.ins} numbers")
             return out
-        coded = torch.empty(rows.shape, dtype=torch.int8)
-        scales, sums = torch.empty((2, count, self.ins // GROUP))
+        coded = torch.empty((count, self._parts, self.ins), dtype=torch.int8)
+        scales, sums = torch.empty((2, count, self._parts, self.ins // GROUP)).unbind()
         parts = _CodedRows(coded.data_ptr(), scales.data_ptr(), sums.data_ptr())
-        self._code_rows(ctypes.byref(parts), rows.data_ptr(), count, self.ins, half)
+        self._code_rows(matrix, ctypes.byref(parts), rows.data_ptr(), count, half)
         split(
             lambda first, last: self._multiply(
                 matrix, ctypes.byref(parts), count, to, added, first, last, half
@@ -176,13 +181,17 @@ class Grouping:
         """
         return self._grouped(plain, self._bits)
 
+    def before_attention(self, plain: torch.Tensor) -> GroupedMatrix:
+        """The same of what makes queries, keys and values."""
+        return self._grouped(plain, self._bits, fine=True)
+
     def head(self, plain: torch.Tensor) -> GroupedMatrix:
         """The same of the output matrix."""
-        return self._grouped(plain, 8)
+        return self._grouped(plain, 8, fine=True)
 
-    def _grouped(self, plain: torch.Tensor, bits: int) -> GroupedMatrix:
+    def _grouped(self, plain: torch.Tensor, bits: int, *, fine: bool = False) -> GroupedMatrix:
         weight = plain.t()
-        matrix = GroupedMatrix(weight, bits, self._kernels)
+        matrix = GroupedMatrix(weight, bits, self._kernels, fine=fine)
         if self._exact and not matrix.is_exact:
             raise ValueError(f"its numbers have more than {1 << bits} values in a group of {GROUP}")
         if self._kept is not None:
@@ -232,7 +241,8 @@ def group_linears(model: torch.nn.Module, grouping: Grouping, head: torch.nn.Mod
         raise ValueError(f"no linear layer of this model has inputs in groups of {GROUP}")
     for parent, name, layer in found:
         plain = layer.weight.detach().t()
-        matrix = grouping.head(plain) if layer is head else grouping(plain)
+        make = grouping.before_attention if name in _BEFORE_ATTENTION else grouping
+        matrix = grouping.head(plain) if layer is head else make(plain)
         matrix.plain = None
         setattr(parent, name, GroupedLinear(layer, matrix))
 

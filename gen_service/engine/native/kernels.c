@@ -439,12 +439,12 @@ struct grouped {
     uint8_t *codes;             /* [tiles, groups, TILE * GROUP * bits / 8] */
     uint16_t *scales, *offsets; /* [tiles, groups, TILE] */
     int64_t outs, ins;
-    int32_t bits;
+    int32_t bits, fine; /* fine: each row is coded as two, the second what the first leaves over */
 };
 
 struct coded_rows {
-    int8_t *codes;        /* [rows, ins] */
-    float *scales, *sums; /* [rows, groups]; the sums are those of the values that codes stand for */
+    int8_t *codes;        /* [rows, ins], for a fine matrix [rows, 2, ins] */
+    float *scales, *sums; /* likewise of groups; the sums are those of the values that codes stand for */
 };
 
 #if defined(__F16C__)
@@ -592,10 +592,13 @@ static tile_sums *const sums_of_tiles[2][ROWS] = {{EVERY(NAME, 4)}, {EVERY(NAME,
 void ttmark_multiply(const struct grouped *m, const struct coded_rows *x, int64_t rows, void *out, const void *residual,
                      int64_t first, int64_t last, int half) {
     float sums[ROWS * TILE];
+    int64_t parts = m->fine ? 2 : 1, together = ROWS / parts;
     for (int64_t tile = first; tile < last; tile++)
-        for (int64_t row = 0; row < rows; row += ROWS) {
-            int64_t count = rows - row < ROWS ? rows - row : ROWS;
-            sums_of_tiles[m->bits == 8][count - 1](m, x, tile, row, sums);
+        for (int64_t row = 0; row < rows; row += together) {
+            int64_t count = rows - row < together ? rows - row : together;
+            sums_of_tiles[m->bits == 8][count * parts - 1](m, x, tile, row * parts, sums);
+            for (int64_t i = 0; m->fine && i < count * TILE; i++)
+                sums[i] = sums[i / TILE * 2 * TILE + i % TILE] + sums[(i / TILE * 2 + 1) * TILE + i % TILE];
             keep_tile(m, sums, tile, row, count, out, residual, half);
         }
 }
@@ -726,28 +729,38 @@ int ttmark_multiply_many(const struct grouped *m, const void *rows, int64_t coun
 int ttmark_multiplies_many(void) { return 0; }
 #endif
 
-/* Rows [rows, ins] as whole numbers. What is not finite makes all products of its group so. */
-void ttmark_code_rows(const struct coded_rows *x, const void *from, int64_t rows, int64_t ins, int half) {
+/* GROUP numbers as whole ones, as group `place` of all; what they leave over stays in `values`. */
+INLINE void code_group(const struct coded_rows *x, int64_t place, vec values[GROUP / LANES]) {
     const vec magic = all(12582912.0f); /* rounds to the nearest */
-    for (int64_t group = 0; group < rows * ins / GROUP; group++) {
-        vec values[GROUP / LANES], most = all(0), check = all(0);
-        UNROLL for (int i = 0; i < GROUP / LANES; i++) {
-            values[i] = load(at(from, group * GROUP + i * LANES, half), half);
-            vec size = choose(values[i] < all(0), -values[i], values[i]);
-            most = choose(size > most, size, most);
-            check += values[i] * 0.0f;
-        }
-        float highest = largest(most);
-        vec total = all(0);
-        UNROLL for (int i = 0; i < GROUP / LANES; i++) {
-            vec codes = (values[i] * (highest > 0 ? 127.0f / highest : 0.0f) + magic) - magic;
-            bytes narrow = __builtin_convertvector(__builtin_convertvector(codes, ints), bytes);
-            memcpy(x->codes + group * GROUP + i * LANES, &narrow, sizeof narrow);
-            total += codes;
-        }
-        x->scales[group] = highest / 127.0f + sum(check);
-        x->sums[group] = x->scales[group] * sum(total);
+    vec most = all(0), check = all(0), total = all(0);
+    UNROLL for (int i = 0; i < GROUP / LANES; i++) {
+        vec size = choose(values[i] < all(0), -values[i], values[i]);
+        most = choose(size > most, size, most);
+        check += values[i] * 0.0f;
     }
+    float highest = largest(most), scale = highest / 127.0f;
+    UNROLL for (int i = 0; i < GROUP / LANES; i++) {
+        vec codes = (values[i] * (highest > 0 ? 127.0f / highest : 0.0f) + magic) - magic;
+        bytes narrow = __builtin_convertvector(__builtin_convertvector(codes, ints), bytes);
+        memcpy(x->codes + place * GROUP + i * LANES, &narrow, sizeof narrow);
+        total += codes;
+        values[i] -= codes * scale;
+    }
+    x->scales[place] = scale + sum(check);
+    x->sums[place] = x->scales[place] * sum(total);
+}
+
+/* Rows [rows, ins] as whole numbers, for a matrix. What is not finite makes all products of its group so. */
+void ttmark_code_rows(const struct grouped *m, const struct coded_rows *x, const void *from, int64_t rows, int half) {
+    int64_t groups = m->ins / GROUP;
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t group = 0; group < groups; group++) {
+            vec values[GROUP / LANES];
+            UNROLL for (int i = 0; i < GROUP / LANES; i++)
+                values[i] = load(at(from, row * m->ins + group * GROUP + i * LANES, half), half);
+            code_group(x, (m->fine ? 2 * row : row) * groups + group, values);
+            if (m->fine) code_group(x, (2 * row + 1) * groups + group, values);
+        }
 }
 
 /* The codes of an output and a group: of each fourth four bytes, 4 * TILE apart, in their upper half for every second
@@ -833,7 +846,7 @@ struct pass {
     const int64_t *slots;                       /* [kept] */
     void *hidden, *packed;                      /* [rows, width], changed; [layers, rows, query_key_value outs] */
     void *normed, *attended, *gate_up, *gated;  /* scratch for `rows` */
-    struct coded_rows coded;                    /* likewise, of the most inputs */
+    struct coded_rows coded;                    /* likewise, of the most inputs, in two parts */
     int64_t count, rows, kept, tiles, to_value; /* layers, ...; elements from a key of the cache to its value */
     float epsilon;
     int32_t in_tiles; /* rows are multiplied as `ttmark_multiply_many` does */
@@ -843,7 +856,7 @@ static int multiply(const struct pass *p, const struct grouped *m, const void *r
                     int half) {
     int64_t tiles = (m->outs + TILE - 1) / TILE;
     if (p->in_tiles) return ttmark_multiply_many(m, rows, p->rows, out, residual, 0, tiles);
-    ttmark_code_rows(&p->coded, rows, p->rows, m->ins, half);
+    ttmark_code_rows(m, &p->coded, rows, p->rows, half);
     ttmark_multiply(m, &p->coded, p->rows, out, residual, 0, tiles, half);
     return 1;
 }

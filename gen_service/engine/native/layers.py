@@ -95,8 +95,8 @@ class CompiledLayers:
         normed, attended = torch.empty_like(hidden), hidden.new_zeros((rows, heads * dim))
         gate_up, gated = hidden.new_empty((rows, 2 * inner)), hidden.new_empty((rows, inner))
         most = max(hidden.shape[1], heads * dim, inner)
-        codes = torch.empty((rows, most), dtype=torch.int8)
-        scales, sums = torch.empty((2, rows, most // GROUP)).unbind()
+        codes = torch.empty((rows, 2, most), dtype=torch.int8)
+        scales, sums = torch.empty((2, rows, 2, most // GROUP)).unbind()
         caches = self._pointers(*(arena.data_ptr() for arena in arenas))
         held = (turns, plan.slots, hidden, packed, normed, attended, gate_up, gated, codes, scales, sums)
         call = _Pass(

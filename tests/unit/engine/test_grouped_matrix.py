@@ -90,6 +90,19 @@ def test_many_rows_may_be_multiplied_by_the_values_in_bfloat16(
 
 
 @pytest.mark.parametrize("bits", [4, 8])
+def test_rows_of_a_fine_matrix_keep_their_values(all_kernels: list[Kernels], bits: int) -> None:
+    weight, rows = draw(70, 576), draw(41, 576)
+    results = []
+    for kernels in all_kernels:
+        matrix = GroupedMatrix(weight, bits, kernels, fine=True)
+        expected = rows.double() @ matrix.values(torch.arange(70)).double().t()
+        scale = 2**-14 * float(expected.abs().max())
+        torch.testing.assert_close(matrix(rows).double(), expected, atol=scale, rtol=0)
+        results += [matrix(rows[:count])[0] for count in (1, 4, 5, 41)]
+    assert all(torch.equal(each, results[0]) for each in results)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
 def test_threads_share_the_outputs(all_kernels: list[Kernels], bits: int) -> None:
     weight, rows = draw(700, 576, dtype=torch.bfloat16), draw(33, 576, dtype=torch.bfloat16)
     matrix, threads = GroupedMatrix(weight, bits, all_kernels[0]), torch.get_num_threads()
