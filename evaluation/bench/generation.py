@@ -42,6 +42,7 @@ class Generate:
     ] = "auto"
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: torch's choice.")] = None
     sequences: Annotated[str, typer.Option(help="Numbers of sequences, with commas.")] = "1,8,32"
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="Tokens of each prompt.")] = 32
     tokens: Tokens = 64
     block_sizes: Annotated[str, typer.Option(help="Block sizes, with commas; 0 is no watermark.")] = "0,1,2,3"
     filters: Annotated[str, typer.Option(help="paper, strict, chat or both (paper and strict).")] = "both"
@@ -82,7 +83,7 @@ class Generate:
             peers = Transformers(folder, self.dtype)
             for count in counts:
                 for filters in _FILTERS[self.filters]:
-                    workload = Workload(count, self.tokens, filters=filters)
+                    workload = Workload(count, self.tokens, self.prompt_tokens, filters)
                     warm_up = replace(workload, tokens=4)
                     for engine in ours:
                         engine.measure(warm_up, 2)

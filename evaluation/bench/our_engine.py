@@ -38,10 +38,10 @@ class OurEngine:
         """Throughput with blocks of `block_size` tokens, or without a watermark for 0."""
         watch = Stopwatch()
         made = asyncio.run(self._generate(workload, block_size, max_branches))
-        completions = [ids for ids, _ in made]
+        completions = [ids for ids, *_ in made]
         rates = watch.rates(sum(map(len, completions)))
-        details = {}
-        if between := [seconds for _, seconds in made if seconds is not None]:
+        details = {"first_token_ms": 1e3 * mean(seconds for _, seconds, _ in made)}
+        if between := [seconds for *_, seconds in made if seconds is not None]:
             details["seconds_per_token"] = mean(between)
         if block_size:
             watermark = Watermark(_SCHEME, block_size)
@@ -54,12 +54,12 @@ class OurEngine:
 
     async def _generate(
         self, workload: Workload, block_size: int, max_branches: int | None
-    ) -> list[tuple[list[int], float | None]]:
-        """Tokens of each completion, and seconds for each token after its first piece, if there are some."""
+    ) -> list[tuple[list[int], float, float | None]]:
+        """Tokens of each completion, seconds to its first piece, and for each later token, if any."""
         prompts = self.prompts(workload)
         marking = Marking("bench", 1, "bench", Watermark(_SCHEME, block_size), _KEY) if block_size else None
 
-        async def one(index: int, prompt: list[int]) -> tuple[list[int], float | None]:
+        async def one(index: int, prompt: list[int]) -> tuple[list[int], float, float | None]:
             sampling = SamplingParams(
                 max_tokens=workload.tokens,
                 temperature=workload.filters.temperature,
@@ -71,12 +71,12 @@ class OurEngine:
             )
             request = GenerationRequest(str(index), tuple(prompt), sampling, marking)
             tokens: list[int] = []
-            begun, first = 0.0, 0
+            asked, begun, first = time.perf_counter(), 0.0, 0
             async for delta in self._engine.generate(request):
                 if not tokens:
                     begun, first = time.perf_counter(), len(delta.token_ids)
                 tokens += delta.token_ids
             later = len(tokens) - first
-            return tokens, (time.perf_counter() - begun) / later if later else None
+            return tokens, begun - asked, (time.perf_counter() - begun) / later if later else None
 
         return await asyncio.gather(*(one(index, prompt) for index, prompt in enumerate(prompts)))
