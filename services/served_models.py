@@ -58,7 +58,9 @@ def load_engine(name: str, folder: Path, settings: GenerationSettings) -> Runnin
             "TTMARK_ENGINE_FILE is for TTMARK_ENGINE=vllm; the embedded engine has no such file"
         )
     with no_start_after(ModelLoadError):
-        return Engine.load(str(folder), _embedded_settings(name, settings))
+        engine = Engine.load(str(folder), _embedded_settings(name, settings))
+    structlog.get_logger("ttmark.models").info("runs", model=name, **engine.runs_as)
+    return engine
 
 
 def prepare_for_vllm(**more: str) -> None:

@@ -52,12 +52,17 @@ class AttentionCall(ctypes.Structure):
 
 
 class Kernels:
-    """Row by row, in float32 or bfloat16 with sums in float32; on torch's number of threads."""
+    """Row by row, in float32 or bfloat16 with sums in float32; on torch's number of threads.
+
+    Attributes:
+        level: of the instructions that they use, such as x86-64-v3.
+    """
 
     def __init__(self, library: ctypes.CDLL) -> None:
         span, pointer = (ctypes.c_int64, ctypes.c_int64), ctypes.c_void_p
         size, number, flag = ctypes.c_int64, ctypes.c_float, ctypes.c_int
         self.library = library
+        self.level = Path(library._name).stem.removeprefix("kernels-").rpartition("-")[0]
         self._normalise = function(
             library.ttmark_normalise, pointer, pointer, pointer, *span, size, size, number, flag
         )

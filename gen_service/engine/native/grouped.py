@@ -61,7 +61,7 @@ class GroupedMatrix:
         outs, ins = weight.shape
         if not self.suits(weight) or bits not in (4, 8):
             raise ValueError(f"no groups of {GROUP} in {bits} bits for a matrix of {outs} x {ins}")
-        self.outs, self.ins, self.dtype = outs, ins, weight.dtype
+        self.outs, self.ins, self.bits, self.dtype = outs, ins, bits, weight.dtype
         self._tiles, groups = -(-outs // _TILE), ins // GROUP
         self._codes = torch.zeros((self._tiles, groups, _TILE * GROUP * bits // 8), dtype=torch.uint8)
         self._scales = torch.zeros((self._tiles, groups, _TILE), dtype=torch.float16)
