@@ -59,6 +59,15 @@ class EngineSource:
         """See `TextSource`."""
         asyncio.run(self._generate(cell, indices, seed, on_text, on_tokens))
 
+    def request(self, cell: Cell, index: int, seed: int) -> GenerationRequest:
+        """What text number `index` of a cell is asked for with; an end of text is a token like others."""
+        marking = None
+        if cell.scheme:
+            marking = Marking("evaluation", 1, "evaluation", cell.watermark(), cell.key(seed, index))
+        prompt_ids = self.prompts[index % len(self.prompts)]
+        text_seed = sampling_seed(seed, cell.name, index)
+        return completion_request(cell, index, prompt_ids, text_seed, marking, ignore_eos=True)
+
     def close(self) -> None:
         """Stops the engine."""
         if self._engine is not None:
@@ -68,15 +77,10 @@ class EngineSource:
     async def _generate(
         self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText, on_tokens: OnTokens
     ) -> None:
-        engine, watermark = self.engine, cell.watermark() if cell.scheme else None
+        engine = self.engine
 
         async def request(index: int) -> GenerationRequest:
-            marking = None
-            if watermark:
-                marking = Marking("evaluation", 1, "evaluation", watermark, cell.key(seed, index))
-            prompt_ids = self.prompts[index % len(self.prompts)]
-            text_seed = sampling_seed(seed, cell.name, index)
-            return completion_request(cell, index, prompt_ids, text_seed, marking, ignore_eos=True)
+            return self.request(cell, index, seed)
 
         slots = asyncio.Semaphore(self.settings.max_sequences)
         await complete(engine.generate, request, indices, slots, on_text, on_tokens)
@@ -100,6 +104,7 @@ def completion_request(
             temperature=cell.setting.temperature,
             top_k=cell.setting.top_k,
             top_p=cell.setting.top_p,
+            repetition_penalty=cell.setting.repetition_penalty,
             seed=seed,
             ignore_eos=ignore_eos,
         ),

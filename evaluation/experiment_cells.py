@@ -14,14 +14,19 @@ class SamplingSetting:
     top_k: int
     top_p: float
     temperature: float
+    repetition_penalty: float = 1.0
 
     def __str__(self) -> str:
-        return f"top-k {self.top_k or 'off'}, top-p {self.top_p:g}, T {self.temperature:g}"
+        penalty = (
+            "" if self.repetition_penalty == 1.0 else f", repetition penalty {self.repetition_penalty:g}"
+        )
+        return f"top-k {self.top_k or 'off'}, top-p {self.top_p:g}, T {self.temperature:g}{penalty}"
 
     @property
     def slug(self) -> str:
         """The setting as part of a file name."""
-        return f"k{self.top_k}-p{self.top_p:g}-t{self.temperature:g}"
+        penalty = "" if self.repetition_penalty == 1.0 else f"-r{self.repetition_penalty:g}"
+        return f"k{self.top_k}-p{self.top_p:g}-t{self.temperature:g}{penalty}"
 
 
 class Setting(StrEnum):
@@ -32,6 +37,7 @@ class Setting(StrEnum):
     STRICT = "strict"
     QWEN3 = "qwen3"
     LLAMA3 = "llama3"
+    SMOLLM2 = "smollm2"
 
 
 SETTINGS = {
@@ -40,8 +46,10 @@ SETTINGS = {
     Setting.STRICT: SamplingSetting(20, 0.8, 0.7),
     Setting.QWEN3: SamplingSetting(20, 0.95, 0.6),
     Setting.LLAMA3: SamplingSetting(0, 0.9, 0.6),
+    Setting.SMOLLM2: SamplingSetting(50, 0.92, 0.6, 1.1),
 }
-"""The paper's main setting; that of chat services; the stricter ones of the paper's Table 2 and appendix."""
+"""The paper's main setting; that of chat services; the stricter ones of the paper's Table 2 and appendix;
+what SmolLM2's folder says."""
 
 PRF_KEY_BYTES = 16
 

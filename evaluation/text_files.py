@@ -40,13 +40,18 @@ def read_prompts(path: Path, tokenizer: TextTokenizer, max_tokens: int = MAX_TOK
     return prompts
 
 
-def read_field(path: Path, field: str) -> Iterator[str]:
-    """One field of each line of a JSONL file, plain or .gz."""
+def read_field(path: Path, field: str, missing: str | None = None) -> Iterator[str]:
+    """One field of each line of a JSONL file, plain or .gz.
+
+    Args:
+        missing: stands where a line has no such field; None: that is an error.
+    """
     content = path.read_bytes()
     lines = (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines()
     for number, line in enumerate(lines, start=1):
         try:
-            yield str(orjson.loads(line)[field])
+            found = orjson.loads(line)
+            yield str(found[field] if missing is None else found.get(field, missing))
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
             raise ValueError(f"{path}, line {number}: not an object with the field `{field}`") from error
 

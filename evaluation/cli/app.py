@@ -1,6 +1,5 @@
-"""`ttmark eval`: direct detection on texts of any causal language model, and the tools beside it."""
+"""`ttmark eval`: direct detection on texts of any causal language model, and what measures beside it."""
 
-import hashlib
 import json
 import logging
 import re
@@ -14,9 +13,10 @@ from typing import Annotated, Any, ClassVar, cast
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
 
 from ttmark.evaluation.cli.app_and_errors import new_app, one_clear_line
+from ttmark.evaluation.cli.measured_run import measured_run
+from ttmark.evaluation.cli.quality import Quality
 from ttmark.evaluation.engine_source import EngineSource
 from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting, prf_key
 from ttmark.evaluation.intervals import (
@@ -50,16 +50,14 @@ from ttmark.evaluation.options import (
     TopK,
     chosen_model,
     chosen_prompts,
-    model_path,
     run_folder,
 )
 from ttmark.evaluation.report.result import Result, Table, groups, power_of_ten, rate_name, row_name, table_by
-from ttmark.evaluation.run_folder import Completion, Run, progress_bars
-from ttmark.evaluation.run_manifest import check_identity, command_line, folder_hash, machine, versions
+from ttmark.evaluation.run_folder import Completion, Run
+from ttmark.evaluation.run_manifest import command_line, machine, versions
 from ttmark.evaluation.simulated import SIMULATED, SimulatedSource
-from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFailed
+from ttmark.gen_service.engine import EngineSettings
 from ttmark.shared.commands_of_dataclasses import command_of
-from ttmark.shared.tokenization import TokenizerMissing
 from ttmark.shared.watermark import DirectEvidence, Watermark, detect_direct, scheme_names
 
 FPRS = (1e-3, 1e-4, 1e-5)
@@ -279,8 +277,6 @@ def entropy_note(report: EntropyReport) -> str:
     )
 
 
-PLAIN_WIDTH = 160
-EXPECTED = (ValueError, OSError, EngineError, SequenceFailed, TokenizerMissing)
 ENTROPY_TEXTS = 30
 Source = EngineSource | SimulatedSource
 
@@ -310,10 +306,8 @@ class Direct:
 
     def run(self) -> None:
         """Opens or resumes the run in `out` or the model's folder; what a user can mend ends as one line."""
-        console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
         name = chosen_model(self.model)
         prompts = chosen_prompts(self.prompts, name)
-        folder = run_folder(self.out, self.model)
         settings = EngineSettings(
             threads=self.threads,
             max_sequences=self.batch,
@@ -321,33 +315,15 @@ class Direct:
             dtype=self.dtype,
             reproducible=self.dtype == EXACT,
         )
-        with one_clear_line(EXPECTED):
+
+        def source(path: str) -> Source:
             if self.label is not None and not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.label):
                 raise ValueError(f"--label {self.label!r}: use lower-case letters, digits and single hyphens")
-            path = model_path(name)
-            source: Source = SimulatedSource() if name == SIMULATED else EngineSource(path, prompts, settings)
-            folder.mkdir(parents=True, exist_ok=True)
-            check_identity(
-                folder,
-                {
-                    "model": Path(name).name if Path(name).is_dir() else name,
-                    "model_sha256": folder_hash(Path(path)),
-                    "prompts_sha256": hashlib.sha256(prompts.read_bytes()).hexdigest(),
-                    "seed": self.seed,
-                },
-                engine=asdict(settings),
-                versions=versions(),
-                machine=machine(),
-            )
-            try:
-                with progress_bars(console) as progress:
-                    result = self._measured(Run(folder, source, self.seed, progress), source)
-            finally:
-                source.close()
-            for table in result.tables:
-                console.print(table.rich())
-            result.save(folder)
-            console.print(f"written to {folder / result.experiment}.json and .md")
+            return SimulatedSource() if name == SIMULATED else EngineSource(path, prompts, settings)
+
+        measured_run(
+            name, prompts, run_folder(self.out, self.model), self.seed, settings, source, self._measured
+        )
 
     def _measured(self, run: Run, source: Source) -> Result:
         """Makes the texts that are missing and detects all of them."""
@@ -378,7 +354,7 @@ class Direct:
 def eval_app() -> typer.Typer:
     """The command line."""
     app = new_app("What the mark does to texts of any causal language model, and what is found of them.")
-    for kind in (Direct, NullTables):
+    for kind in (Direct, Quality, NullTables):
         app.command(kind.name)(command_of(kind.run, kind))
     return app
 

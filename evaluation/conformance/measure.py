@@ -21,12 +21,15 @@ from ttmark.evaluation.conformance.plan import (
     Prompt,
     marked_cell,
     prompt_of,
+    prompts,
     unmarked_cell,
 )
 from ttmark.evaluation.conformance.unmarked_texts import TextSet, human_documents
 from ttmark.evaluation.experiment_cells import sampling_seed
+from ttmark.evaluation.quality.equivalence import Verdict
+from ttmark.evaluation.quality.measures import compare, measured
 from ttmark.evaluation.report.result import groups
-from ttmark.evaluation.run_folder import DEPLOYED, Questions, Run
+from ttmark.evaluation.run_folder import DEPLOYED, Completion, Questions, Run
 from ttmark.evaluation.text_edits import EDITS, Edit, Material
 from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
@@ -73,12 +76,14 @@ class Measurement:
         sets: of texts without a mark, those of the model included.
         spoken: by language asked in: answers that are in it, and answers.
         tokens: of all marked answers.
+        quality: marked answers beside unmarked ones.
     """
 
     figures: tuple[Figure, ...]
     sets: tuple[TextSet, ...]
     spoken: dict[str, tuple[int, int]]
     tokens: int
+    quality: tuple[Verdict, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,15 @@ class Conformance:
             sets,
             _spoken(answers[CHAT]),
             sum(len(one.token_ids) for of_sampling in answers.values() for one in of_sampling),
+            self._quality(unmarked),
         )
+
+    def _quality(self, unmarked: Sequence[Completion]) -> tuple[Verdict, ...]:
+        """Of the chat answers to the prompts that both have; answers to one prompt are a cluster."""
+        marked = self.run.texts(marked_cell(self.plan, CHAT, self.key.profile), self.plan.answers[CHAT])
+        both = min(len(marked), len(unmarked))
+        with_mark, without = (measured(of[:both], self.plan.tokens) for of in (marked, unmarked))
+        return tuple(compare(with_mark, without, [number % len(prompts()) for number in range(both)]))
 
     def _answers(self, sampling: str) -> list[Answer]:
         cell = marked_cell(self.plan, sampling, self.key.profile)

@@ -24,6 +24,7 @@ from ttmark.evaluation.conformance.measure import (
     LENGTH,
     SAMPLING,
 )
+from ttmark.evaluation.quality.equivalence import Margin
 from ttmark.evaluation.report.result import groups, rate_name
 from ttmark.shared.cases.signed_page import definitions, whole_page
 from ttmark.shared.languages.words import counted
@@ -42,6 +43,7 @@ def page_parts(report: Mapping[str, Any]) -> tuple[str, str]:
         parts += _section(section, rows)
         if section == LANGUAGE:
             parts += _spoken(report["spoken"])
+    parts += quality_section(report["quality"])
     parts += ["<h2>Methods</h2>", bullets(METHODS), "<h2>Limits</h2>", bullets(LIMITS)]
     parts += ["<h2>What it was made of</h2>", *_provenance(report)]
     return whole_page(title, parts)
@@ -123,6 +125,23 @@ def _spoken(spoken: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     yield bullets(lines)
 
 
+def quality_section(verdicts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The verdicts of a report, as `Verdict.stored` wrote them."""
+    yield "<h2>Quality: marked answers beside unmarked ones</h2>"
+    yield f"<p>{escape(QUALITY)}</p>"
+    lines = []
+    for one in verdicts:
+        of = one["difference"]
+        margin = Margin(**of["margin"])
+        ends = " to ".join(margin.shown(one[end]) for end in ("low", "high"))
+        lines.append(
+            f"{margin.measure}: {one['verdict']}. Without a mark {margin.shown(of['unmarked'])}, difference"
+            f" {margin.shown(of['difference'])} (95 %: {ends}), margin {margin.shown(one['bound'])},"
+            f" {counted(of['pairs'], 'pair')}."
+        )
+    yield bullets(lines)
+
+
 def _provenance(report: Mapping[str, Any]) -> Iterator[str]:
     model = report["model"]
     yield definitions(
@@ -177,6 +196,13 @@ ABOUT: Mapping[str, tuple[str, str]] = {
         "All answers at the chat sampling in languages that are written with spaces, edited by a program.",
     ),
 }
+
+QUALITY = (
+    "Answers at the chat sampling to the same prompts. Equivalent: two one-sided tests at 5 %, with the"
+    " margin that is named. Changed: not equivalent, and different at 5 %. Both are corrected for the"
+    " number of measures (Holm); prompts are clusters. Undecided: so many answers show with 90 % power"
+    " that nothing changes, if that is so. `ttmark eval quality` measures more."
+)
 
 METHODS: Sequence[str] = (
     "The answers were made by the engine of the generation service with its settings, the model's"

@@ -85,7 +85,7 @@ def quality(
     if encoder is not None:
         similarity = Questions(work, _cosines(encoder), progress, "similarity.jsonl")
     if judge is not None:
-        nats = Questions(work, _nats(judge), progress, "perplexity.jsonl")
+        nats = Questions(work, nats_of(judge), progress, "perplexity.jsonl")
     return Quality(seen, similarity, nats, compared, judged)
 
 
@@ -130,7 +130,8 @@ def _cosines(folder: Path) -> Callable[[str, Sequence[str]], list[float]]:
     return cosines
 
 
-def _nats(folder: Path) -> Callable[[None, Sequence[str]], list[float]]:
+def nats_of(folder: Path) -> Callable[[None, Sequence[str]], list[float]]:
+    """The mean surprise of the tokens of texts under the causal language model in a folder."""
     from ttmark.evaluation.language_model import CausalModel, log_likelihood
 
     model, tokenizer = CausalModel(str(folder)), TextTokenizer.load(folder)

@@ -112,6 +112,7 @@ def make_report(
             for code, (within, answers) in measured.spoken.items()
         },
         "figures": [one.stored() for one in measured.figures],
+        "quality": [one.stored() for one in measured.quality],
     }
     return as_read(report)
 

@@ -20,7 +20,7 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.schemas.profile_presets import profile_fields
 from ttmark.shared.tokenization import TextTokenizer
 
-PLAN = Plan({CHAT: 18, PLAIN: 9}, 9, 80, (40, 80), 0, 0, 3)
+PLAN = Plan({CHAT: 18, PLAIN: 9}, 12, 80, (40, 80), 0, 0, 3)
 SECRET = bytes(range(32))
 
 

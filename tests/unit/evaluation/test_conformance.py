@@ -24,7 +24,7 @@ from ttmark.evaluation.conformance.measure import (
     SAMPLING,
     Measurement,
 )
-from ttmark.evaluation.conformance.page import promise_kept
+from ttmark.evaluation.conformance.page import promise_kept, quality_section
 from ttmark.evaluation.conformance.plan import PLANS, prompt_of, prompts
 from ttmark.evaluation.conformance.unmarked_texts import own_set, passages_of, shipped_sets
 from ttmark.evaluation.text_edits import Material
@@ -62,6 +62,18 @@ def test_two_independent_runs_agree_in_every_figure(runs: list[Measurement]) -> 
     assert found.outside == []
     counts = [[one.found for one in measured.figures] for measured in runs]
     assert counts[0] != counts[1], "the second run repeats the first"
+
+
+def test_marked_answers_are_compared_with_unmarked_ones_to_the_same_prompts(runs: list[Measurement]) -> None:
+    """All of the simulated model's have the same length."""
+    for measured in runs:
+        assert {one.difference.pairs for one in measured.quality} == {PLAN.unmarked}
+        verdicts = {one.difference.margin.measure: str(one) for one in measured.quality}
+        assert verdicts["length"] == "equivalent within 4 tokens"
+        (shown,) = (
+            part for part in quality_section([one.stored() for one in measured.quality]) if "<ul>" in part
+        )
+        assert all(f"{measure}: {verdict}." in shown for measure, verdict in verdicts.items())
 
 
 @pytest.mark.slow

@@ -1,0 +1,64 @@
+"""An experiment from its options to its files: the run is opened or resumed, measured, shown and saved."""
+
+import hashlib
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+
+from ttmark.evaluation.cli.app_and_errors import one_clear_line
+from ttmark.evaluation.engine_source import EngineSource
+from ttmark.evaluation.options import model_path
+from ttmark.evaluation.report.result import Result
+from ttmark.evaluation.run_folder import Run, progress_bars
+from ttmark.evaluation.run_manifest import check_identity, folder_hash, machine, versions
+from ttmark.evaluation.simulated import SimulatedSource
+from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFailed
+from ttmark.shared.tokenization import TokenizerMissing
+
+PLAIN_WIDTH = 160
+EXPECTED = (ValueError, OSError, EngineError, SequenceFailed, TokenizerMissing)
+Source = TypeVar("Source", bound=EngineSource | SimulatedSource)
+
+
+def measured_run(
+    model: str,
+    prompts: Path,
+    folder: Path,
+    seed: int,
+    settings: EngineSettings,
+    source: Callable[[str], Source],
+    measure: Callable[[Run, Source], Result],
+) -> None:
+    """What a user can mend ends as one line.
+
+    Args:
+        source: makes texts with the model in a folder.
+    """
+    console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
+    with one_clear_line(EXPECTED):
+        path = model_path(model)
+        made = source(path)
+        identity = {
+            "model": Path(model).name if Path(model).is_dir() else model,
+            "model_sha256": folder_hash(Path(path)),
+            "prompts_sha256": hashlib.sha256(prompts.read_bytes()).hexdigest(),
+            "seed": seed,
+        }
+        check_identity(
+            folder,
+            identity,
+            engine=asdict(replace(settings, choices=None)),
+            versions=versions(),
+            machine=machine(),
+        )
+        with closing(made), progress_bars(console) as progress:
+            result = measure(Run(folder, made, seed, progress), made)
+        for table in result.tables:
+            console.print(table.rich())
+        result.save(folder)
+        console.print(f"written to {folder / result.experiment}.json and .md")

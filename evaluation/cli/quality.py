@@ -1,0 +1,158 @@
+"""`ttmark eval quality`: are marked answers as good, as long and as varied as unmarked ones?"""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+import typer
+
+from ttmark.evaluation.cli.measured_run import measured_run
+from ttmark.evaluation.conformance.quality_after_attacks import nats_of
+from ttmark.evaluation.experiment_cells import SETTINGS, Setting
+from ttmark.evaluation.options import (
+    DEMO,
+    Batch,
+    Model,
+    Out,
+    Prompts,
+    Seed,
+    Threads,
+    chosen_model,
+    chosen_prompts,
+    model_path,
+    run_folder,
+)
+from ttmark.evaluation.quality import measures
+from ttmark.evaluation.quality.arms import EACH, KINDS, ONE_KEY, UNMARKED, AnswerSource, Arm
+from ttmark.evaluation.quality.equivalence import LEAST_CLUSTERS
+from ttmark.evaluation.report.result import Result
+from ttmark.evaluation.run_folder import Questions, Run
+from ttmark.evaluation.run_manifest import command_line, machine, versions
+from ttmark.evaluation.text_files import read_field
+from ttmark.gen_service.engine import EngineSettings
+from ttmark.gen_service.smollm2 import SMOLLM2
+
+PROMPTS_PATH = Path(measures.__file__).with_name("prompts.jsonl")
+"""Two questions, then one of fact, and so on, in SmolLM2's chat template."""
+_MAX_BRANCHES = 8
+"""As the services' default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """Marked answers beside unmarked ones: equivalent within stated margins, changed, or undecided yet.
+
+    Each prompt has eight answers of each arm, four by one key and four by keys of their own. A run that is
+    stopped goes on where it was; more --answers add to those that there are.
+    """
+
+    name: ClassVar[str] = "quality"
+
+    answers: Annotated[
+        int,
+        typer.Option(min=LEAST_CLUSTERS * EACH, help="Of each arm; rounded up to eights."),
+    ] = 4000
+    tokens: Annotated[int, typer.Option(min=8, help="Most tokens of an answer.")] = 128
+    arms: Annotated[
+        tuple[str, ...],
+        typer.Option("--arm", help=f"{', '.join(KINDS)}; may be repeated.", show_default="all"),
+    ] = tuple(KINDS)
+    setting: Annotated[Setting, typer.Option(help="Sampling.")] = Setting.SMOLLM2
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="Model of the perplexity: another one than writes, as --model; default: demo beside others."
+        ),
+    ] = None
+    dictionary: Annotated[
+        str, typer.Option(help="hunspell's: a language that comes with it, or a path without .dic.")
+    ] = "en_US"
+    model: Model = None
+    prompts: Prompts = None
+    out: Out = None
+    seed: Seed = 0
+    threads: Threads = None
+    batch: Batch = 32
+
+    def run(self) -> None:
+        name = chosen_model(self.model)
+        prompts = self.prompts or (PROMPTS_PATH if name == SMOLLM2 else chosen_prompts(None, name))
+        folder = self.out or run_folder(None, self.model) / self.name
+        settings = EngineSettings(
+            dtype="auto",
+            threads="auto" if self.threads is None else self.threads,
+            max_sequences=self.batch,
+            max_waiting=1_000_000,
+            max_branches=_MAX_BRANCHES,
+            reproducible=False,
+            choices=folder / "choices.json",
+        )
+
+        def source(path: str) -> AnswerSource:
+            if unknown := set(self.arms) - set(KINDS):
+                raise ValueError(f"--arm {min(unknown)}: there are {', '.join(KINDS)}")
+            if self.judge is not None and model_path(self.judge) == path:
+                raise ValueError(f"--judge {name}: the writer does not judge itself")
+            return AnswerSource(path, prompts, settings)
+
+        measured_run(name, prompts, folder, self.seed, settings, source, partial(self._measured, prompts))
+
+    def _measured(self, prompts: Path, run: Run, source: AnswerSource) -> Result:
+        """Writes the answers that are missing and compares each arm with the unmarked one."""
+        count = -(-self.answers // EACH) * EACH
+        numbers = [place // EACH % len(source.prompts) for place in range(count)]
+        lines = zip(read_field(prompts, "prompt"), read_field(prompts, "answer", ""), strict=True)
+        facts = [answer or None for prompt, answer in lines if prompt]
+        listed, judge, setting = measures.word_list(self.dictionary), self._judge(), SETTINGS[self.setting]
+        questions = None
+        if judge is not None:
+            questions = Questions(
+                run.folder, nats_of(Path(model_path(judge))), run.progress, "perplexity.jsonl"
+            )
+
+        def of_arm(kind: str) -> measures.Measured:
+            answers = run.texts(Arm(None, 1, setting, self.tokens, kind=kind), count)
+            texts = [source.tokenizer.decode(one.token_ids).strip() for one in answers]
+            found = measures.measured(answers, self.tokens)
+            found[measures.DISTINCT] = measures.distinct(texts, EACH, ONE_KEY)
+            if questions is not None:
+                asked = [(f"nats of {judge}", None, text) for text in texts]
+                nats = questions.answers(f"perplexity, {kind}", asked)
+                found[measures.PERPLEXITY] = np.where(nats > 0, nats, np.nan)
+            if listed is not None:
+                found[measures.UNLISTED] = measures.unlisted(texts, listed)
+            found[measures.MATCH] = measures.matches(texts, [facts[number] for number in numbers])
+            return found
+
+        unmarked = of_arm(UNMARKED)
+        verdicts = {kind: measures.compare(of_arm(kind), unmarked, numbers) for kind in self.arms}
+        notes = [
+            f"{count:,} answers an arm of up to {self.tokens} tokens, {setting}, to {len(set(numbers))}"
+            f" prompts; of each {EACH} {ONE_KEY} are by one key, each other by its own. Prompts, and so keys,"
+            " are clusters. p-values are Holm's, over the measures of the arm.",
+            "Equivalent: two one-sided tests at 5 %. Changed: not equivalent, and different at 5 %. Answers"
+            " for 90 % power: where the truth is that nothing changes; to an undecided one at least as many"
+            " again as there are.",
+        ]
+        if questions is not None:
+            notes.append(f"Perplexity: of {judge}.")
+        missing = {
+            "perplexity under a third model (give --judge)": questions,
+            "words that a list lacks (pip install chunspell)": listed,
+            "exact match (no prompt has an `answer`)": next(filter(None, facts), None),
+        }
+        notes += [f"Not measured: {what}." for what, there in missing.items() if there is None]
+        tables = [measures.margins_table([margin for margin in measures.ABOUT if margin in unmarked])]
+        tables += [measures.verdicts_table(KINDS[kind].title, of, notes) for kind, of in verdicts.items()]
+        data = [
+            {"arm": kind, "answers": count, **one.stored()} for kind, of in verdicts.items() for one in of
+        ]
+        return Result(
+            self.name, command_line(without="--out"), tuple(tables), tuple(data), machine(), versions()
+        )
+
+    def _judge(self) -> str | None:
+        """The given model, or the demo's, where that does not write itself."""
+        return self.judge or (DEMO if chosen_model(self.model) != DEMO else None)
