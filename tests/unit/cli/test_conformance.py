@@ -24,6 +24,7 @@ from ttmark.evaluation.conformance.measure import (
 from ttmark.evaluation.conformance.plan import FALSE_RATES, FOUND_RATES, Size
 from ttmark.evaluation.conformance.report import Deployment, make_report, write_report
 from ttmark.evaluation.conformance.unmarked_texts import TextSet
+from ttmark.evaluation.quality.equivalence import Difference, Margin, judged
 from ttmark.services.cli.main import app
 from ttmark.shared.cases.signed_file import (
     JSON_NAME,
@@ -37,6 +38,9 @@ from ttmark.shared.cases.signed_file import (
 KEY = CaseKey.generate()
 OWN_TEXT = "a sentence of the operator's that no report may hold"
 HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+QUALITY = tuple(judged([Difference(Margin("length", "tokens"), 90, 45, 100.0, 0.5, 1.0)], 90))
 
 
 def figures(found: int = 8) -> tuple[Figure, ...]:
@@ -58,7 +62,7 @@ def report(found: int = 8, **changes: Any) -> dict[str, Any]:
     sets = (TextSet("people", HOSTILE, (OWN_TEXT,)),)
     made = make_report(
         Deployment(key, "tiny", {"model.safetensors": "00" * 32}, "ab" * 32, {"engine": "embedded"}),
-        Measurement(figures(found), sets, {"en": (3, 4)}, 12_345),
+        Measurement(figures(found), sets, {"en": (3, 4)}, 12_345, QUALITY),
         size=Size.SMALL,
         plan=PLAN,
         seed=1,
