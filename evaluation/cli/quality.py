@@ -12,6 +12,7 @@ from ttmark.evaluation.cli.measured_run import measured_run
 from ttmark.evaluation.conformance.quality_after_attacks import nats_of
 from ttmark.evaluation.experiment_cells import SETTINGS, Setting
 from ttmark.evaluation.options import (
+    CHAT_PROMPTS_PATH,
     DEMO,
     Batch,
     Model,
@@ -32,7 +33,6 @@ from ttmark.evaluation.run_folder import Questions, Run
 from ttmark.evaluation.run_manifest import command_line, machine, versions
 from ttmark.evaluation.text_files import read_field
 from ttmark.gen_service.engine import EngineSettings
-from ttmark.gen_service.smollm2 import SMOLLM2
 
 PROMPTS_PATH = Path(measures.__file__).with_name("prompts.jsonl")
 """Two questions, then one of fact, and so on, in SmolLM2's chat template."""
@@ -78,7 +78,9 @@ class Quality:
 
     def run(self) -> None:
         name = chosen_model(self.model)
-        prompts = self.prompts or (PROMPTS_PATH if name == SMOLLM2 else chosen_prompts(None, name))
+        prompts = chosen_prompts(self.prompts, name)
+        if prompts == CHAT_PROMPTS_PATH:
+            prompts = PROMPTS_PATH
         folder = self.out or run_folder(None, self.model) / self.name
         settings = EngineSettings(
             dtype="auto",
@@ -144,6 +146,12 @@ class Quality:
             "exact match (no prompt has an `answer`)": next(filter(None, facts), None),
         }
         notes += [f"Not measured: {what}." for what, there in missing.items() if there is None]
+        judged = {one.difference.margin for of in verdicts.values() for one in of}
+        few = [margin.measure for margin, values in unmarked.items() if not np.isnan(values).all()]
+        few = [name for name in few if name not in {margin.measure for margin in judged}]
+        notes += [
+            f"Not judged: {name}, which answers to fewer than {LEAST_CLUSTERS} prompts have." for name in few
+        ]
         tables = [measures.margins_table([margin for margin in measures.ABOUT if margin in unmarked])]
         tables += [measures.verdicts_table(KINDS[kind].title, of, notes) for kind, of in verdicts.items()]
         data = [
