@@ -53,7 +53,7 @@ def test_the_list_of_who_imports_a_feature_names_nobody_who_stopped(root: Path) 
 
 def test_each_setting_has_one_line_under_its_topic() -> None:
     names = re.findall(r"^- `(TTMARK_\w+)", settings_table(), re.M)
-    assert len(names) == len(set(names)) <= 90
+    assert len(names) == len(set(names)) <= 91
     assert f"## {OTHERS}" not in settings_table(), "give the setting a topic in settings_table.py"
     matches = {title: [name for name in names if topic(name[7:].lower()) == title] for title, _ in TOPICS}
     assert [title for title, found in matches.items() if not found] == []
