@@ -263,10 +263,11 @@ def test_unusual_characters_are_text_like_any_other(service: Any, text: str) -> 
 def test_the_guide_lists_every_error_code_that_a_route_can_answer_with() -> None:
     guide = Path(__file__).parents[3].joinpath("docs", "generation.md").read_text()
     codes = set(re.findall(r"`([a-z_]+)`", guide[guide.index("## Errors") :]))
-    # Not of these routes: paths and methods that do not exist, problem documents, and idempotency keys.
+    # Not of these routes: paths and methods that do not exist, problem documents, forms, idempotency keys.
     others = {
         "conflict", "request_in_progress", "already_gone", "idempotency_key_reused", "not_found",
         "method_not_allowed", "invalid_field", "unavailable", "internal_error", "too_much_work",
+        "malformed_form",
     }  # fmt: skip
     assert {error.code for error in _tree(ServiceError)} - others <= codes
 

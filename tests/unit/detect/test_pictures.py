@@ -86,7 +86,7 @@ def png_header(width: int, height: int) -> bytes:
 @needs_tesseract
 async def test_a_bomb_is_refused_by_its_header(service) -> None:
     response = await extracted(service, "a.png", png_header(60_000, 60_000))
-    assert (response.status_code, response.json()["param"]) == (413, "content")
+    assert (response.status_code, response.json()["param"]) == (413, "file")
     assert "more pixels than the limit of 36 million" in response.json()["detail"]
     bomb = saved(Image.new("1", (7_000, 7_000)), "TIFF", compression="group4")
     with pytest.raises(LimitExceeded, match="more pixels"):

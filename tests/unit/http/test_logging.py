@@ -86,7 +86,7 @@ async def test_where_no_error_can_be_rendered_a_last_line_of_text_is_logged_and_
     registry: CollectorRegistry,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(service_errors, "problem_document", lambda *_: 1 / 0)
+    monkeypatch.setattr(service_errors, "problem_document", lambda *_, **__: 1 / 0)
     response = await client.get("/v1/limited", headers={"X-Request-ID": "r-1"})
     assert (response.status_code, response.headers["x-request-id"]) == (500, "r-1")
     assert response.text.startswith("Something went wrong on our side")

@@ -145,6 +145,8 @@ def test_every_route_is_open_on_purpose_or_protected(replica: Any) -> None:
         "/v1/keys",
         f"/v1/detect/jobs/{NO_ID}",
         f"/v1/detect/jobs/{NO_ID}/results",
+        "/v1/content_provenance_checks",  # forms
+        "/v1/extract",
     }
 
 
