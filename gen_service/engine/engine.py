@@ -20,10 +20,9 @@ from ttmark.gen_service.engine.engine_metrics import EngineMetrics, StepRecorder
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, check_length
 from ttmark.gen_service.engine.fair_share import check_place, reading_places
 from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
-from ttmark.gen_service.engine.loaded_model import LoadedModel
+from ttmark.gen_service.engine.loaded_model import LoadedModel, how_it_runs
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.memory import available_memory
-from ttmark.gen_service.engine.native.grouped import grouped_linears
 from ttmark.gen_service.engine.scheduler import Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.step import Arrivals, EngineStats, Stepper
@@ -112,15 +111,8 @@ class Engine:
 
     @property
     def runs_as(self) -> dict[str, Any]:
-        """Number format, CPU threads, how matrices lie, and for which processors kernels were compiled."""
-        runner = self._runner
-        grouped = grouped_linears(runner.model) if runner.fused is None else []
-        return {
-            "dtype": str(runner.model.dtype).removeprefix("torch."),
-            "threads": torch.get_num_threads(),
-            "matrices": f"int{min(each.bits for each in grouped)}" if grouped else runner.weights,
-            "kernels": None if runner.kernels is None else runner.kernels.level,
-        }
+        """See `how_it_runs`."""
+        return how_it_runs(self._runner)
 
     def record_in(self, metrics: EngineMetrics) -> None:
         """Records every step in `metrics`; to be called before `start`."""

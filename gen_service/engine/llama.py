@@ -14,8 +14,8 @@ import torch
 from torch.nn import functional
 
 from ttmark.gen_service.engine.attention import AttentionPlan, adopt, attend, keep_probed
-from ttmark.gen_service.engine.native import AttentionCall, Kernels, find_kernels
-from ttmark.gen_service.engine.native.grouped import BITS, GroupedMatrix, Grouping
+from ttmark.gen_service.engine.native import AttentionCall, Kernels
+from ttmark.gen_service.engine.native.grouped import GroupedMatrix
 from ttmark.gen_service.engine.native.layers import CompiledLayers
 
 _MANY_ROWS = 16
@@ -260,7 +260,7 @@ class FusedLlama:
         config = model.config
         self._activation = model.model.layers[0].mlp.act_fn
         self._layers = [_fuse(layer, matrix) for layer in model.model.layers]
-        self._head = _head(model, matrix.head if isinstance(matrix, Grouping) else matrix)
+        self._head = _head(model, getattr(matrix, "head", matrix))
         self._norm: torch.Tensor = model.model.norm.weight.detach()
         embedding = model.model.embed_tokens
         self._embed: Callable[[torch.Tensor], torch.Tensor] = embedding.weight.__getitem__
@@ -345,9 +345,7 @@ def _fuse(layer: Any, matrix: MakesMatrix) -> _Layer:
     biases = [linear.bias for linear in query_key_value if linear.bias is not None]
     return _Layer(
         attention_norm=layer.input_layernorm.weight.detach(),
-        query_key_value=_share(
-            matrix.before_attention if isinstance(matrix, Grouping) else matrix, *query_key_value
-        ),
+        query_key_value=_share(getattr(matrix, "before_attention", matrix), *query_key_value),
         bias=torch.cat(biases) if biases else None,
         output=_share(matrix, attention.o_proj),
         feed_norm=layer.post_attention_layernorm.weight.detach(),
@@ -395,19 +393,3 @@ def _share(make: MakesMatrix, *linears: Any) -> Matrix | GroupedMatrix:
     ):
         weight.data = weight.new_empty(0) if matrix.plain is None else part.t()
     return matrix
-
-
-def matrix_maker(weights: str) -> MakesMatrix:
-    """Makes matrices that lie as `Acceleration` says.
-
-    Raises:
-        ValueError: in numbers of so many bits nothing is multiplied here.
-    """
-    if weights == "plain":
-        return Matrix
-    if weights == "packed":
-        return Matrix.pack
-    kernels = find_kernels()
-    if kernels is None:
-        raise ValueError(f"matrices of {weights} need the compiled kernels")
-    return Grouping(BITS[weights], kernels)

@@ -9,6 +9,7 @@ import torch
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.llama import FusedLlama
 from ttmark.gen_service.engine.native import Kernels, find_kernels
+from ttmark.gen_service.engine.native.grouping import grouped_matrices
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.tokenization import TextTokenizer
@@ -100,6 +101,17 @@ class LoadedModel:
             bytes_per_token=facts.bytes_per_token,
             acceleration=acceleration,
         )
+
+
+def how_it_runs(runner: Runner) -> dict[str, Any]:
+    """Number format, CPU threads, how matrices lie, and for which processors kernels were compiled."""
+    grouped = grouped_matrices(runner.model, None) if runner.fused is None else []
+    return {
+        "dtype": str(runner.model.dtype).removeprefix("torch."),
+        "threads": torch.get_num_threads(),
+        "matrices": f"int{min(each.bits for each in grouped)}" if grouped else runner.weights,
+        "kernels": None if runner.kernels is None else runner.kernels.level,
+    }
 
 
 def kernels_for(model: Any) -> Kernels | None:

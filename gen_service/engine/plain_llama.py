@@ -15,8 +15,9 @@ import torch
 from safetensors import safe_open
 from torch.nn import functional
 
-from ttmark.gen_service.engine.llama import FusedLlama, layer_window, matrix_maker
+from ttmark.gen_service.engine.llama import FusedLlama, layer_window
 from ttmark.gen_service.engine.loaded_model import Acceleration, kernels_for
+from ttmark.gen_service.engine.native.grouping import matrix_maker
 
 _EMBEDDING = "model.embed_tokens.weight"
 _CONFIG = (

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.llama import FusedLlama, matrix_maker
+from ttmark.gen_service.engine.llama import FusedLlama
 from ttmark.gen_service.engine.native import Kernels
-from ttmark.gen_service.engine.native.grouped import GroupedMatrix, grouped_linears
+from ttmark.gen_service.engine.native.grouping import grouped_matrices, matrix_maker
 from ttmark.gen_service.engine.ragged_batch import Append, Probe, RaggedBatch
 
 REFERENCE_ROWS = 64
@@ -97,9 +97,8 @@ class Runner:
         if fused is None and FusedLlama.suits(model):
             self.fused = FusedLlama(model, matrix=matrix_maker(weights), kernels=kernels)
         self.weights = weights if self.fused is not None else "plain"
-        for matrix in grouped_linears(model) if self.fused is None else self.fused.matrices():
-            if isinstance(matrix, GroupedMatrix):
-                matrix.alike = reproducible
+        for matrix in grouped_matrices(model, self.fused):
+            matrix.alike = reproducible
 
     @torch.inference_mode()
     def forward(self, pieces: Sequence[Append | Probe]) -> list[torch.Tensor]:

@@ -30,7 +30,8 @@ from ttmark.gen_service.engine.loaded_model import (
 )
 from ttmark.gen_service.engine.memory import available_memory
 from ttmark.gen_service.engine.native import find_kernels
-from ttmark.gen_service.engine.native.grouped import BITS, GroupedMatrix, Grouping, group_linears
+from ttmark.gen_service.engine.native.grouped import GroupedMatrix
+from ttmark.gen_service.engine.native.grouping import BITS, Grouping, group_linears
 from ttmark.gen_service.engine.plain_llama import describe, open_llama
 from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner

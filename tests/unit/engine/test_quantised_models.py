@@ -24,7 +24,8 @@ from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.loaded_model import LoadedModel
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.native import find_kernels
-from ttmark.gen_service.engine.native.grouped import BITS, GROUP, GroupedMatrix
+from ttmark.gen_service.engine.native.grouped import GROUP, GroupedMatrix
+from ttmark.gen_service.engine.native.grouping import BITS
 from ttmark.gen_service.engine.ragged_batch import Append
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.shared.watermark import Watermark, scheme_names
