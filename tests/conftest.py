@@ -176,6 +176,9 @@ def generate_cases(tmp_path: Path, pytestconfig: pytest.Config) -> Callable[...,
             url + "/openapi.json",
             f"--header=Authorization: Bearer {token}",
             "--checks=all",
+            # The fields of a form are bytes, of which no schema says what is in them.
+            "--exclude-path=/v1/content_provenance_checks",
+            "--exclude-path=/v1/extract",
             f"--max-examples={examples}",
             "--continue-on-failure",
             # The first run is the same each time. A further seed leaves out the phase that does not depend
