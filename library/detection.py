@@ -73,21 +73,28 @@ def detect(text: Any, key: Key, *, fpr: float = 1e-5, reader: Any = None, model:
     if not tried:
         raise TokenizerUnknown("the key marks no texts of a model with this tokenizer")
     read = getattr(reader, "log_probs", reader)
-    found = [_find(one, tried, fpr, read) for one in given]
+    found = [_find(one, tried, fpr, read, one_model=model is not None) for one in given]
     return found[0] if _is_one(text) else found
 
 
 def _find(
-    text: str | TokenIds, tried: Sequence[tuple[TextTokenizer, Variant]], fpr: float, read: Reader | None
+    text: str | TokenIds,
+    tried: Sequence[tuple[TextTokenizer, Variant]],
+    fpr: float,
+    read: Reader | None,
+    *,
+    one_model: bool,
 ) -> Finding:
-    """The best of the tokenizers and versions, corrected for their number; ids beyond one are not its."""
+    """The best of the tokenizers and versions, corrected for their number.
+
+    Token ids beyond a tokenizer are not its; of `one_model`, transformers added them to its file.
+    """
     if not isinstance(text, str):
         text = [int(token) for token in text]
-        most = max((tokenizer.vocab_size for tokenizer, _ in tried), default=0)
-        low, high = min(text, default=0), max(text, default=0)
-        if low < 0 or high >= most:
+        most = max(tokenizer.id_bound for tokenizer, _ in tried)
+        if not 0 <= min(text, default=0) <= max(text, default=0) < most:
             raise ValueError(f"token ids are from 0 to {most - 1}")
-        tried = [one for one in tried if high < one[0].vocab_size]
+        tried = [one for one in tried if one_model or max(text, default=0) < one[0].id_bound]
     document = Document(text=text) if isinstance(text, str) else Document(token_ids=text)
     keys = [_unlocked(number, variant) for number, (_, variant) in enumerate(tried)]
     backend = DetectionBackend(FixedKeys(keys), TokenizerSet(one for one, _ in tried), _ANY_LENGTH)

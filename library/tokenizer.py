@@ -91,9 +91,8 @@ def tokenizers_for(key: Key, model: Any) -> dict[str, TextTokenizer]:
     chosen, own = text_tokenizer(model), getattr(model, "tokenizer", model)
     known_as = getattr(model, "name", _name(model))
     earlier = [fingerprint for fingerprint, name in key.models.items() if name == known_as]
-    if not isinstance(own, TextTokenizer | str | Path):
-        earlier.append(_held(own).fingerprint)
-    return {chosen.fingerprint: chosen} | dict.fromkeys(earlier, chosen)
+    forms = {} if isinstance(own, TextTokenizer | str | Path) else {_held(own).fingerprint: _held(own)}
+    return dict.fromkeys(earlier, chosen) | forms | {chosen.fingerprint: chosen}
 
 
 def tokenizers_of(key: Key) -> dict[str, TextTokenizer]:

@@ -1,5 +1,6 @@
 """Real Sentinels and a real cluster, with passwords and by TLS: the store finds the server and follows it."""
 
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -46,8 +47,7 @@ class Site:
 
     def watch(self, primary: RedisServer, password: str) -> RedisServer:
         """A Sentinel with a password of its own that watches the service `keys`."""
-        folder = self.folder / f"{primary.port}-{password}"
-        folder.mkdir()
+        folder = Path(tempfile.mkdtemp(dir=self.folder))  # a test that runs again makes another
         config = folder / "sentinel.conf"
         config.write_text(
             f"requirepass {password}\n"

@@ -29,7 +29,7 @@ TOPICS: tuple[tuple[str, str], ...] = (
         "What is marked and said",
         r"policy_file|opening_bits|detectability_.*|generation_defaults|control_tokens|unknown_fields|reasoning",
     ),
-    ("Labels and manifests", r"label.*|aigc_.*|c2pa_.*"),
+    ("Labels and manifests", r"label.*|aigc_.*|c2pa_.*|signpost"),
     ("Capacity of generation", r"max_concurrency|max_branches|reproducible"),
     ("Reading along", r"reader_.*"),
     ("Work of detection", r"workers|blocks_.*|max_request_blocks|max_document_tokens"),
