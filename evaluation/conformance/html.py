@@ -1,12 +1,15 @@
-"""Parts of the pages of reports: lists, shares in words, and intervals drawn as lines."""
+"""The pages of reports are templates, in the folder beside this file; here is what all of them are given."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping
 from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.report.result import rate_name
 from ttmark.evaluation.run_manifest import in_words
+from ttmark.shared.cases.signed_page import whole_page
+from ttmark.shared.languages.words import counted
 
 
 def made_with(report: Mapping[str, Any], more: str = "") -> dict[str, str]:
@@ -15,23 +18,13 @@ def made_with(report: Mapping[str, Any], more: str = "") -> dict[str, str]:
         "Command": report["command"],
         "Time": f"{report['seconds']:,.0f} s of this command{more}",
         "Machine": f"{in_words(report['machine'])}, {report['machine']['system']}",
-        "Versions": ", ".join(f"{name} {version}" for name, version in report["versions"].items()),
+        "Versions": named(report["versions"]),
     }
 
 
-def figures_table(unit: str, heads: Iterable[str], rows: Iterable[tuple[str, int, str]]) -> Iterator[str]:
-    """A table of rows by name, each with a number of texts (or of another unit) and cells."""
-    shown = "".join(f"<th>{head}</th>" for head in heads)
-    yield f'<table class="figures"><thead><tr><th></th><th class="n">{unit}</th>{shown}</tr></thead><tbody>'
-    for name, count, cells in rows:
-        texts = f'<td class="n" data-unit="{unit}">{count:,}</td>'
-        yield f'<tr><th scope="row">{escape(name)}</th>{texts}{cells}</tr>'
-    yield "</tbody></table>"
-
-
-def bullets(lines: Sequence[str]) -> str:
-    """A list without order."""
-    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+def named(values: Mapping[str, object]) -> str:
+    """Names, each with its value, in a line."""
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def percent(share: float) -> str:
@@ -46,25 +39,22 @@ def share(one: Figure) -> str:
     return f"{percent(interval.estimate)}\u00a0% [{percent(interval.low)}, {percent(interval.high)}]"
 
 
-def figure_cell(one: Figure, end: float = 1.0, *, promised: bool = False) -> str:
-    """A cell of a table: the share in words below its interval, drawn on an axis from 0 to `end`."""
-    bar = _bar(one, end, promised=promised)
-    return f'<td data-rate="at {rate_name(one.rate)}">{bar}<span>{share(one)}</span></td>'
-
-
-def _bar(one: Figure, end: float, *, promised: bool) -> str:
-    """The interval as a line, the share as a mark, the promised rate as a stroke across."""
-    interval = one.interval
-    low, high, at = (
-        100 * min(1.0, value / end) for value in (interval.low, interval.high, interval.estimate)
+def page(template: str, title: str, **values: object) -> tuple[str, str]:
+    """The page before and after the data that `SignedKind.page` puts into it."""
+    pages = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    stroke = ""
-    if promised:
-        place = 100 * one.rate / end
-        stroke = f'<rect class="promise" x="{place:.2f}" y="0" width="0.8" height="12"/>'
-    return (
-        '<svg viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">'
-        '<rect class="axis" x="0" y="0" width="100" height="12"/>'
-        f'<rect class="interval" x="{low:.2f}" y="4.5" width="{max(0.4, high - low):.2f}" height="3"/>'
-        f'{stroke}<rect class="estimate" x="{max(0.0, at - 0.6):.2f}" y="1.5" width="1.2" height="9"/></svg>'
+    pages.globals.update(
+        capital=lambda text: text[:1].upper() + text[1:],
+        counted=counted,
+        made_with=made_with,
+        named=named,
+        rate_name=rate_name,
+        share=share,
+        thousands="{:,.0f}".format,
     )
+    return whole_page(title, [pages.get_template(template).render(title=title, **values)])

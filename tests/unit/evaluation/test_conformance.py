@@ -24,7 +24,7 @@ from ttmark.evaluation.conformance.measure import (
     SAMPLING,
     Measurement,
 )
-from ttmark.evaluation.conformance.page import promise_kept, quality_section
+from ttmark.evaluation.conformance.page import in_a_line, promise_kept
 from ttmark.evaluation.conformance.plan import PLANS, prompt_of, prompts
 from ttmark.evaluation.conformance.unmarked_texts import own_set, passages_of, shipped_sets
 from ttmark.evaluation.text_edits import Material
@@ -70,9 +70,7 @@ def test_marked_answers_are_compared_with_unmarked_ones_to_the_same_prompts(runs
         assert {one.difference.pairs for one in measured.quality} == {PLAN.unmarked}
         verdicts = {one.difference.margin.measure: str(one) for one in measured.quality}
         assert verdicts["length"] == "equivalent within 4 tokens"
-        (shown,) = (
-            part for part in quality_section([one.stored() for one in measured.quality]) if "<ul>" in part
-        )
+        shown = "\n".join(in_a_line(one.stored()) for one in measured.quality)
         assert all(f"{measure}: {verdict}." in shown for measure, verdict in verdicts.items())
 
 
