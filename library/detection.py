@@ -83,7 +83,7 @@ def _find(
     fpr: float,
     read: Reader | None,
     *,
-    one_model: bool,
+    one_model: bool = False,
 ) -> Finding:
     """The best of the tokenizers and versions, corrected for their number.
 
