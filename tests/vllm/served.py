@@ -24,6 +24,14 @@ if find_spec("vllm"):
 ENGINE = "block_size: 32\nmax_model_len: 512\nmax_num_batched_tokens: 512\nnum_gpu_blocks_override: 60\n"
 
 
+def command_line(process: psutil.Process) -> str:
+    """Of a process; one that has ended is called as a helper is."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return "resource_tracker"
+
+
 class VllmService(ForkedService):
     """A service that is started at once, and what it has on the machine.
 
@@ -73,7 +81,7 @@ class VllmService(ForkedService):
     @property
     def cores(self) -> list[psutil.Process]:
         """Processes of vLLM's own, the engine's first; `look` comes before."""
-        return [each for each in self._all[1:] if "resource_tracker" not in " ".join(each.cmdline())]
+        return [each for each in self._all[1:] if "resource_tracker" not in command_line(each)]
 
     def interrupt_all(self) -> None:
         """What Ctrl-C in a terminal does."""
