@@ -5,6 +5,7 @@ when each is kept, and `:keys:tenants` each tenant's latest of these times.
 """
 
 import sqlite3
+from pathlib import Path
 
 from ttmark.shared.vault.redis_client import RedisClient, script_command
 from ttmark.shared.vault.redis_connections import Command
@@ -71,41 +72,11 @@ class SqliteKeys:
         await self._file.run(lambda connection: connection.execute(statement, (now,)))
 
 
-# KEYS: entries, times, tenants. ARGV: name, tenant, what was there, entry, until when, most entries. A script
-# whose reply was lost is run again: its entry is there then, and no other is like it.
-_PUT = """
-local held = redis.call('HGET', KEYS[1], ARGV[1]) or ''
-if held == ARGV[4] then return 1 end
-if held ~= ARGV[3] then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
-redis.call('ZADD', KEYS[2], ARGV[5], ARGV[1])
-redis.call('ZADD', KEYS[3], ARGV[5], ARGV[2])
-for _, name in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1 - ARGV[6])) do
-  redis.call('HDEL', KEYS[1], name)
-  redis.call('ZREM', KEYS[2], name)
-end
-return 1
-"""
-
-# KEYS: as above. ARGV: name, tenant, what was there.
-_REMOVE = """
-if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[3] then return end
-redis.call('HDEL', KEYS[1], ARGV[1])
-redis.call('ZREM', KEYS[2], ARGV[1])
-"""
-
-# KEYS: as above. ARGV: now, tenant.
-_EXPIRE = """
-local latest = redis.call('ZSCORE', KEYS[3], ARGV[2])
-if latest and tonumber(latest) <= tonumber(ARGV[1]) then
-  redis.call('DEL', KEYS[1], KEYS[2])
-  redis.call('ZREM', KEYS[3], ARGV[2])
-end
-"""
+_LUA = Path(__file__).with_suffix(".lua")
 
 
 class RedisKeys:
-    """The same in Redis, below `prefix`. Each change is a script: it happens as a whole or not at all."""
+    """The same in Redis, below `prefix`; `idempotency_store.lua` changes it."""
 
     def __init__(self, redis: RedisClient, prefix: str) -> None:
         self._redis = redis
@@ -117,18 +88,18 @@ class RedisKeys:
 
     async def put(self, tenant: str, name: str, entry: bytes, *, was: bytes | None, until: float) -> bool:
         values = (name, tenant, was or b"", entry, str(until), MOST_KEYS)
-        return bool(await self._redis.ask(self._script(_PUT, tenant, *values)))
+        return bool(await self._redis.ask(self._script("put", tenant, *values)))
 
     async def remove(self, tenant: str, name: str, *, was: bytes) -> None:
-        await self._redis.ask(self._script(_REMOVE, tenant, name, tenant, was))
+        await self._redis.ask(self._script("remove", tenant, name, tenant, was))
 
     async def expire(self, now: float) -> None:
         over = ("ZRANGEBYSCORE", f"{self._prefix}:tenants", "-inf", str(now))
         for tenant in await self._redis.ask(over):
-            await self._redis.ask(self._script(_EXPIRE, tenant.decode(), str(now), tenant))
+            await self._redis.ask(self._script("expire", tenant.decode(), str(now), tenant))
 
-    def _script(self, script: str, tenant: str, *values: str | bytes | int) -> Command:
-        return script_command(script, self._names(tenant), *values)
+    def _script(self, function: str, tenant: str, *values: str | bytes | int) -> Command:
+        return script_command(_LUA, function, self._names(tenant), *values)
 
     def _names(self, tenant: str) -> list[str]:
         return [f"{self._prefix}:of:{tenant}", f"{self._prefix}:until:{tenant}", f"{self._prefix}:tenants"]

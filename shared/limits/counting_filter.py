@@ -144,7 +144,7 @@ class _Generation:
 
 
 class LocalSpaces:
-    """Every tenant's space; what the script of `redis_counters` does, in the plainest way."""
+    """Every tenant's space; what `redis_counters.lua` does, in the plainest way."""
 
     def __init__(self) -> None:
         self._spaces: dict[str, dict[int, _Generation]] = {}

@@ -5,6 +5,8 @@ import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from redis.exceptions import (
@@ -153,6 +155,11 @@ class RedisClient:
         await self._connections.close()
 
 
-def script_command(script: str, names: Sequence[str], *values: str | bytes | int) -> Command:
-    """A script with the keys `names` and the arguments `values`."""
-    return ("EVAL", script, len(names), *names, *values)
+@cache
+def _text(file: Path) -> str:
+    return file.read_text()
+
+
+def script_command(file: Path, function: str, names: Sequence[str], *values: str | bytes | int) -> Command:
+    """A function of a file of Lua, with the keys `names` and the arguments `values`."""
+    return ("EVAL", _text(file), len(names), *names, *values, function)
