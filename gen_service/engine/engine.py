@@ -41,14 +41,16 @@ class Engine:
 
     def __init__(self, loaded: LoadedModel, settings: EngineSettings) -> None:
         self.model_id = loaded.name
-        self.vocab_size = loaded.vocab_size
+        facts = loaded.facts
+        self.vocab_size = facts.vocab_size
         self.tokenizer = loaded.tokenizer
-        self.eos_token_ids = loaded.eos_token_ids
-        self.start_token_id = loaded.start_token_id
+        self.eos_token_ids = tuple(facts.ends)
+        self.start_token_id = facts.start
         self._settings = settings
         self._prompt_cut = PROMPT_CUT if settings.reproducible else settings.prefill_chunk
-        self.kv_tokens = settings.kv_tokens or _affordable_tokens(loaded, settings)
-        self.context_length = min(loaded.context_length, self.kv_tokens)
+        longest = min(facts.longest, settings.context_length or facts.longest)
+        self.kv_tokens = settings.kv_tokens or _affordable_tokens(loaded, longest, settings)
+        self.context_length = min(longest, self.kv_tokens)
         self._runner = loaded.acceleration.runner(
             loaded.model, KvCache(self.kv_tokens), reproducible=settings.reproducible
         )
@@ -236,9 +238,9 @@ class Engine:
             return arrivals
 
 
-def _affordable_tokens(loaded: LoadedModel, settings: EngineSettings) -> int:
+def _affordable_tokens(loaded: LoadedModel, longest: int, settings: EngineSettings) -> int:
     """Tokens that the engine's share of the free memory holds, at most `max_sequences` full contexts."""
     device = next(loaded.model.parameters()).device
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available_memory()
-    affordable = int(free * settings.memory_share) // loaded.bytes_per_token
-    return max(min(affordable, settings.max_sequences * loaded.context_length), 1)
+    affordable = int(free * settings.memory_share) // loaded.facts.bytes_per_token
+    return max(min(affordable, settings.max_sequences * longest), 1)

@@ -11,7 +11,6 @@ from ttmark.gen_service.engine.llama import FusedLlama
 from ttmark.gen_service.engine.native import Kernels, find_kernels
 from ttmark.gen_service.engine.native.grouping import grouped_matrices
 from ttmark.gen_service.engine.runner import Runner
-from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.tokenization import TextTokenizer
 
 
@@ -63,7 +62,7 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model that is ready to run, and what requests need to know of it.
+    """A model that is ready to run.
 
     Attributes:
         model: transformers' module, or a `PlainLlama`.
@@ -73,34 +72,8 @@ class LoadedModel:
     name: str
     model: Any
     tokenizer: TextTokenizer
-    context_length: int
-    vocab_size: int
-    eos_token_ids: tuple[int, ...]
-    start_token_id: int | None
-    bytes_per_token: int
+    facts: ModelFacts
     acceleration: Acceleration = Acceleration()
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        tokenizer: TextTokenizer,
-        settings: EngineSettings,
-        facts: ModelFacts,
-        model: Any,
-        acceleration: Acceleration,
-    ) -> "LoadedModel":
-        return cls(
-            name=name,
-            model=model,
-            tokenizer=tokenizer,
-            context_length=min(facts.longest, settings.context_length or facts.longest),
-            vocab_size=facts.vocab_size,
-            eos_token_ids=tuple(facts.ends),
-            start_token_id=facts.start,
-            bytes_per_token=facts.bytes_per_token,
-            acceleration=acceleration,
-        )
 
 
 def how_it_runs(runner: Runner) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def _by_transformers(
     from ttmark.gen_service.engine.transformers_model import fastest_runner
 
     runner, facts = fastest_runner(name, folder, settings)
-    return LoadedModel.of(name, tokenizer, settings, facts, runner.model, Acceleration.as_in(runner))
+    return LoadedModel(name, runner.model, tokenizer, facts, Acceleration.as_in(runner))
 
 
 def _load(
@@ -90,7 +90,7 @@ def _load(
     ) as error:
         structlog.get_logger("ttmark.engine").warning("kept_choice_unusable", model=name, error=repr(error))
         return None
-    return LoadedModel.of(name, tokenizer, settings, facts, model, acceleration)
+    return LoadedModel(name, model, tokenizer, facts, acceleration)
 
 
 def _tried_apart(name: str, folder: Path, settings: EngineSettings) -> Choice:

@@ -126,7 +126,7 @@ class Bench:
 
     def _sequence(self, index: int, tenant: int) -> CachedSequence:
         request = replace(self.requests[index], tenant=str(tenant))
-        return CachedSequence(request, self.loaded.tokenizer, self.loaded.eos_token_ids, prompt_cut=CUT)
+        return CachedSequence(request, self.loaded.tokenizer, self.loaded.facts.ends, prompt_cut=CUT)
 
     def _request(self, index: int, rng: np.random.Generator) -> GenerationRequest:
         block_size = 1 + index % 3

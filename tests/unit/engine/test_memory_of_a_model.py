@@ -63,10 +63,11 @@ def test_a_second_start_measures_nothing_and_gives_the_bits_of_transformers_modu
     module = load_model(str(tiny_model), EngineSettings(device="cpu", dtype=dtype))
     assert second.model.dtype == getattr(torch, dtype)
     assert torch.equal(logits(second), logits(module))
-    for name in ("context_length", "vocab_size", "eos_token_ids", "start_token_id"):
-        assert getattr(second, name) == getattr(module, name)
+    for name in ("vocab_size", "longest", "start"):
+        assert getattr(second.facts, name) == getattr(module.facts, name)
+    assert tuple(second.facts.ends) == tuple(module.facts.ends)
     numbers = 2 * 2 * 2 * 12  # of layers, sides, heads, and in a head
-    assert kept[0].bytes_per_token == numbers * kept[0].model.dtype.itemsize
+    assert kept[0].facts.bytes_per_token == numbers * kept[0].model.dtype.itemsize
 
 
 def test_nothing_of_transformers_is_imported_and_one_choice_is_kept_by_the_first_start_and_the_second(
