@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ttmark.evaluation.cli.app_and_errors import new_app, one_clear_line
 from ttmark.evaluation.cli.measured_run import measured_run
 from ttmark.evaluation.cli.quality import Quality
+from ttmark.evaluation.cli.results import Results
 from ttmark.evaluation.engine_source import EngineSource
 from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting, prf_key
 from ttmark.evaluation.intervals import (
@@ -354,7 +355,7 @@ class Direct:
 def eval_app() -> typer.Typer:
     """The command line."""
     app = new_app("What the mark does to texts of any causal language model, and what is found of them.")
-    for kind in (Direct, Quality, NullTables):
+    for kind in (Results, Direct, Quality, NullTables):
         app.command(kind.name)(command_of(kind.run, kind))
     return app
 

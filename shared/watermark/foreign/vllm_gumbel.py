@@ -93,19 +93,19 @@ class VllmGumbel(ForeignMark):
         contexts = np.lib.stride_tricks.sliding_window_view(padded, self.context_width)[: tokens.size]
         scored = first_occurrences(np.ascontiguousarray(contexts))
         of_keys = []
-        for key, weight in _weighted_keys(self.key, self.alpha):
-            uniform = _uniform(key, contexts[scored], tokens[scored]).astype(np.float32)
-            scores = -np.log1p(-uniform.astype(np.float64))
+        for key, weight in weighted_keys(self.key, self.alpha):
+            drawn = uniform(key, contexts[scored], tokens[scored]).astype(np.float32)
+            scores = -np.log1p(-drawn.astype(np.float64))
             of_keys.append(KeyScores(weight, scores, scores - _COARSENESS))
         return GumbelText(scored, of_keys)
 
     def tokens_needed(self, log10_p: float) -> int:
         """A token scores `_BEST` at most, under each key."""
-        weights = [weight for _, weight in _weighted_keys(self.key, self.alpha)]
+        weights = [weight for _, weight in weighted_keys(self.key, self.alpha)]
         return smallest_count(log10_p, lambda count: log10_tail(_BEST * count, count, weights))
 
 
-def _weighted_keys(key: int, alpha: float | None) -> list[tuple[int, float]]:
+def weighted_keys(key: int, alpha: float | None) -> list[tuple[int, float]]:
     """The keys of the PRF, those without weight left out."""
     if alpha is None:
         return [(key, 1.0)]
@@ -116,7 +116,7 @@ def _weighted_keys(key: int, alpha: float | None) -> list[tuple[int, float]]:
     return [(each, weight) for each, weight in zip(derived, (1.0 - alpha, alpha), strict=True) if weight]
 
 
-def _uniform(key: int, contexts: NDArray[np.int64], tokens: NDArray[np.int64]) -> Floats:
+def uniform(key: int, contexts: NDArray[np.int64], tokens: NDArray[np.int64]) -> Floats:
     """The numbers in (0, 1) that `PhiloxPRF.uniform` gives for tokens [N] after their contexts [N, H]."""
     count, width = contexts.shape
     nothing = np.zeros(count, dtype=np.uint64)

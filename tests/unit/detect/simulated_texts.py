@@ -6,7 +6,7 @@ import numpy as np
 
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark, key_lanes
-from ttmark.shared.watermark.foreign.vllm_gumbel import _uniform
+from ttmark.shared.watermark.foreign.vllm_gumbel import uniform
 
 
 def written(watermark: Watermark, keys: list[bytes], blocks: int, choices: int) -> list[np.ndarray]:
@@ -33,5 +33,5 @@ def written_by_vllm(tokenizer: TextTokenizer, key: int, ids: Sequence[int], toke
     while len(text) < tokens:
         choices = generator.choice(ids, size=8, replace=False)
         context = ([-1] * 4 + text)[-4:]
-        text.append(int(choices[np.argmax(_uniform(key, np.array([context] * 8), choices))]))
+        text.append(int(choices[np.argmax(uniform(key, np.array([context] * 8), choices))]))
     return tokenizer.decode(text)

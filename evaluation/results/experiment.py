@@ -1,0 +1,316 @@
+"""The texts of `ttmark eval results`, and what each detector finds of them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+
+import numpy as np
+
+from ttmark.evaluation.conformance.unmarked_texts import human_documents
+from ttmark.evaluation.engine_source import EngineSource, completion_request
+from ttmark.evaluation.experiment_cells import Cell, prf_key, sampling_seed
+from ttmark.evaluation.intervals import Interval, clopper_pearson
+from ttmark.evaluation.quality.arms import KINDS, OURS, ours
+from ttmark.evaluation.report.result import Table, groups, rate_name, table_by
+from ttmark.evaluation.results.detectors import Pool, Reader, Service, likelihood_finds
+from ttmark.evaluation.results.peers import PEERS, PeerMark, has_sbw
+from ttmark.evaluation.text_edits import Material, mix, words_of
+from ttmark.evaluation.text_files import read_field
+from ttmark.gen_service.engine import GenerationRequest, Marking
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.watermark import Watermark
+
+FPRS = (1e-5, 1e-2)
+SINGLE = "single"
+ACCOUNT = "account"
+PROSE = "prose"
+ANSWER_TOKENS = 50
+OF_ACCOUNT = 40
+"""Answers of a made-up account that writes with our mark, to different questions."""
+ANSWERS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
+TRIED = 4
+"""Keys that are tried, the one of the text among them."""
+EDITS = (0.0, 0.1, 0.25)
+
+
+def titles() -> dict[str, str]:
+    """Of the arms that can run here."""
+    others = {name: title for name, (title, _) in PEERS.items() if name != "sbw" or has_sbw()}
+    return {OURS: "ours, pairs", SINGLE: "ours, single tokens", **others}
+
+
+@lru_cache(maxsize=64)
+def watermark_of(arm: str, vocab_size: int) -> Watermark:
+    """What marks the texts of an arm, for a vocabulary of so many tokens."""
+    if arm == OURS:
+        return ours()
+    if arm == SINGLE:
+        return Watermark("gumbel", 1, ours().context_width)
+    return PEERS[arm][1](vocab_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Marked(Cell):
+    """Texts of one kind with one mark.
+
+    Attributes:
+        of_key: texts that one key marks, one after the other.
+    """
+
+    arm: str = OURS
+    kind: str = PROSE
+    of_key: int = 1
+
+    @property
+    def name(self) -> str:
+        """See `Cell`."""
+        return f"{self.arm}-{self.kind}-{self.setting.slug}-n{self.tokens}-k{self.of_key}"
+
+    @property
+    def title(self) -> str:
+        """See `Cell`."""
+        return f"{titles()[self.arm]}, {self.kind}"
+
+    def pool(self, seed: int, index: int, number: int = 0) -> Pool:
+        """The PRF keys of the key of a text; those of other numbers made no text."""
+        size = KINDS[OURS].pool if self.arm == OURS else 1
+        return [prf_key(seed, self.name, index // self.of_key, number, place) for place in range(size)]
+
+
+class MarkedSource(EngineSource):
+    """Texts that have their full length, by prompts of their kind."""
+
+    def request(self, cell: Cell, index: int, seed: int) -> GenerationRequest:
+        """See `EngineSource`."""
+        if not isinstance(cell, Marked):
+            raise TypeError("not a cell of this experiment")
+        text_seed = sampling_seed(seed, cell.name, index)
+        pool = cell.pool(seed, index)
+        mark = watermark_of(cell.arm, self.vocab_size)
+        opening = KINDS[OURS].opening_bits if cell.arm == OURS else 0.0
+        marking = Marking("evaluation", 1, "evaluation", mark, pool[text_seed % len(pool)], opening)
+        prompts = self.of_kind[cell.kind]
+        asked = completion_request(
+            cell, index, prompts[index % len(prompts)], text_seed, marking, ignore_eos=False
+        )
+        return replace(asked, sampling=replace(asked.sampling, min_tokens=cell.tokens))
+
+    @property
+    def vocab_size(self) -> int:
+        """Tokens of the model's vocabulary."""
+        return self.tokenizer.id_bound
+
+    @cached_property
+    def of_kind(self) -> Mapping[str, Sequence[tuple[int, ...]]]:
+        """Prompts as token ids; those of a file without the field `kind` are prose."""
+        kinds = read_field(self.prompts_path, "kind", PROSE)
+        pairs = groups(zip(kinds, self.prompts, strict=True), lambda one: one[0])
+        return {kind: [prompt for _, prompt in of_kind] for kind, of_kind in pairs.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How many texts a detector finds.
+
+    Attributes:
+        edited: share of the words that were edited.
+        keys: that are tried.
+        shares: found at each of `FPRS`.
+        alarms: of as many trials with keys that made no text of the cell, at 1e-2; None: not tried.
+    """
+
+    arm: str
+    detector: str
+    reader: str
+    keys: int
+    kind: str
+    tokens: int
+    edited: float
+    texts: int
+    shares: tuple[Interval, ...]
+    alarms: Interval | None = None
+
+
+Finds = Callable[[str, int, float, bool], bool]
+"""Whether a text, its number, is found at a rate; under its own key, or under ones that made none."""
+
+
+class Detectors:
+    """Those that can read the texts of an arm."""
+
+    def __init__(self, tokenizer: TextTokenizer, seed: int, readers: Mapping[str, Reader]) -> None:
+        self._tokenizer = tokenizer
+        self._seed = seed
+        self._readers: Mapping[str, Reader | None] = {"no reader": None, **readers}
+
+    def of(self, cell: Marked) -> Iterator[tuple[str, str, int, Finds]]:
+        """Name, reader, keys tried, and what finds."""
+        mark = watermark_of(cell.arm, self._tokenizer.id_bound)
+        readers = self._readers if cell.arm == OURS else {"no reader": None}
+        if cell.arm == OURS:
+            for name, read in readers.items():
+                for keys in (1, TRIED) if read is None else (TRIED,):
+                    yield "the service", name, keys, self._service(cell, mark, keys, read)
+        if isinstance(mark, PeerMark):
+            yield "its own", "no reader", 1, self._own(cell, mark)
+        if not isinstance(mark, PeerMark) or mark.has_likelihood:
+            yield "our likelihood ratio", "no reader", 1, self._likelihood(cell, mark)
+
+    def account(self, cell: Marked) -> Callable[[Sequence[str], int, float], bool]:
+        """Whether the texts of the account with text `index` are found together, with `TRIED` keys."""
+        service = Service(ours(), self._tokenizer)
+
+        def finds(texts: Sequence[str], index: int, fpr: float) -> bool:
+            pools = [cell.pool(self._seed, index, number) for number in range(TRIED)]
+            return service.finds(texts, pools, fpr)
+
+        return finds
+
+    def _service(self, cell: Marked, mark: Watermark, keys: int, read: Reader | None) -> Finds:
+        service = Service(mark, self._tokenizer)
+
+        def finds(text: str, index: int, fpr: float, own: bool) -> bool:
+            pools = [cell.pool(self._seed, index, number + (not own)) for number in range(keys)]
+            return service.finds([text], pools, fpr, read)
+
+        return finds
+
+    def _own(self, cell: Marked, mark: PeerMark) -> Finds:
+        def finds(text: str, index: int, fpr: float, own: bool) -> bool:
+            tokens = np.array(self._tokenizer.encode(text), dtype=np.int64)
+            (key,) = cell.pool(self._seed, index, 1 - own)
+            return bool(mark.own_log10_p(key, tokens) <= np.log10(fpr))
+
+        return finds
+
+    def _likelihood(self, cell: Marked, mark: Watermark) -> Finds:
+        def finds(text: str, index: int, fpr: float, own: bool) -> bool:
+            pool = cell.pool(self._seed, index, 1 - own)
+            # One key alone: that of a pool which wrote the text.
+            key = pool[sampling_seed(self._seed, cell.name, index) % len(pool)]
+            return likelihood_finds(mark, self._tokenizer, text, key, fpr)
+
+        return finds
+
+
+def edited(text: str, share: float, index: int, seed: int) -> str:
+    """With so many of the words substituted, deleted or inserted."""
+    if not share:
+        return text
+    return mix(text, share, _material(), np.random.default_rng(sampling_seed(seed, "edited", index, share)))
+
+
+@lru_cache(maxsize=1)
+def _material() -> Material:
+    return Material.of(human_documents())
+
+
+def found_rows(
+    detectors: Detectors,
+    cell: Marked,
+    texts: Mapping[int, Sequence[str]],
+    edits: Sequence[float],
+    seed: int,
+    advance: Callable[[], None],
+) -> list[Found]:
+    """Of texts by their length in tokens, each with every share of edits."""
+    rows = []
+    for name, reader, keys, finds in detectors.of(cell):
+        for tokens, some in texts.items():
+            for share in edits:
+                changed = [edited(text, share, index, seed) for index, text in enumerate(some)]
+                counts = [
+                    sum(finds(text, index, fpr, True) for index, text in enumerate(changed)) for fpr in FPRS
+                ]
+                advance()
+                shares = tuple(clopper_pearson(count, len(some)) for count in counts)
+                alarms = None
+                if not share and tokens == max(texts):
+                    false = sum(finds(text, index, FPRS[-1], False) for index, text in enumerate(some))
+                    alarms = clopper_pearson(false, len(some))
+                at = cell.kind, tokens, share, len(some)
+                rows.append(Found(cell.arm, name, reader, keys, *at, shares, alarms))
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """How often answers of one account are found together."""
+
+    answers: int
+    edited: float
+    trials: int
+    share: Interval
+
+
+def account_rows(
+    finds: Callable[[Sequence[str], int, float], bool],
+    texts: Sequence[str],
+    trials: int,
+    seed: int,
+    advance: Callable[[], None],
+) -> list[Together]:
+    """Answers drawn from one account each time, asked about as one question at 1e-5."""
+    rows = []
+    for share in EDITS[:2]:
+        changed = [edited(text, share, index, seed) for index, text in enumerate(texts)]
+        for answers in ANSWERS:
+            draws = np.random.default_rng(sampling_seed(seed, ACCOUNT, answers, share))
+            count = 0
+            for trial in range(trials):
+                first = trial * OF_ACCOUNT % len(texts)
+                places = first + draws.choice(OF_ACCOUNT, size=answers, replace=False)
+                count += finds([changed[place] for place in places], first, FPRS[0])
+            rows.append(Together(answers, share, trials, clopper_pearson(count, trials)))
+            advance()
+    return rows
+
+
+def peoples_accounts(count: int, seed: int) -> Iterator[list[str]]:
+    """Accounts of 5 to 20 texts by people of 30 to 80 words, of which a third are quotations many share."""
+    draws = np.random.default_rng(sampling_seed(seed, "accounts of people"))
+    words = [one for one in map(words_of, human_documents()) if len(one) > 80]
+
+    def passage() -> str:
+        of_one = words[int(draws.integers(len(words)))]
+        length = int(draws.integers(30, 81))
+        start = int(draws.integers(len(of_one) - length))
+        return "".join(of_one[start : start + length]).strip()
+
+    quotations = [passage() for _ in range(50)]
+    for _ in range(count):
+        size = int(draws.integers(5, 21))
+        quoted = draws.random(size) < 1 / 3
+        yield [quotations[int(draws.integers(50))] if one else passage() for one in quoted]
+
+
+def tables(rows: Sequence[Found], notes: Sequence[str]) -> list[Table]:
+    """Prose by length, then the other kinds."""
+    by_length = groups((row for row in rows if row.kind == PROSE), lambda row: row.tokens)
+    found = [_table(f"Answers of {tokens} tokens", some, notes) for tokens, some in by_length.items()]
+    others = [row for row in rows if row.kind != PROSE]
+    return [*found, _table(f"Other kinds, {others[0].tokens} tokens", others, notes)] if others else found
+
+
+def _table(title: str, rows: Sequence[Found], notes: Sequence[str]) -> Table:
+    """A row for each mark, kind and detector, a column for each rate and share of edits."""
+    lines = groups(rows, lambda row: (row.arm, row.kind, row.detector, row.reader, row.keys))
+    columns: dict[str, Callable[[Sequence[Found]], object]] = {
+        "mark": lambda line: titles()[line[0].arm],
+        "kind": lambda line: line[0].kind,
+        "detector": lambda line: line[0].detector,
+        "reader": lambda line: line[0].reader,
+        "keys": lambda line: line[0].keys,
+    }
+    if {row.kind for row in rows} == {PROSE}:
+        del columns["kind"]
+    for rate, fpr in enumerate(FPRS):
+        for number, share in enumerate(sorted({row.edited for row in rows})):
+            heading = rate_name(fpr) + (f", {share:.0%} edited" if share else "")
+            columns[heading] = partial(_share, number=number, rate=rate)
+    columns["wrong keys at 1e-2"] = lambda line: line[0].alarms and line[0].alarms.percent()
+    return table_by(title, lines.values(), columns, notes)
+
+
+def _share(line: Sequence[Found], number: int, rate: int) -> str:
+    return line[number].shares[rate].percent()
