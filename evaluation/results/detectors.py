@@ -9,6 +9,7 @@ import numpy as np
 from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.evaluation.language_model import CausalModel, log_likelihood
+from ttmark.gen_service.api.prompts import text_ids
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading, byte_ends, byte_spans
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
@@ -30,13 +31,16 @@ _ANY_LENGTH = 1 << 20
 def reader_of(folder: Path) -> Reader:
     """The causal language model in a folder, with its own tokenizer, which need not be the writer's."""
     model, tokenizer = CausalModel(str(folder)), TextTokenizer.load(folder)
+    before = text_ids("", tokenizer)
 
     @lru_cache(maxsize=4096)
     def read(text: str) -> ByteReading:
         found = tokenizer.encode_with_offsets(text)
-        said = np.zeros(len(found.ids))  # nothing is said of the first
-        if len(said) > 1:
-            said[1:] = log_likelihood(model, found.ids[:1], found.ids[1:])
+        first = before or found.ids[:1]  # nothing is said of a token that nothing stands before
+        rest = found.ids[0 if before else 1 :]
+        said = np.zeros(len(found.ids))
+        if rest:
+            said[-len(rest) :] = log_likelihood(model, first, rest)
         return ByteReading.of_tokens(byte_ends(text, found.offsets), said)
 
     return read
