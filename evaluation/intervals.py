@@ -68,15 +68,3 @@ def bootstrap(statistic: Statistic, *samples: NDArray[Any]) -> Interval:
 def mean(sample: Sample) -> Interval:
     """Mean of a sample."""
     return bootstrap(lambda values: values.mean(axis=-1), sample)
-
-
-def ratio_of_means(numerator: Sample, denominator: Sample) -> Interval:
-    """Mean of one sample over the mean of another."""
-    return bootstrap(lambda top, bottom: top.mean(axis=-1) / bottom.mean(axis=-1), numerator, denominator)
-
-
-def ratio_of_medians(numerator: Sample, denominator: Sample) -> Interval:
-    """Median of one sample over the median of another."""
-    return bootstrap(
-        lambda top, bottom: np.median(top, axis=-1) / np.median(bottom, axis=-1), numerator, denominator
-    )

@@ -8,10 +8,6 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
-from ttmark.evaluation.experiment_cells import SamplingSetting
-from ttmark.gen_service.decoding.filtered_tokens import FilterParams, Support
-from ttmark.gen_service.decoding.filters import filter_rows
-
 _ROWS = 64  # of logits in double precision at once
 
 
@@ -49,10 +45,3 @@ def log_likelihood(
     found = [torch.log_softmax(logits[part].double(), dim=-1).gather(1, chosen[part])[:, 0] for part in parts]
     values: NDArray[np.float64] = torch.cat(found).cpu().numpy()
     return values
-
-
-def supports(logits: torch.Tensor, setting: SamplingSetting) -> list[Support]:
-    """What the setting's filters leave of each row."""
-    params = FilterParams(setting.temperature, setting.top_k, setting.top_p)
-    found = filter_rows(logits, [params] * len(logits))
-    return [support.whole() for support in found if support is not None]

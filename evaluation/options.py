@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from ttmark.evaluation.experiment_cells import Setting
-from ttmark.evaluation.simulated import SIMULATED
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
 from ttmark.gen_service.smollm2 import SMOLLM2
 
@@ -20,7 +18,7 @@ CHAT_PROMPTS_PATH = Path(__file__).with_name("prompts.jsonl")
 Model = Annotated[
     str | None,
     typer.Option(
-        help=f"`smollm2`, `demo`, `{SIMULATED}`, a hub id, or a folder with a causal language model;"
+        help=f"`smollm2`, `demo`, a hub id, or a folder with a causal language model;"
         f" default: smollm2 where it lies in {SMOLLM2_FOLDER.parent}, else demo."
     ),
 ]
@@ -36,35 +34,11 @@ Out = Annotated[
         help=f"Folder of texts and results; a run resumes where it stopped. Default: the model's in {RUNS}."
     ),
 ]
-Label = Annotated[
-    str | None,
-    typer.Option(help="Added to the results' names: they lie beside those of other options."),
-]
 Seed = Annotated[int, typer.Option(help="Seed of every key, text and resampling.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; default: torch's choice.")]
-EXACT = "float32"
-Dtype = Annotated[
-    str,
-    typer.Option(
-        help=f"Numbers that the model computes with; others than {EXACT} are quicker on some processors, and"
-        " then a text depends a little on what is generated beside it."
-    ),
-]
 Batch = Annotated[int, typer.Option(min=1, help="Texts that are generated at the same time.")]
 
 Texts = Annotated[int, typer.Option(min=2, help="Texts per cell.")]
-Schemes = Annotated[tuple[str, ...], typer.Option("--scheme", help="May be repeated.")]
-BlockSizes = Annotated[
-    tuple[int, ...], typer.Option("--block-size", help="Tokens per block; may be repeated.")
-]
-Settings = Annotated[tuple[Setting, ...], typer.Option("--setting", help="Sampling; may be repeated.")]
-Temperature = Annotated[float | None, typer.Option(min=0.01, help="In place of the setting's.")]
-TopK = Annotated[int | None, typer.Option(min=0, help="In place of the setting's; 0 is off.")]
-NucleusP = Annotated[
-    float | None,
-    typer.Option("--nucleus", min=0.01, max=1, help="Top-p in place of the setting's; 1 is off."),
-]
-Lengths = Annotated[tuple[int, ...], typer.Option("--length", min=1, help="In tokens; may be repeated.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 
 
@@ -73,9 +47,9 @@ def chosen_model(model: str | None) -> str:
     return model or (SMOLLM2 if SMOLLM2_FOLDER.is_dir() else DEMO)
 
 
-def chosen_prompts(prompts: Path | None, model: str) -> Path:
-    """The given file, or the one that ships for the model."""
-    return prompts or (CHAT_PROMPTS_PATH if model == SMOLLM2 else PROMPTS_PATH)
+def chosen_prompts(prompts: Path | None, model: str, chats: Path = CHAT_PROMPTS_PATH) -> Path:
+    """The given file, or that of the demo model, or `chats`, which are in SmolLM2's template."""
+    return prompts or (chats if model == SMOLLM2 else PROMPTS_PATH)
 
 
 def run_folder(out: Path | None, model: str | None = None) -> Path:

@@ -16,13 +16,27 @@ from ttmark.evaluation.options import model_path
 from ttmark.evaluation.report.result import Result
 from ttmark.evaluation.run_folder import Run, progress_bars
 from ttmark.evaluation.run_manifest import check_identity, folder_hash, machine, versions
-from ttmark.evaluation.simulated import SimulatedSource
 from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFailed
 from ttmark.shared.tokenization import TokenizerMissing
 
 PLAIN_WIDTH = 160
+MAX_BRANCHES = 8
+"""As the services' default."""
 EXPECTED = (ValueError, OSError, EngineError, SequenceFailed, TokenizerMissing)
-Source = TypeVar("Source", bound=EngineSource | SimulatedSource)
+Source = TypeVar("Source", bound=EngineSource)
+
+
+def as_served(folder: Path, threads: int | None, batch: int) -> EngineSettings:
+    """An engine that writes as the service does by default; what runs fastest is kept in the folder."""
+    return EngineSettings(
+        dtype="auto",
+        threads="auto" if threads is None else threads,
+        max_sequences=batch,
+        max_waiting=1_000_000,
+        max_branches=MAX_BRANCHES,
+        reproducible=False,
+        choices=folder / "choices.json",
+    )
 
 
 def measured_run(

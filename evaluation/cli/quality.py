@@ -8,11 +8,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 import typer
 
-from ttmark.evaluation.cli.measured_run import measured_run
+from ttmark.evaluation.cli.measured_run import as_served, measured_run
 from ttmark.evaluation.conformance.quality_after_attacks import nats_of
 from ttmark.evaluation.experiment_cells import SETTINGS, Setting
 from ttmark.evaluation.options import (
-    CHAT_PROMPTS_PATH,
     DEMO,
     Batch,
     Model,
@@ -32,12 +31,9 @@ from ttmark.evaluation.report.result import Result
 from ttmark.evaluation.run_folder import Questions, Run
 from ttmark.evaluation.run_manifest import command_line, machine, versions
 from ttmark.evaluation.text_files import read_field
-from ttmark.gen_service.engine import EngineSettings
 
 PROMPTS_PATH = Path(measures.__file__).with_name("prompts.jsonl")
 """Two questions, then one of fact, and so on, in SmolLM2's chat template."""
-_MAX_BRANCHES = 8
-"""As the services' default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +74,9 @@ class Quality:
 
     def run(self) -> None:
         name = chosen_model(self.model)
-        prompts = chosen_prompts(self.prompts, name)
-        if prompts == CHAT_PROMPTS_PATH:
-            prompts = PROMPTS_PATH
+        prompts = chosen_prompts(self.prompts, name, PROMPTS_PATH)
         folder = self.out or run_folder(None, self.model) / self.name
-        settings = EngineSettings(
-            dtype="auto",
-            threads="auto" if self.threads is None else self.threads,
-            max_sequences=self.batch,
-            max_waiting=1_000_000,
-            max_branches=_MAX_BRANCHES,
-            reproducible=False,
-            choices=folder / "choices.json",
-        )
+        settings = as_served(folder, self.threads, self.batch)
 
         def source(path: str) -> AnswerSource:
             if unknown := set(self.arms) - set(KINDS):

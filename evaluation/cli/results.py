@@ -8,11 +8,10 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from ttmark.evaluation.cli.measured_run import measured_run
+from ttmark.evaluation.cli.measured_run import as_served, measured_run
 from ttmark.evaluation.experiment_cells import SETTINGS, Setting
 from ttmark.evaluation.intervals import clopper_pearson
 from ttmark.evaluation.options import (
-    CHAT_PROMPTS_PATH,
     Batch,
     Model,
     Out,
@@ -35,7 +34,6 @@ from ttmark.evaluation.results.experiment import (
     EDITS,
     OF_ACCOUNT,
     PROSE,
-    SINGLE,
     TRIED,
     Detectors,
     Found,
@@ -43,13 +41,13 @@ from ttmark.evaluation.results.experiment import (
     MarkedSource,
     Together,
     titles,
+    watermark_of,
 )
 from ttmark.evaluation.run_folder import Run
 from ttmark.evaluation.run_manifest import command_line, machine, versions
-from ttmark.gen_service.engine import EngineSettings
 
 PROMPTS_PATH = Path(experiment.__file__).with_name("prompts.jsonl")
-_IN_KINDS = (OURS, SINGLE, "vllm", "synthid")
+_IN_KINDS = (OURS, "vllm")
 """Marks of which texts of other kinds are written, too."""
 _ALARMS = (1e-1, 1e-2)
 
@@ -71,7 +69,12 @@ class Results:
     of_kinds: Annotated[int, typer.Option(min=8, help="Tokens of texts of other kinds than prose.")] = 200
     arms: Annotated[
         tuple[str, ...],
-        typer.Option("--arm", help=f"{', '.join(titles())}; may be repeated.", show_default="all"),
+        typer.Option(
+            "--arm",
+            help=f"{', '.join(titles())}, or a scheme and the tokens of its blocks as in dipmark:2; may be"
+            " repeated.",
+            show_default="all",
+        ),
     ] = tuple(titles())
     readers: Annotated[
         tuple[str, ...],
@@ -82,7 +85,7 @@ class Results:
         ),
     ] = ()
     accounts: Annotated[int, typer.Option(min=1, help="Made-up accounts that write with our mark.")] = 20
-    peoples: Annotated[int, typer.Option(min=0, help="Made-up accounts of texts by people.")] = 2000
+    peoples: Annotated[int, typer.Option(min=1, help="Made-up accounts of texts by people.")] = 2000
     setting: Annotated[Setting, typer.Option(help="Sampling.")] = Setting.SMOLLM2
     model: Model = None
     prompts: Prompts = None
@@ -93,23 +96,13 @@ class Results:
 
     def run(self) -> None:
         name = chosen_model(self.model)
-        prompts = chosen_prompts(self.prompts, name)
-        if prompts == CHAT_PROMPTS_PATH:
-            prompts = PROMPTS_PATH
+        prompts = chosen_prompts(self.prompts, name, PROMPTS_PATH)
         folder = self.out or run_folder(None, self.model) / self.name
-        settings = EngineSettings(
-            dtype="auto",
-            threads="auto" if self.threads is None else self.threads,
-            max_sequences=self.batch,
-            max_waiting=1_000_000,
-            max_branches=8,
-            reproducible=False,
-            choices=folder / "choices.json",
-        )
+        settings = as_served(folder, self.threads, self.batch)
 
         def source(path: str) -> MarkedSource:
-            if unknown := set(self.arms) - set(titles()):
-                raise ValueError(f"--arm {min(unknown)}: there are {', '.join(titles())}")
+            for arm in self.arms:
+                watermark_of(arm, 2)
             if wrong := [one for one in self.readers if not one.partition("=")[2]]:
                 raise ValueError(f"--reader {wrong[0]}: give a name and a model, as in gemma=FOLDER")
             return MarkedSource(path, prompts, settings)
@@ -131,9 +124,11 @@ class Results:
             for arm in self.arms
             if arm in _IN_KINDS
         ]
-        account = Marked(None, 1, setting, ANSWER_TOKENS, kind=PROSE, of_key=OF_ACCOUNT)
-        for cell in [*cells, account]:  # the engine writes all of them first
-            run.texts(cell, self.accounts * OF_ACCOUNT if cell == account else self.texts)
+        account = Marked(None, 1, setting, ANSWER_TOKENS, of_key=OF_ACCOUNT)
+        for cell in cells:  # the engine writes all of them first
+            run.texts(cell, self.texts)
+        if OURS in self.arms:
+            run.texts(account, self.accounts * OF_ACCOUNT)
         source.close()
         for cell in cells:
             written = run.texts(cell, self.texts)
@@ -155,11 +150,14 @@ class Results:
             f"Keys: that are tried. One of ours is a pool of 4, so {TRIED} are 16; our likelihood ratio is"
             " asked about the one that wrote.",
         )
-        together = self._together(run, source, detectors, account)
-        of_people = self._of_people(run, detectors, account)
-        data = (*map(asdict, rows), *map(asdict, together), *of_people)
-        shown = [*experiment.tables(rows, notes), _together_table(together), _people_table(of_people)]
-        return Result(self.name, command_line(without="--out"), tuple(shown), data, machine(), versions())
+        shown, data = experiment.tables(rows, notes), [*map(asdict, rows)]
+        if OURS in self.arms:
+            together = self._together(run, source, detectors, account)
+            of_people = self._of_people(run, detectors, account)
+            shown += [_together_table(together), _people_table(of_people)]
+            data += [*map(asdict, together), *of_people]
+        command = command_line(without="--out")
+        return Result(self.name, command, tuple(shown), tuple(data), machine(), versions())
 
     def _together(
         self, run: Run, source: MarkedSource, detectors: Detectors, account: Marked
@@ -173,7 +171,7 @@ class Results:
         run.progress.remove_task(task)
         return found
 
-    def _of_people(self, run: Run, detectors: Detectors, account: Marked) -> tuple[dict[str, object], ...]:
+    def _of_people(self, run: Run, detectors: Detectors, account: Marked) -> list[dict[str, object]]:
         """How many accounts of people are found, which no key wrote."""
         finds = detectors.account(account)
         counts = dict.fromkeys(_ALARMS, 0)
@@ -183,11 +181,10 @@ class Results:
                 counts[fpr] += finds(texts, (self.accounts + number) * OF_ACCOUNT, fpr)
             run.progress.advance(task)
         run.progress.remove_task(task)
-        return tuple(
+        return [
             {ACCOUNT: "people", "fpr": fpr, "alarms": count, "share": clopper_pearson(count, self.peoples)}
             for fpr, count in counts.items()
-            if self.peoples
-        )
+        ]
 
 
 def _together_table(rows: Sequence[Together]) -> Table:

@@ -12,7 +12,6 @@ from rich.table import Table as RichTable
 
 from ttmark.evaluation.run_manifest import in_words
 from ttmark.shared.languages.words import counted
-from ttmark.shared.watermark.schemes.registry import scheme_title
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 
@@ -54,13 +53,6 @@ class Table:
         return table
 
 
-def row_name(scheme: str, block_size: int) -> str:
-    """A row's name as the paper's tables have it."""
-    if block_size == 1:
-        return scheme_title(scheme)
-    return f"+ TTMark {block_size}-token"
-
-
 def rate_name(fpr: float) -> str:
     """A false positive rate, as 1e-5."""
     return f"{fpr:.0e}".replace("e-0", "e-")
@@ -90,15 +82,6 @@ def groups(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row
 
 def _line(cells: tuple[str, ...]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def power_of_ten(log10: float) -> str:
-    """10**log10 with two digits, also where a float would underflow."""
-    exponent = int(log10 // 1)
-    mantissa = f"{10 ** (log10 - exponent):.1f}"
-    if mantissa == "10.0":
-        mantissa, exponent = "1.0", exponent + 1
-    return mantissa if exponent == 0 else f"{mantissa}e{exponent}"
 
 
 @dataclass(frozen=True, slots=True)

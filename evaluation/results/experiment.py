@@ -19,6 +19,7 @@ from ttmark.evaluation.text_files import read_field
 from ttmark.gen_service.engine import GenerationRequest, Marking
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.schemes.registry import scheme_title
 
 FPRS = (1e-5, 1e-2)
 SINGLE = "single"
@@ -41,12 +42,25 @@ def titles() -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def watermark_of(arm: str, vocab_size: int) -> Watermark:
-    """What marks the texts of an arm, for a vocabulary of so many tokens."""
+    """What marks the texts of an arm, for a vocabulary of so many tokens.
+
+    Raises:
+        ValueError: there is no such arm, or it cannot run here.
+    """
+    scheme, colon, size = arm.partition(":")
+    if colon and size.isdecimal():
+        return Watermark(scheme, int(size))
+    if arm not in titles():
+        raise ValueError(f"--arm {arm}: there are {', '.join(titles())}, and schemes as in dipmark:2")
     if arm == OURS:
         return ours()
-    if arm == SINGLE:
-        return Watermark("gumbel", 1, ours().context_width)
-    return PEERS[arm][1](vocab_size)
+    return Watermark("gumbel", 1, ours().context_width) if arm == SINGLE else PEERS[arm][1](vocab_size)
+
+
+def title_of(arm: str) -> str:
+    """For a table."""
+    scheme, _, size = arm.partition(":")
+    return titles().get(arm) or f"{scheme_title(scheme)}, blocks of {size}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +78,12 @@ class Marked(Cell):
     @property
     def name(self) -> str:
         """See `Cell`."""
-        return f"{self.arm}-{self.kind}-{self.setting.slug}-n{self.tokens}-k{self.of_key}"
+        return f"{self.arm.replace(':', '-')}-{self.kind}-{self.setting.slug}-n{self.tokens}-k{self.of_key}"
 
     @property
     def title(self) -> str:
         """See `Cell`."""
-        return f"{titles()[self.arm]}, {self.kind}"
+        return f"{title_of(self.arm)}, {self.kind}"
 
     def pool(self, seed: int, index: int, number: int = 0) -> Pool:
         """The PRF keys of the key of a text; those of other numbers made no text."""
@@ -296,7 +310,7 @@ def _table(title: str, rows: Sequence[Found], notes: Sequence[str]) -> Table:
     """A row for each mark, kind and detector, a column for each rate and share of edits."""
     lines = groups(rows, lambda row: (row.arm, row.kind, row.detector, row.reader, row.keys))
     columns: dict[str, Callable[[Sequence[Found]], object]] = {
-        "mark": lambda line: titles()[line[0].arm],
+        "mark": lambda line: title_of(line[0].arm),
         "kind": lambda line: line[0].kind,
         "detector": lambda line: line[0].detector,
         "reader": lambda line: line[0].reader,

@@ -7,12 +7,12 @@ import numpy as np
 from rich.progress import Progress
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from tests.harness.simulated_model import VOCABULARY, SimulatedModel, write_text
 from ttmark.evaluation.conformance.measure import Conformance
 from ttmark.evaluation.conformance.plan import CHAT, PLAIN, Plan
 from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.run_folder import Completion, Detect, OnText, OnTokens, Questions, Run
-from ttmark.evaluation.simulated import VOCABULARY, SimulatedModel, write_text
 from ttmark.services.conformance_run import detection
 from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion

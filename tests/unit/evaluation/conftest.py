@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from rich.progress import Progress
 
+from tests.harness.simulated_model import SimulatedSource
 from ttmark.evaluation.experiment_cells import Cell
 from ttmark.evaluation.run_folder import OnText, OnTokens, Run
-from ttmark.evaluation.simulated import SimulatedSource
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.shared.tokenization import TextTokenizer
 

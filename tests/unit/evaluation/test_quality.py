@@ -5,19 +5,16 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
-import torch
-from transformers import SynthIDTextWatermarkLogitsProcessor
 from typer.testing import CliRunner
 
 from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.experiment_cells import SamplingSetting
-from ttmark.evaluation.quality import arms, measures
+from ttmark.evaluation.quality import measures
 from ttmark.evaluation.quality.arms import EACH, KINDS, ONE_KEY, AnswerSource, Arm
 from ttmark.evaluation.quality.equivalence import Difference, Margin, holm, judged
 from ttmark.evaluation.run_folder import Completion
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
 from ttmark.gen_service.engine import EngineSettings
-from ttmark.shared.watermark import key_lanes
 
 LENGTH = Margin("length", "tokens")
 SHARE = Margin("share", "%", event=True)
@@ -107,28 +104,6 @@ def test_measures_of_answers() -> None:
     lacking = measures.unlisted(["it\u2019s a wrod", "42!"], {"it's", "a"}.__contains__)
     assert lacking[0] == pytest.approx(1 / 3)
     assert np.isnan(lacking[1])
-
-
-def test_transformers_synthid_is_that_of_its_own_processor() -> None:
-    """Over the whole vocabulary, of which the filters left some tokens."""
-    draws = np.random.default_rng(0)
-    kept, vocabulary = np.array([3, 17, 40, 41]), 64
-    probs = draws.dirichlet(np.ones(len(kept)))
-    lanes, context = key_lanes(bytes(range(16))), np.array([5, 6, 7, 8])
-    ours = arms.TransformersSynthid().reweight(
-        lanes[None], context[None], kept[:, None], probs, np.array([0, len(kept)])
-    )
-    processor = SynthIDTextWatermarkLogitsProcessor(
-        5, arms._processor(*lanes.tolist()).keys.tolist(), 1 << 16, 0, 1024, torch.device("cpu")
-    )
-    scores = torch.full((1, vocabulary), -torch.inf, dtype=torch.float64)
-    scores[0, torch.from_numpy(kept)] = torch.from_numpy(np.log(probs))
-    for token in context.tolist():  # the first call has no context yet
-        processor(torch.tensor([[token]]), torch.zeros(1, vocabulary))
-    processor.state.context = torch.tensor([[0, *context[:-1]]])
-    theirs = processor(torch.tensor([[context[-1]]]), scores)[0].exp()
-    assert ours == pytest.approx(theirs[torch.from_numpy(kept)].numpy())
-    assert ours != pytest.approx(probs)
 
 
 def test_the_one_to_be_convicted_marks_a_context_that_comes_again_and_ours_does_not() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ttmark.evaluation.report.result import Result, Table, power_of_ten
+from ttmark.evaluation.report.result import Result, Table
 from ttmark.evaluation.run_manifest import machine, versions
 
 TABLE = Table("Title", ("a", "b"), (("1", "x|y"),), ("a note",))
@@ -19,13 +19,6 @@ def test_markdown_escapes_bars_and_ends_with_the_notes() -> None:
 def test_a_row_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="2 cells"):
         Table("Title", ("a", "b"), (("1",),))
-
-
-@pytest.mark.parametrize(
-    ("log10", "text"), [(-5.02, "9.5e-6"), (-400.3, "5.0e-401"), (0.0, "1.0"), (-0.5, "3.2e-1")]
-)
-def test_p_values_below_the_smallest_float_are_written_out(log10: float, text: str) -> None:
-    assert power_of_ten(log10) == text
 
 
 def test_a_table_that_is_set_aside_is_counted_on_the_page_and_kept_in_the_file(tmp_path: Path) -> None:

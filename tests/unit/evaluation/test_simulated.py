@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 import torch
 
+from tests.harness.simulated_model import (
+    CANDIDATES,
+    SimulatedModel,
+    SimulatedSource,
+    block_distribution,
+    supports,
+)
 from ttmark.evaluation.experiment_cells import SETTINGS, Cell, SamplingSetting, Setting
-from ttmark.evaluation.language_model import supports
 from ttmark.evaluation.run_folder import Completion
-from ttmark.evaluation.simulated import CANDIDATES, SimulatedModel, SimulatedSource, block_distribution
 
 pytestmark = pytest.mark.long
 

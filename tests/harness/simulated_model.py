@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 
 from ttmark.evaluation.experiment_cells import Cell, SamplingSetting, sampling_seed
-from ttmark.evaluation.language_model import supports
 from ttmark.evaluation.run_folder import Completion, OnText, OnTokens
+from ttmark.gen_service.decoding.filtered_tokens import FilterParams, Support
+from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.shared.watermark import key_lanes
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import finalised
 
-SIMULATED = "simulated"
 VOCABULARY = 509
 """A prime, so that candidates at equal distances are different tokens."""
 CANDIDATES = 50
@@ -131,3 +131,10 @@ def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _uniform(values: NDArray[np.uint64]) -> NDArray[np.float64]:
     return (values >> np.uint64(11)) / 2.0**53
+
+
+def supports(logits: torch.Tensor, setting: SamplingSetting) -> list[Support]:
+    """What the setting's filters leave of each row."""
+    params = FilterParams(setting.temperature, setting.top_k, setting.top_p)
+    found = filter_rows(logits, [params] * len(logits))
+    return [support.whole() for support in found if support is not None]
