@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,11 +41,7 @@ ATTACKS = {
     "printed to PDF and copied, lines of 40 letters": "copied out of a PDF, 40 letters a line",
 }
 LEFT, RIGHT = 12, 330
-EDITED = {
-    "10% of the words edited": "one word in ten edited",
-    "25% of the words edited": "one word in four edited",
-}
-CELL = re.compile(r"([\d.]+)(?: %)? \[([\d.]+), ([\d.]+)\]")
+EDITED = {0.1: "one word in ten edited", 0.25: "one word in four edited"}
 
 
 @dataclass(frozen=True)
@@ -98,51 +94,40 @@ def dark(drawing: str) -> str:
 
 def plots() -> list[Plot]:
     """The plots of docs/results/index.md and docs/results/attacks.md."""
-    profile, _, answers = _tables("frontier-defaults")[:3]
-    blocks = _tables("measured/blocks-three")[0]
     few, many = "At most 1 false alarm in 100,000 texts", "At most 1 in 100"
+    lengths = [_found(f"{tokens} tokens, as written", tokens=tokens) for tokens in (50, 100, 200, 400)]
+    edited = {share: f"200 tokens, {words}" for share, words in EDITED.items()}
     found = {
-        few: _found("as written", "among 600 tokens by people", *EDITED, column="1e-5, 16 keys"),
-        many: _found(*EDITED, column="1e-2, 16 keys"),
+        few: lengths + [_found(label, edited=share) for share, label in edited.items()],
+        many: [_found(label, 1, edited=share) for share, label in edited.items()],
     }
-    sizes = ("single tokens", "pairs", "blocks of three")
-    gain = {
-        rows[0][""]: [_row(label, row["as a normal deviate"]) for label, row in zip(sizes, rows, strict=True)]
-        for rows in (blocks[start : start + 3] for start in range(len(blocks) - 3, -1, -3))
-    }
-    begin = next(
-        row for row in answers if (row["requests of a prompt"], row["tokens compared"]) == ("20", "24")
-    )
-    pools = [
-        _row(f"{keys} key{'s' * (keys > 1)}", profile[0][f"TPR at 1e-5, K {keys}"], begin[f"K {keys}"])
-        for keys in (1, 4, 16, 64, 256, 1024)
-    ]
+    own: dict[str, Any] = {"detector": "its own", "keys": 1}
+    ratio: dict[str, Any] = {"detector": "our likelihood ratio", "keys": 1}
     systems = [
-        _row(row["system"], row["TPR at 1e-5"])
-        for row in _tables("measured/peers")[1]
-        if row["tokens"] == "100" and row["detector"].startswith("exact")
+        Row(label, tuple(_found("", tokens=100, arm=arm, **by).marks[0] for by in detectors))
+        for arm, label, detectors in (
+            ("ours", "ours, pairs", (ratio,)),
+            ("single", "ours, single tokens", (ratio,)),
+            ("vllm", "vLLM's Gumbel", (ratio, own)),
+            ("vllm-dual", "vLLM's two keys", (ratio, own)),
+            ("synthid", "transformers' SynthID-Text", (ratio, own)),
+        )
     ]
+    names = ("our likelihood ratio", "its own detector")
     return [
-        Plot("results-found", "Answers of 150 tokens that are found", found, 100, " %"),
-        Plot("results-pairs", "Evidence in 200 tokens, standard deviations", gain, 10),
+        Plot("results-found", "Marked answers that are found", found, 100, " %"),
         Plot("results-attacks", "Found after an attack", {few: _attacked(1e-5)}, 100, " %", tuple(ATTACKED)),
-        Plot("results-systems", "Texts of 100 tokens that are found", {few: systems}, 100, " %"),
-        Plot(
-            "results-pools",
-            "Keys of a pool",
-            {"": pools},
-            100,
-            " %",
-            ("texts found, 1 false alarm in 100,000", "answers to one prompt that begin differently, of 20"),
-        ),
+        Plot("results-systems", "Answers of 100 tokens that are found", {few: systems}, 100, " %", names),
     ]
 
 
-def _found(*changes: str, column: str) -> list[Row]:
-    """Rows of answers of 150 tokens, without a reader."""
-    kept = {"tokens": "150", "reader": "no reader"}.items()
-    rows = {row["text"]: row for row in _tables("found")[0] if kept <= row.items()}
-    return [_row(EDITED.get(change, change), rows[change][column]) for change in changes]
+def _found(label: str, rate: int = 0, **which: Any) -> Row:
+    """What the service finds of our prose, 16 keys, no reader, where `which` says nothing else."""
+    asked = {"arm": "ours", "detector": "the service", "reader": "no reader", "keys": 4, "kind": "prose"}
+    asked |= {"tokens": 200, "edited": 0.0} | which
+    rows = json.loads((DOCS / "results/results.json").read_text())["data"]
+    (share,) = (row["shares"][rate] for row in rows if asked.items() <= row.items())
+    return Row(label, (Mark(*(round(100 * share[key]) for key in ("estimate", "low", "high"))),))
 
 
 def _attacked(rate: float) -> list[Row]:
@@ -196,19 +181,3 @@ def _drawn(mark: Mark, colour: str, y: int, plot: Plot) -> Iterator[str]:
     yield f'<path d="M{low:.1f} {y - 4} H{high:.1f}" stroke="{colour}" stroke-width="3"/>'
     yield f'<circle cx="{value:.1f}" cy="{y - 4}" r="5" fill="{colour}"/>'
     yield f'<text x="{RIGHT + 12}" y="{y}">{mark.value:g}{plot.unit}</text>'
-
-
-def _row(label: str, *cells: str) -> Row:
-    return Row(label, tuple(_mark(cell) for cell in cells))
-
-
-def _mark(cell: str) -> Mark:
-    found = CELL.fullmatch(cell)
-    if found is None:
-        raise ValueError(f"no estimate with an interval: {cell}")
-    return Mark(*map(float, found.groups()))
-
-
-def _tables(name: str) -> Sequence[list[dict[str, str]]]:
-    tables: list[dict[str, Any]] = json.loads((DOCS / f"results/{name}.json").read_text())["tables"]
-    return [[dict(zip(table["columns"], row, strict=True)) for row in table["rows"]] for table in tables]
