@@ -181,9 +181,14 @@ class KgwMark(PeerMark):
 
     def _greens(self, key: int, context: Tokens) -> Tokens:
         """The green tokens after a context."""
-        processor = WatermarkLogitsProcessor(self._vocab_size, "cpu", RATIO, BIAS, key, "lefthash", 1)
-        greens: Tokens = processor._get_greenlist_ids(torch.from_numpy(context)).numpy()
+        greens: Tokens = _kgw(self._vocab_size, key)._get_greenlist_ids(torch.from_numpy(context)).numpy()
         return greens
+
+
+@lru_cache(maxsize=256)
+def _kgw(vocab_size: int, key: int) -> WatermarkLogitsProcessor:
+    """Its table for other ways of seeding alone takes long to make."""
+    return WatermarkLogitsProcessor(vocab_size, "cpu", RATIO, BIAS, key, "lefthash", 1)
 
 
 class SbwMark(KgwMark):
