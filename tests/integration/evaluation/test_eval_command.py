@@ -26,15 +26,13 @@ def evaluate(model: Path, prompts: Path, tmp_path: Path) -> Eval:
 def test_an_experiment_runs_and_the_manifest_names_the_model_by_folder_and_hash(
     evaluate: Eval, model: Path, tmp_path: Path
 ) -> None:
-    small = ("--scheme", "synthid", "--setting", "strict", "--texts", "2")
-    result = evaluate("direct", "--length", "10", "--length", "20", *small)
+    small = ("--arm", "synthid:2", "--setting", "strict", "--texts", "2")
+    result = evaluate("results", "--length", "10", "--length", "20", *small)
     assert result.exit_code == 0, result.output
     run = tmp_path / "run"
-    pages = {path.name: path.read_text() for path in run.glob("*.md")}
-    assert "Direct detection, 10 tokens" in pages["direct.md"]
-    assert "(direct.json) alone: 1 table." in pages["direct.md"]
-    assert {"plain-k20-p0.8-t0.7-n20", "synthid-r2-k20-p0.8-t0.7-n20"} <= {
-        path.stem for path in (run / "texts").glob("*.jsonl")
+    assert "Answers of 10 tokens" in (run / "results.md").read_text()
+    assert {path.stem for path in (run / "texts").glob("*.jsonl")} == {
+        "synthid-2-prose-k20-p0.8-t0.7-n20-k1"
     }
     manifest = orjson.loads((run / "manifest.json").read_bytes())
     assert (manifest["model"], len(manifest["model_sha256"])) == (model.name, 64)

@@ -18,7 +18,7 @@ REFUSED = [
     (("detect",), "serve detect", "detect"),
     (("gen",), "up --exit", "gen"),
     (("gen", "detect"), "up --exit", "gen,detect"),
-    (("eval",), "eval direct", "eval"),
+    (("eval",), "eval results", "eval"),
     (("eval",), "bench generate --model demo", "eval"),
     (("eval",), "conformance run --key a --model demo --out out", "eval"),
     (("eval",), "conformance compare a b", "eval"),

@@ -57,7 +57,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_library_evaluation_and_detection_service_use_the_pages_scheme(site: Path, tmp_path: Path) -> None:
-    (evaluation,) = re.findall(r"^ttmark (eval direct .*)$", PAGE, re.MULTILINE)
+    (evaluation,) = re.findall(r"^ttmark (eval results .*)$", PAGE, re.MULTILINE)
     asked: dict[str, Any] = {
         "code": block("python", 1).replace("=200", "=120"),
         "commands": [
@@ -80,7 +80,7 @@ def test_library_evaluation_and_detection_service_use_the_pages_scheme(site: Pat
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("Watermarked: ")
     assert re.search(r"unknown scheme 'toys'; known: synthid, .*, toy", done.stdout)
-    rows = json.loads((tmp_path / "run/direct.json").read_bytes())["data"]
-    assert {row["scheme"] for row in rows} == {"toy"}
+    rows = json.loads((tmp_path / "run/results.json").read_bytes())["data"]
+    assert {row["arm"] for row in rows} == {"toy:2"}
     (verdict,) = (tmp_path / "verdicts.jsonl").read_text().splitlines()
     assert json.loads(verdict)["verdict"] == "watermarked"
