@@ -1,16 +1,19 @@
 """`ttmark eval results`: our mark and those of others beside each other, by today's detectors, in one run."""
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from ttmark.evaluation.cli.measured_run import as_served, measured_run
 from ttmark.evaluation.experiment_cells import SETTINGS, Setting
-from ttmark.evaluation.intervals import clopper_pearson
 from ttmark.evaluation.options import (
     Batch,
     Model,
@@ -27,15 +30,12 @@ from ttmark.evaluation.options import (
 from ttmark.evaluation.quality.arms import OURS
 from ttmark.evaluation.report.result import Result, Table, table_by
 from ttmark.evaluation.results import experiment
-from ttmark.evaluation.results.detectors import reader_of
 from ttmark.evaluation.results.experiment import (
-    ACCOUNT,
     ANSWER_TOKENS,
     EDITS,
     OF_ACCOUNT,
     PROSE,
     TRIED,
-    Detectors,
     Found,
     Marked,
     MarkedSource,
@@ -112,9 +112,7 @@ class Results:
     def _measured(self, name: str, run: Run, source: MarkedSource) -> Result:
         """Writes the texts that are missing and asks every detector about all of them."""
         given = (one.partition("=")[::2] for one in self.readers or (f"the writer={name}",))
-        readers = {of: reader_of(Path(model_path(model))) for of, model in given}
-        detectors = Detectors(source.tokenizer, self.seed, readers)
-        rows: list[Found] = []
+        readers = {of: model_path(model) for of, model in given}
         setting, longest = SETTINGS[self.setting], max(self.lengths)
         kinds = [kind for kind in source.of_kind if kind != PROSE]
         cells = [Marked(None, 1, setting, longest, arm=arm) for arm in self.arms]
@@ -130,19 +128,11 @@ class Results:
         if OURS in self.arms:
             run.texts(account, self.accounts * OF_ACCOUNT)
         source.close()
-        for cell in cells:
-            written = run.texts(cell, self.texts)
-            lengths = self.lengths if cell.kind == PROSE else (self.of_kinds,)
-            texts = {
-                tokens: [source.tokenizer.decode(one.token_ids[:tokens]) for one in written]
-                for tokens in lengths
-            }
-            edits = EDITS if cell.kind == PROSE else EDITS[:1]
-            task = run.progress.add_task(f"{cell.title}, asked", total=None)
-            rows += experiment.found_rows(
-                detectors, cell, texts, edits, self.seed, partial(run.progress.advance, task)
-            )
-            run.progress.remove_task(task)
+        prepared = model_path(name), self.seed, readers
+        experiment.prepare(*prepared)
+        workers = ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), experiment.prepare, prepared)
+        with workers as pool:
+            rows, together, of_people = self._asked(run, source, pool, cells, account)
         notes = (
             f"{self.texts} texts a row, {setting}, each with a key of its own, all with their full length"
             " (an end of text may not come before); asked about as words, cut and decoded. Edited: words are"
@@ -152,39 +142,48 @@ class Results:
         )
         shown, data = experiment.tables(rows, notes), [*map(asdict, rows)]
         if OURS in self.arms:
-            together = self._together(run, source, detectors, account)
-            of_people = self._of_people(run, detectors, account)
             shown += [_together_table(together), _people_table(of_people)]
             data += [*map(asdict, together), *of_people]
         command = command_line(without="--out")
         return Result(self.name, command, tuple(shown), tuple(data), machine(), versions())
 
-    def _together(
-        self, run: Run, source: MarkedSource, detectors: Detectors, account: Marked
-    ) -> list[Together]:
-        """Answers of one account to different questions, as one question."""
-        answers = run.texts(account, self.accounts * OF_ACCOUNT)
-        texts = [source.tokenizer.decode(one.token_ids) for one in answers]
-        task = run.progress.add_task("accounts", total=2 * len(experiment.ANSWERS))
-        advance = partial(run.progress.advance, task)
-        found = experiment.account_rows(detectors.account(account), texts, self.texts, self.seed, advance)
-        run.progress.remove_task(task)
-        return found
+    def _asked(
+        self,
+        run: Run,
+        source: MarkedSource,
+        pool: ProcessPoolExecutor,
+        cells: Sequence[Marked],
+        account: Marked,
+    ) -> tuple[list[Found], list[Together], list[dict[str, object]]]:
+        """What every detector finds, asked in as many processes as there are cores."""
 
-    def _of_people(self, run: Run, detectors: Detectors, account: Marked) -> list[dict[str, object]]:
-        """How many accounts of people are found, which no key wrote."""
-        finds = detectors.account(account)
-        counts = dict.fromkeys(_ALARMS, 0)
-        task = run.progress.add_task("accounts of people", total=self.peoples)
-        for number, texts in enumerate(experiment.peoples_accounts(self.peoples, self.seed)):
+        def decoded(cell: Marked, count: int, tokens: int) -> list[str]:
+            return [source.tokenizer.decode(one.token_ids[:tokens]) for one in run.texts(cell, count)]
+
+        of_cells, of_accounts, of_people = [], [], []
+        if OURS in self.arms:  # they take longest
+            answers = decoded(account, self.accounts * OF_ACCOUNT, ANSWER_TOKENS)
             for fpr in _ALARMS:
-                counts[fpr] += finds(texts, (self.accounts + number) * OF_ACCOUNT, fpr)
-            run.progress.advance(task)
-        run.progress.remove_task(task)
-        return [
-            {ACCOUNT: "people", "fpr": fpr, "alarms": count, "share": clopper_pearson(count, self.peoples)}
-            for fpr, count in counts.items()
-        ]
+                given = account, self.peoples, fpr, self.seed
+                of_people.append(pool.submit(experiment.asked_of_people, *given))
+            for share, number in product(EDITS[:2], experiment.ANSWERS):
+                asked = account, answers, number, share, self.texts, self.seed
+                of_accounts.append(pool.submit(experiment.asked_together, *asked))
+        for cell in cells:
+            lengths = self.lengths if cell.kind == PROSE else (self.of_kinds,)
+            texts = {tokens: decoded(cell, self.texts, tokens) for tokens in lengths}
+            edits = EDITS if cell.kind == PROSE else EDITS[:1]
+            of_cells += [
+                pool.submit(experiment.asked_rows, cell, which, texts, edits, self.seed)
+                for which in experiment.detectors_of(cell)
+            ]
+        futures: list[Future[Any]] = [*of_people, *of_accounts, *of_cells]
+        task = run.progress.add_task("asking", total=len(futures))
+        for future in futures:
+            future.add_done_callback(lambda _: run.progress.advance(task))
+        rows = [row for future in of_cells for row in future.result()]
+        together = [future.result() for future in of_accounts]
+        return rows, together, [future.result() for future in of_people]
 
 
 def _together_table(rows: Sequence[Together]) -> Table:

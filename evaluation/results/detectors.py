@@ -29,12 +29,19 @@ _ANY_LENGTH = 1 << 20
 
 
 def reader_of(folder: Path) -> Reader:
-    """The causal language model in a folder, with its own tokenizer, which need not be the writer's."""
-    model, tokenizer = CausalModel(str(folder)), TextTokenizer.load(folder)
-    before = text_ids("", tokenizer)
+    """The causal language model in a folder, with its own tokenizer, which need not be the writer's.
+
+    It is loaded when it first reads.
+    """
+
+    @lru_cache(maxsize=1)
+    def loaded() -> tuple[CausalModel, TextTokenizer, list[int]]:
+        tokenizer = TextTokenizer.load(folder)
+        return CausalModel(str(folder)), tokenizer, text_ids("", tokenizer)
 
     @lru_cache(maxsize=4096)
     def read(text: str) -> ByteReading:
+        model, tokenizer, before = loaded()
         found = tokenizer.encode_with_offsets(text)
         first = before or found.ids[:1]  # nothing is said of a token that nothing stands before
         rest = found.ids[0 if before else 1 :]

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from ttmark.evaluation.experiment_cells import Cell, prf_key, sampling_seed
 from ttmark.evaluation.intervals import Interval, clopper_pearson
 from ttmark.evaluation.quality.arms import KINDS, OURS, ours
 from ttmark.evaluation.report.result import Table, groups, rate_name, table_by
-from ttmark.evaluation.results.detectors import Pool, Reader, Service, likelihood_finds
+from ttmark.evaluation.results.detectors import Pool, Reader, Service, likelihood_finds, reader_of
 from ttmark.evaluation.results.peers import PEERS, PeerMark, has_sbw
 from ttmark.evaluation.text_edits import Material, mix, words_of
 from ttmark.evaluation.text_files import read_field
@@ -25,13 +27,18 @@ FPRS = (1e-5, 1e-2)
 SINGLE = "single"
 ACCOUNT = "account"
 PROSE = "prose"
+NO_READER = "no reader"
 ANSWER_TOKENS = 50
 OF_ACCOUNT = 40
 """Answers of a made-up account that writes with our mark, to different questions."""
-ANSWERS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
+ANSWERS = (1, 2, 4, 6, 8, 10, 12, 16)
+_NOBODY = 1 << 30
+"""The first index of accounts that wrote nothing with a key of ours."""
 TRIED = 4
 """Keys that are tried, the one of the text among them."""
 EDITS = (0.0, 0.1, 0.25)
+MOST_READ = 200
+"""Tokens of the longest texts that a reader reads along, which takes longest."""
 
 
 def titles() -> dict[str, str]:
@@ -149,28 +156,32 @@ Finds = Callable[[str, int, float, bool], bool]
 """Whether a text, its number, is found at a rate; under its own key, or under ones that made none."""
 
 
+FindsTogether = Callable[[Sequence[str], int, float], bool]
+"""Whether texts of one account are found together at a rate, by the index of the account's first."""
+
+
 class Detectors:
     """Those that can read the texts of an arm."""
 
     def __init__(self, tokenizer: TextTokenizer, seed: int, readers: Mapping[str, Reader]) -> None:
         self._tokenizer = tokenizer
         self._seed = seed
-        self._readers: Mapping[str, Reader | None] = {"no reader": None, **readers}
+        self._readers: Mapping[str, Reader | None] = {NO_READER: None, **readers}
 
     def of(self, cell: Marked) -> Iterator[tuple[str, str, int, Finds]]:
         """Name, reader, keys tried, and what finds."""
         mark = watermark_of(cell.arm, self._tokenizer.id_bound)
-        readers = self._readers if cell.arm == OURS else {"no reader": None}
+        readers = self._readers if cell.arm == OURS else {NO_READER: None}
         if cell.arm == OURS:
             for name, read in readers.items():
                 for keys in (1, TRIED) if read is None else (TRIED,):
                     yield "the service", name, keys, self._service(cell, mark, keys, read)
         if isinstance(mark, PeerMark):
-            yield "its own", "no reader", 1, self._own(cell, mark)
+            yield "its own", NO_READER, 1, self._own(cell, mark)
         if not isinstance(mark, PeerMark) or mark.has_likelihood:
-            yield "our likelihood ratio", "no reader", 1, self._likelihood(cell, mark)
+            yield "our likelihood ratio", NO_READER, 1, self._likelihood(cell, mark)
 
-    def account(self, cell: Marked) -> Callable[[Sequence[str], int, float], bool]:
+    def account(self, cell: Marked) -> FindsTogether:
         """Whether the texts of the account with text `index` are found together, with `TRIED` keys."""
         service = Service(ours(), self._tokenizer)
 
@@ -222,28 +233,30 @@ def _material() -> Material:
 def found_rows(
     detectors: Detectors,
     cell: Marked,
+    which: tuple[str, str, int],
     texts: Mapping[int, Sequence[str]],
     edits: Sequence[float],
     seed: int,
-    advance: Callable[[], None],
 ) -> list[Found]:
-    """Of texts by their length in tokens, each with every share of edits."""
+    """What one detector (name, reader, keys) finds of texts by their length, with every share of edits."""
+    (finds,) = (finds for *named, finds in detectors.of(cell) if tuple(named) == which)
+    name, reader, keys = which
     rows = []
-    for name, reader, keys, finds in detectors.of(cell):
-        for tokens, some in texts.items():
-            for share in edits:
-                changed = [edited(text, share, index, seed) for index, text in enumerate(some)]
-                counts = [
-                    sum(finds(text, index, fpr, True) for index, text in enumerate(changed)) for fpr in FPRS
-                ]
-                advance()
-                shares = tuple(clopper_pearson(count, len(some)) for count in counts)
-                alarms = None
-                if not share and tokens == max(texts):
-                    false = sum(finds(text, index, FPRS[-1], False) for index, text in enumerate(some))
-                    alarms = clopper_pearson(false, len(some))
-                at = cell.kind, tokens, share, len(some)
-                rows.append(Found(cell.arm, name, reader, keys, *at, shares, alarms))
+    for tokens, some in texts.items():
+        if reader != NO_READER and tokens > MOST_READ:
+            continue
+        for share in edits:
+            changed = [edited(text, share, index, seed) for index, text in enumerate(some)]
+            counts = [
+                sum(finds(text, index, fpr, True) for index, text in enumerate(changed)) for fpr in FPRS
+            ]
+            shares = tuple(clopper_pearson(count, len(some)) for count in counts)
+            alarms = None
+            if not share and tokens == max(texts):
+                false = sum(finds(text, index, FPRS[-1], False) for index, text in enumerate(some))
+                alarms = clopper_pearson(false, len(some))
+            at = cell.kind, tokens, share, len(some)
+            rows.append(Found(cell.arm, name, reader, keys, *at, shares, alarms))
     return rows
 
 
@@ -257,27 +270,25 @@ class Together:
     share: Interval
 
 
-def account_rows(
-    finds: Callable[[Sequence[str], int, float], bool],
-    texts: Sequence[str],
-    trials: int,
-    seed: int,
-    advance: Callable[[], None],
-) -> list[Together]:
+def found_together(
+    finds: FindsTogether, texts: Sequence[str], answers: int, share: float, trials: int, seed: int
+) -> Together:
     """Answers drawn from one account each time, asked about as one question at 1e-5."""
-    rows = []
-    for share in EDITS[:2]:
-        changed = [edited(text, share, index, seed) for index, text in enumerate(texts)]
-        for answers in ANSWERS:
-            draws = np.random.default_rng(sampling_seed(seed, ACCOUNT, answers, share))
-            count = 0
-            for trial in range(trials):
-                first = trial * OF_ACCOUNT % len(texts)
-                places = first + draws.choice(OF_ACCOUNT, size=answers, replace=False)
-                count += finds([changed[place] for place in places], first, FPRS[0])
-            rows.append(Together(answers, share, trials, clopper_pearson(count, trials)))
-            advance()
-    return rows
+    changed = [edited(text, share, index, seed) for index, text in enumerate(texts)]
+    draws = np.random.default_rng(sampling_seed(seed, ACCOUNT, answers, share))
+    count = 0
+    for trial in range(trials):
+        first = trial * OF_ACCOUNT % len(texts)
+        places = first + draws.choice(OF_ACCOUNT, size=answers, replace=False)
+        count += finds([changed[place] for place in places], first, FPRS[0])
+    return Together(answers, share, trials, clopper_pearson(count, trials))
+
+
+def alarms_of_people(finds: FindsTogether, accounts: int, fpr: float, seed: int) -> dict[str, object]:
+    """How many accounts of people are found at a rate; no key wrote any."""
+    found = peoples_accounts(accounts, seed)
+    count = sum(finds(texts, _NOBODY + number * OF_ACCOUNT, fpr) for number, texts in enumerate(found))
+    return {ACCOUNT: "people", "fpr": fpr, "alarms": count, "share": clopper_pearson(count, accounts)}
 
 
 def peoples_accounts(count: int, seed: int) -> Iterator[list[str]]:
@@ -296,6 +307,39 @@ def peoples_accounts(count: int, seed: int) -> Iterator[list[str]]:
         size = int(draws.integers(5, 21))
         quoted = draws.random(size) < 1 / 3
         yield [quotations[int(draws.integers(50))] if one else passage() for one in quoted]
+
+
+_asking: list[Detectors] = []
+"""Of a process that asks."""
+
+
+def prepare(model: str, seed: int, readers: Mapping[str, str]) -> None:
+    """Makes a process ready to ask."""
+    import torch
+
+    torch.set_num_threads(1)
+    read = {name: reader_of(Path(folder)) for name, folder in readers.items()}
+    _asking[:] = [Detectors(TextTokenizer.load(model), seed, read)]
+
+
+def detectors_of(cell: Marked) -> list[tuple[str, str, int]]:
+    """Name, reader and keys of those that a process which was prepared can ask about a cell."""
+    return [(name, reader, keys) for name, reader, keys, _ in _asking[0].of(cell)]
+
+
+def asked_rows(*given: Any) -> list[Found]:
+    """`found_rows` in a process that was prepared."""
+    return found_rows(_asking[0], *given)
+
+
+def asked_together(account: Marked, *given: Any) -> Together:
+    """`found_together`, likewise."""
+    return found_together(_asking[0].account(account), *given)
+
+
+def asked_of_people(account: Marked, *given: Any) -> dict[str, object]:
+    """`alarms_of_people`, likewise."""
+    return alarms_of_people(_asking[0].account(account), *given)
 
 
 def tables(rows: Sequence[Found], notes: Sequence[str]) -> list[Table]:
