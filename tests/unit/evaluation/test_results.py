@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.experiment_cells import SETTINGS, Setting
 from ttmark.evaluation.results import peers
-from ttmark.evaluation.results.experiment import Marked, account_rows, peoples_accounts
+from ttmark.evaluation.results.experiment import Marked, found_together, peoples_accounts
 from ttmark.evaluation.results.peers import KgwMark, PeerMark, SynthidMark, VllmMark
 from ttmark.shared.watermark import key_lanes
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
@@ -124,8 +124,11 @@ def test_answers_that_are_asked_about_together_are_different_ones_of_one_account
         return len(texts) >= 4
 
     texts = [" ".join([str(number)] * 20) for number in range(80)]
-    rows = account_rows(finds, texts, 6, 0, lambda: None)  # type: ignore[arg-type]
-    found = {(row.edited, row.answers): row.share.estimate for row in rows}
+    found = {
+        (share, answers): found_together(finds, texts, answers, share, 6, 0).share.estimate  # type: ignore[arg-type]
+        for share in (0.0, 0.1)
+        for answers in (1, 2, 4, 16)
+    }
     assert {share for (_, answers), share in found.items() if answers < 4} == {0.0}
     assert {share for (_, answers), share in found.items() if answers >= 4} == {1.0}
     assert {place // 40 for places in asked for place in places} == {0, 1}
