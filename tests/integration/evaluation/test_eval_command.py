@@ -31,9 +31,7 @@ def test_an_experiment_runs_and_the_manifest_names_the_model_by_folder_and_hash(
     assert result.exit_code == 0, result.output
     run = tmp_path / "run"
     assert "Answers of 10 tokens" in (run / "results.md").read_text()
-    assert {path.stem for path in (run / "texts").glob("*.jsonl")} == {
-        "synthid-2-prose-k20-p0.8-t0.7-n20-k1"
-    }
+    assert {path.stem for path in (run / "texts").glob("*.jsonl")} == {"synthid-2-prose-k20-p0.8-t0.7-n20-k1"}
     manifest = orjson.loads((run / "manifest.json").read_bytes())
     assert (manifest["model"], len(manifest["model_sha256"])) == (model.name, 64)
     assert str(tmp_path) not in str(manifest)
