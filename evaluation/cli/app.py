@@ -14,6 +14,7 @@ from ttmark.evaluation.cli.app_and_errors import new_app, one_clear_line
 from ttmark.evaluation.cli.quality import Quality
 from ttmark.evaluation.cli.results import Results
 from ttmark.evaluation.null_tables.build import TABLES, write_table
+from ttmark.evaluation.results.detectors import MakeService
 from ttmark.shared.commands_of_dataclasses import command_of
 from ttmark.shared.watermark import Watermark, scheme_names
 
@@ -50,9 +51,14 @@ class NullTables:
             typer.echo(write_table(watermark, self.seed, self.out or TABLES))
 
 
-def eval_app() -> typer.Typer:
-    """The command line."""
+def eval_app(service: MakeService) -> typer.Typer:
+    """The command line.
+
+    Args:
+        service: what asks the detection service, of a process that another one can make.
+    """
     app = new_app("What the mark does to texts of any causal language model, and what is found of them.")
-    for kind in (Results, Quality, NullTables):
+    app.command(Results.name)(command_of(lambda asked: asked.run(service), Results))
+    for kind in (Quality, NullTables):
         app.command(kind.name)(command_of(kind.run, kind))
     return app

@@ -30,6 +30,7 @@ from ttmark.evaluation.options import (
 from ttmark.evaluation.quality.arms import OURS
 from ttmark.evaluation.report.result import Result, Table, table_by
 from ttmark.evaluation.results import experiment
+from ttmark.evaluation.results.detectors import MakeService
 from ttmark.evaluation.results.experiment import (
     ANSWER_TOKENS,
     EDITS,
@@ -94,7 +95,8 @@ class Results:
     threads: Threads = None
     batch: Batch = 32
 
-    def run(self) -> None:
+    def run(self, service: MakeService) -> None:
+        """`service`: what asks the detection service."""
         name = chosen_model(self.model)
         prompts = chosen_prompts(self.prompts, name, PROMPTS_PATH)
         folder = self.out or run_folder(None, self.model) / self.name
@@ -107,9 +109,11 @@ class Results:
                 raise ValueError(f"--reader {wrong[0]}: give a name and a model, as in gemma=FOLDER")
             return MarkedSource(path, prompts, settings)
 
-        measured_run(name, prompts, folder, self.seed, settings, source, partial(self._measured, name))
+        measured_run(
+            name, prompts, folder, self.seed, settings, source, partial(self._measured, name, service)
+        )
 
-    def _measured(self, name: str, run: Run, source: MarkedSource) -> Result:
+    def _measured(self, name: str, service: MakeService, run: Run, source: MarkedSource) -> Result:
         """Writes the texts that are missing and asks every detector about all of them."""
         given = (one.partition("=")[::2] for one in self.readers or (f"the writer={name}",))
         readers = {of: model_path(model) for of, model in given}
@@ -128,7 +132,7 @@ class Results:
         if OURS in self.arms:
             run.texts(account, self.accounts * OF_ACCOUNT)
         source.close()
-        prepared = model_path(name), self.seed, readers
+        prepared = model_path(name), self.seed, readers, service
         experiment.prepare(*prepared)
         workers = ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), experiment.prepare, prepared)
         with workers as pool:

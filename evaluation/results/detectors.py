@@ -3,18 +3,13 @@
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
-from ttmark.detect_service.ask import Means, Question, ask_here
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.evaluation.language_model import CausalModel, log_likelihood
 from ttmark.gen_service.api.prompts import text_ids
-from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading, byte_ends, byte_spans
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.detection import CombinedRequest, Document
-from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
@@ -24,8 +19,6 @@ Reader = Callable[[str], ByteReading]
 """What a language model says of a text."""
 Pool = Sequence[bytes]
 """The PRF keys of one key."""
-_CALLER = Principal("evaluation", "evaluation", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
-_ANY_LENGTH = 1 << 20
 
 
 def reader_of(folder: Path) -> Reader:
@@ -53,48 +46,22 @@ def reader_of(folder: Path) -> Reader:
     return read
 
 
-class Service:
-    """`POST /v1/detect`, as a caller with the scope detect:evidence asks it."""
-
-    def __init__(self, watermark: Watermark, tokenizer: TextTokenizer) -> None:
-        self._tokenizers = TokenizerSet([tokenizer])
-        self._profile = {
-            "scheme": watermark.scheme,
-            "block_size": watermark.block_size,
-            "context_width": watermark.context_width,
-            "parameters": dict(watermark.parameters),
-            "tokenizer_fingerprint": tokenizer.fingerprint,
-        }
+class FindsTogether(Protocol):
+    """What asks the detection service."""
 
     def finds(
         self, texts: Sequence[str], pools: Sequence[Pool], fpr: float, read: Reader | None = None
     ) -> bool:
-        """Whether it says *watermarked*.
+        """Whether it says *watermarked* of texts, of several as of the messages of one conversation.
 
         Args:
-            texts: of several it is asked as of the messages of one conversation.
             pools: of the keys that are tried.
         """
-        profile = Profile.model_validate({**self._profile, "pool": len(pools[0])})
-        keys = [
-            UnlockedKey(
-                f"key-{number:06}",
-                _CALLER.tenant,
-                profile,
-                1,
-                (UnlockedVersion(1, KeyState.PRIMARY, *pool),),
-            )
-            for number, pool in enumerate(pools)
-        ]
-        means = Means(DetectionBackend(FixedKeys(keys), self._tokenizers, _ANY_LENGTH))
-        request = CombinedRequest(
-            inputs=[Document(text=text) for text in texts], fpr=fpr, conversation=len(texts) > 1
-        )
-        own = None if read is None else lambda reader, key: reader.reading(key, read(reader.text))
-        (result,) = ask_here(Question(request, _CALLER, own_reader=own), means).results
-        if result.error is not None:
-            raise RuntimeError(result.error.message)
-        return result.verdict == "watermarked"
+        ...
+
+
+MakeService = Callable[[Watermark, TextTokenizer], FindsTogether]
+"""For keys with a mark and a tokenizer."""
 
 
 def likelihood_finds(

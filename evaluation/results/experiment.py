@@ -14,7 +14,7 @@ from ttmark.evaluation.experiment_cells import Cell, prf_key, sampling_seed
 from ttmark.evaluation.intervals import Interval, clopper_pearson
 from ttmark.evaluation.quality.arms import KINDS, OURS, ours
 from ttmark.evaluation.report.result import Table, groups, rate_name, table_by
-from ttmark.evaluation.results.detectors import Pool, Reader, Service, likelihood_finds, reader_of
+from ttmark.evaluation.results.detectors import MakeService, Pool, Reader, likelihood_finds, reader_of
 from ttmark.evaluation.results.peers import PEERS, PeerMark, has_sbw
 from ttmark.evaluation.text_edits import Material, mix, words_of
 from ttmark.evaluation.text_files import read_field
@@ -163,7 +163,10 @@ FindsTogether = Callable[[Sequence[str], int, float], bool]
 class Detectors:
     """Those that can read the texts of an arm."""
 
-    def __init__(self, tokenizer: TextTokenizer, seed: int, readers: Mapping[str, Reader]) -> None:
+    def __init__(
+        self, tokenizer: TextTokenizer, seed: int, readers: Mapping[str, Reader], service: MakeService
+    ) -> None:
+        self._make_service = service
         self._tokenizer = tokenizer
         self._seed = seed
         self._readers: Mapping[str, Reader | None] = {NO_READER: None, **readers}
@@ -183,7 +186,7 @@ class Detectors:
 
     def account(self, cell: Marked) -> FindsTogether:
         """Whether the texts of the account with text `index` are found together, with `TRIED` keys."""
-        service = Service(ours(), self._tokenizer)
+        service = self._make_service(ours(), self._tokenizer)
 
         def finds(texts: Sequence[str], index: int, fpr: float) -> bool:
             pools = [cell.pool(self._seed, index, number) for number in range(TRIED)]
@@ -192,7 +195,7 @@ class Detectors:
         return finds
 
     def _service(self, cell: Marked, mark: Watermark, keys: int, read: Reader | None) -> Finds:
-        service = Service(mark, self._tokenizer)
+        service = self._make_service(mark, self._tokenizer)
 
         def finds(text: str, index: int, fpr: float, own: bool) -> bool:
             pools = [cell.pool(self._seed, index, number + (not own)) for number in range(keys)]
@@ -313,13 +316,13 @@ _asking: list[Detectors] = []
 """Of a process that asks."""
 
 
-def prepare(model: str, seed: int, readers: Mapping[str, str]) -> None:
+def prepare(model: str, seed: int, readers: Mapping[str, str], service: MakeService) -> None:
     """Makes a process ready to ask."""
     import torch
 
     torch.set_num_threads(1)
     read = {name: reader_of(Path(folder)) for name, folder in readers.items()}
-    _asking[:] = [Detectors(TextTokenizer.load(model), seed, read)]
+    _asking[:] = [Detectors(TextTokenizer.load(model), seed, read, service)]
 
 
 def detectors_of(cell: Marked) -> list[tuple[str, str, int]]:

@@ -15,8 +15,9 @@ def evaluate(context: typer.Context) -> None:
     _require_extras(context.args)
     # Imported here: the rest of the command line must start without torch.
     from ttmark.evaluation.cli.app import eval_app
+    from ttmark.services.evaluated_detection import Service
 
-    _hand_on(eval_app(), context)
+    _hand_on(eval_app(Service), context)
 
 
 def benchmark(context: typer.Context) -> None:

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ttmark.evaluation.cli.app import eval_app
+from ttmark.services.evaluated_detection import Service
 
 pytestmark = pytest.mark.long
 
@@ -18,7 +19,7 @@ Eval = Callable[..., Result]
 def evaluate(model: Path, prompts: Path, tmp_path: Path) -> Eval:
     def call(*arguments: str) -> Result:
         shared = ["--model", str(model), "--prompts", str(prompts), "--threads", "1"]
-        return CliRunner().invoke(eval_app(), [*arguments, *shared, "--out", str(tmp_path / "run")])
+        return CliRunner().invoke(eval_app(Service), [*arguments, *shared, "--out", str(tmp_path / "run")])
 
     return call
 

@@ -15,6 +15,7 @@ from ttmark.evaluation.quality.equivalence import Difference, Margin, holm, judg
 from ttmark.evaluation.run_folder import Completion
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
 from ttmark.gen_service.engine import EngineSettings
+from ttmark.services.evaluated_detection import Service
 
 LENGTH = Margin("length", "tokens")
 SHARE = Margin("share", "%", event=True)
@@ -141,7 +142,7 @@ def test_the_command_convicts_resumes_and_says_what_is_missing(
     def call(*more: str) -> str:
         size = ("--answers", "80", "--tokens", "12", "--threads", "1")
         options = (*size, "--model", "demo", "--out", str(out))
-        result = CliRunner().invoke(eval_app(), ["quality", *options, *more])
+        result = CliRunner().invoke(eval_app(Service), ["quality", *options, *more])
         assert result.exit_code == ("nothing" in more), result.output
         return result.output
 

@@ -17,6 +17,7 @@ from ttmark.evaluation.experiment_cells import SETTINGS, Setting
 from ttmark.evaluation.results import peers
 from ttmark.evaluation.results.experiment import Marked, found_together, peoples_accounts
 from ttmark.evaluation.results.peers import KgwMark, PeerMark, SynthidMark, VllmMark
+from ttmark.services.evaluated_detection import Service
 from ttmark.shared.watermark import key_lanes
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 
@@ -149,7 +150,7 @@ def test_the_command_writes_asks_and_resumes(tmp_path: Path) -> None:
     arms = [word for arm in ("ours", "vllm", "kgw", "dipmark:2") for word in ("--arm", arm)]
     sizes = ["--texts", "3", "--length", "20", "--length", "40", "--of-kinds", "20", "--accounts", "1"]
     given = ["results", "--model", "demo", "--threads", "1", "--out", str(tmp_path), "--peoples", "3"]
-    done = CliRunner().invoke(eval_app(), [*given, *sizes, *arms])
+    done = CliRunner().invoke(eval_app(Service), [*given, *sizes, *arms])
     assert done.exit_code == 0, done.output
     texts = {path: path.read_bytes() for path in (tmp_path / "texts").glob("*.jsonl")}
     assert len(texts) == 5
@@ -170,10 +171,10 @@ def test_the_command_writes_asks_and_resumes(tmp_path: Path) -> None:
         ("kgw", "its own", "no reader", 1),
         ("dipmark:2", "our likelihood ratio", "no reader", 1),
     }
-    again = CliRunner().invoke(eval_app(), [*given, *sizes, *arms])
+    again = CliRunner().invoke(eval_app(Service), [*given, *sizes, *arms])
     assert again.exit_code == 0, again.output
     assert {path: path.read_bytes() for path in texts} == texts
-    refused = CliRunner().invoke(eval_app(), [*given, "--seed", "1"])
+    refused = CliRunner().invoke(eval_app(Service), [*given, "--seed", "1"])
     (line,) = refused.output.strip().splitlines()
     assert (refused.exit_code, "another seed" in line, "choose another --out" in line) == (1, True, True)
 
@@ -191,7 +192,9 @@ def test_the_command_writes_asks_and_resumes(tmp_path: Path) -> None:
 def test_a_wrong_option_is_one_line(
     tmp_path: Path, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
-    done = CliRunner().invoke(eval_app(), ["results", "--model", "demo", "--out", str(tmp_path), *arguments])
+    done = CliRunner().invoke(
+        eval_app(Service), ["results", "--model", "demo", "--out", str(tmp_path), *arguments]
+    )
     assert done.exit_code == code
     assert message in done.output
     assert isinstance(done.exception, SystemExit)
