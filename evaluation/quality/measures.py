@@ -93,7 +93,14 @@ def word_list(dictionary: str) -> Callable[[str], bool] | None:
         return None
     folder, _, name = dictionary.rpartition("/")
     spell: Callable[[str], bool] = hunspell.Hunspell(name, hunspell_data_dir=folder or None).spell
-    return spell
+
+    def listed(word: str) -> bool:
+        try:
+            return spell(word)
+        except UnicodeEncodeError:  # the list has an encoding, and not this letter
+            return False
+
+    return listed
 
 
 def compare(marked: Measured, unmarked: Measured, clusters: Sequence[int]) -> list[Verdict]:

@@ -1,6 +1,8 @@
 """`ttmark eval quality` on made-up data with known truth, and on an engine."""
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import orjson
@@ -105,6 +107,21 @@ def test_measures_of_answers() -> None:
     lacking = measures.unlisted(["it\u2019s a wrod", "42!"], {"it's", "a"}.__contains__)
     assert lacking[0] == pytest.approx(1 / 3)
     assert np.isnan(lacking[1])
+
+
+def test_a_word_that_the_lists_encoding_cannot_write_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As hunspell's English list, which is in Latin-1."""
+
+    class Latin1:
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def spell(self, word: str) -> bool:
+            return bool(word.encode("latin-1"))
+
+    monkeypatch.setitem(sys.modules, "hunspell", SimpleNamespace(Hunspell=Latin1))
+    listed = measures.word_list("en_US")
+    assert listed is not None
+    assert [listed(word) for word in ("na\u00efve", "\u010fakujem")] == [True, False]
 
 
 def test_the_one_to_be_convicted_marks_a_context_that_comes_again_and_ours_does_not() -> None:
