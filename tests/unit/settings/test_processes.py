@@ -47,7 +47,7 @@ def test_a_process_ends_with_one_line_that_says_what_is_wrong(
 
 @pytest.mark.long  # torch takes longer to import than all else here
 def test_a_command_that_needs_torch_says_what_is_wrong_too(commands: ForkedCommands, tmp_path: Path) -> None:
-    ended = commands.run("eval", "direct", "--no-such", folder=tmp_path)
+    ended = commands.run("eval", "results", "--no-such", folder=tmp_path)
     assert (ended.code, ended.errors.count("\n")) == (2, 1), ended.errors
     assert ended.errors.startswith("ttmark: ")
     assert "--no-such" in ended.errors
