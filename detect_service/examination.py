@@ -15,7 +15,7 @@ from ttmark.detect_service.cascade import (
     without_reading,
 )
 from ttmark.detect_service.cost import check_cost_of
-from ttmark.detect_service.document_limits import read_document
+from ttmark.detect_service.document_limits import read_document, readers_of
 from ttmark.detect_service.document_reader import DocumentReader
 from ttmark.detect_service.documents_without_verdict import is_fault, not_examined
 from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
@@ -26,12 +26,14 @@ from ttmark.detect_service.verdict import Decision, Detector, Finding, best_find
 from ttmark.detect_service.voices import voice_of
 from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.detection_words import message
+from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
     DetectionRequest,
     DetectionResult,
+    Document,
     DocumentError,
     ReaderState,
 )
@@ -259,9 +261,27 @@ class Examination:
     def _told(self, index: int, result: DetectionResult, _: Best | None, __: Readings) -> DetectionResult:
         """The result in words, and complete."""
         if result.verdict == "watermarked":
-            result = result.model_copy(update={"voice": voice_of(self, index)})
+            voice = voice_of(self.request.inputs[index], self._are_marked)
+            result = result.model_copy(update={"voice": voice})
         result = result.model_copy(update={"message": message(result, self.request.fpr, self.words)})
         return result if self.finish is None else self.finish(index, result, self.selection.skipped)
+
+    def _are_marked(self, texts: list[str]) -> list[bool] | None:
+        """Whether parts of a text carry a mark: asked about alone, at the same rate, and read by no model.
+
+        None: the caller is told what the text is, and not what was found where, or it is too much work.
+        """
+        if not self.shows_evidence:
+            return None
+        parts = [Document(text=text) for text in texts]
+        request = self.request.model_copy(update={"inputs": parts})
+        readers = readers_of(request, self.backend)
+        alone = type(self)(request, self.method, self.backend, self.selection, readers, shows_evidence=False)
+        try:
+            alone.look()
+        except ServiceError:  # the parts are a little more work than the whole
+            return None
+        return [result.verdict == "watermarked" for result, _ in alone.outcomes({})]
 
     def _verdict(
         self, index: int, readers: Sequence[DocumentReader], finding: Finding | None, decision: Decision

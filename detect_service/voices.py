@@ -1,16 +1,10 @@
 """Who says what in a text: its sender, and others whose lines are quoted, as mail programs write them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING
 
-from ttmark.detect_service.document_limits import readers_of
-from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.schemas.detection import Document, Voice
-
-if TYPE_CHECKING:
-    from ttmark.detect_service.examination import Examination
 
 _SIGN, _WORD = re.compile(r"[ \t]{0,3}>"), re.compile(r"[^\W_]")
 # "On Tue, 3 Nov 2026 at 09:12, Ann wrote:", in the languages of many mails.
@@ -39,14 +33,13 @@ _WROTE_LINES, _HEAD_LINES, _HEAD_LABELS = 3, 7, 3
 _LONGEST = 300
 
 
-def voice_of(examination: "Examination", index: int) -> Voice | None:
-    """Whose words in document number `index` carry the mark that was found; None: it quotes nothing.
+def voice_of(document: Document, are_marked: Callable[[list[str]], list[bool] | None]) -> Voice | None:
+    """Whose words in a document carry the mark that was found in it; None: it quotes nothing.
 
-    The own words and what is quoted are asked about again, each by itself, under the same keys at the same
-    rate, and without a language model. Who sees verdicts alone is told what the text is, and not what was
-    found where.
+    Args:
+        are_marked: whether each of the texts, the own words and what is quoted, carries it by itself; None:
+            that is not looked at.
     """
-    document = examination.request.inputs[index]
     if document.attachment:
         return "attachment"
     own, quoted = voices(document.text or "")
@@ -54,19 +47,7 @@ def voice_of(examination: "Examination", index: int) -> Voice | None:
         return None
     if not _WORD.search(own):
         return "quoted"
-    if not examination.shows_evidence:
-        return "whole"
-    parts = [Document(text=own), Document(text=quoted)]
-    request = examination.request.model_copy(update={"inputs": parts})
-    readers = readers_of(request, examination.backend)
-    alone = type(examination)(
-        request, examination.method, examination.backend, examination.selection, readers, shows_evidence=False
-    )
-    try:
-        alone.look()
-    except ServiceError:  # the two are a little more work than the whole
-        return "whole"
-    in_own, in_quoted = (result.verdict == "watermarked" for result, _ in alone.outcomes({}))
+    in_own, in_quoted = are_marked([own, quoted]) or (False, False)
     if in_own and in_quoted:
         return "both"
     return "own" if in_own else "quoted" if in_quoted else "whole"

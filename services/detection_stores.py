@@ -6,10 +6,9 @@ from ttmark.detect_service.jobs.sealed_jobs import Jobs, JobStore
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.cases_and_jobs import JobSettings
-from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.settings.store import KeyStoreSettings, sqlite_path
 from ttmark.shared.vault.redis_client import RedisClient
 from ttmark.shared.vault.redis_connections import RedisAddress
-from ttmark.shared.vault.store import sqlite_path
 
 
 def open_job_store(url: str, *, lease_seconds: float = LEASE_SECONDS) -> JobStore:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
@@ -13,11 +14,11 @@ from ttmark.services.startup import StartupError, warn
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.trail import AuditTrail, Heads
-from ttmark.shared.limits.counters import Counters, open_counters
+from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 from ttmark.shared.vault.ledger import Ledger, LedgerFile, ledger_path
-from ttmark.shared.vault.store import RecordStore, open_store, sqlite_path
+from ttmark.shared.vault.store import RecordStore
 
 NO_LEDGER = Path("none")
 
@@ -157,3 +158,57 @@ def _have(variable: str, folder: Path, *, make: bool) -> None:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise StartupError(f"{variable} ({folder} by default): {reason}") from error
+
+
+def open_store(url: str) -> RecordStore:
+    """`sqlite:///relative/path`, `sqlite:////absolute/path`, or what `RedisAddress.parse` reads.
+
+    Nothing is connected to before the first call.
+
+    Raises:
+        ValueError: anything else.
+    """
+    # Imported where they are used: Redis' library takes longer to import than SQLite's to open a store.
+    if _is_redis(url):
+        from ttmark.shared.vault.redis_client import RedisClient
+        from ttmark.shared.vault.redis_connections import RedisAddress
+        from ttmark.shared.vault.redis_store import RedisStore
+
+        return RedisStore(RedisClient(RedisAddress.parse(url)))
+    from ttmark.shared.vault.sqlite_store import SqliteStore
+
+    path = sqlite_path(url)
+    if path is None:
+        raise ValueError("the key store is a URL: sqlite:///path, redis://host:port or rediss://host:port")
+    return SqliteStore(path)
+
+
+def open_counters(url: str) -> Counters:
+    """Counters that all replicas with this store share; with SQLite, those of the process.
+
+    While Redis is away each replica goes on with counters of its own.
+
+    Raises:
+        ValueError: the URL names no store.
+    """
+    if _is_redis(url):
+        from ttmark.shared.limits.redis_counters import FallbackCounters, RedisCounters
+        from ttmark.shared.vault.redis_connections import RedisAddress
+
+        return FallbackCounters(RedisCounters(RedisAddress.parse(url)))
+    return LocalCounters()
+
+
+def _is_redis(url: str) -> bool:
+    return url.partition("://")[0].partition("+")[0] in ("redis", "rediss")
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file that a URL names; None where it names none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # whose message repeats what may be a password
+        return None
+    if parts.scheme != "sqlite" or parts.netloc or len(parts.path) < 2:
+        return None
+    return Path(unquote(parts.path[1:]))

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from ttmark.shared.limits.counting_filter import Inquiry, LocalSpaces, Reply
 
@@ -96,20 +95,3 @@ class LocalCounters:
 
     async def close(self) -> None:
         """Nothing to give up."""
-
-
-def open_counters(url: str) -> Counters:
-    """Counters that all replicas with this store share; with SQLite, those of the process.
-
-    While Redis is away each replica goes on with counters of its own.
-
-    Raises:
-        ValueError: the URL names no store.
-    """
-    if urlsplit(url).scheme.partition("+")[0] in ("redis", "rediss"):
-        from ttmark.shared.limits.fallback_counters import FallbackCounters
-        from ttmark.shared.limits.redis_counters import RedisCounters
-        from ttmark.shared.vault.redis_connections import RedisAddress
-
-        return FallbackCounters(RedisCounters(RedisAddress.parse(url)))
-    return LocalCounters()

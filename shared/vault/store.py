@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,37 +56,3 @@ class RecordStore(Protocol):
 
     async def close(self) -> None:
         """Gives up connections and files; the store cannot be used afterwards."""
-
-
-def open_store(url: str) -> RecordStore:
-    """`sqlite:///relative/path`, `sqlite:////absolute/path`, or what `RedisAddress.parse` reads.
-
-    Nothing is connected to before the first call.
-
-    Raises:
-        ValueError: anything else.
-    """
-    # Imported where they are used: Redis' library takes longer to import than SQLite's to open a store.
-    if url.partition("://")[0].partition("+")[0] in ("redis", "rediss"):
-        from ttmark.shared.vault.redis_client import RedisClient
-        from ttmark.shared.vault.redis_connections import RedisAddress
-        from ttmark.shared.vault.redis_store import RedisStore
-
-        return RedisStore(RedisClient(RedisAddress.parse(url)))
-    from ttmark.shared.vault.sqlite_store import SqliteStore
-
-    path = sqlite_path(url)
-    if path is None:
-        raise ValueError("the key store is a URL: sqlite:///path, redis://host:port or rediss://host:port")
-    return SqliteStore(path)
-
-
-def sqlite_path(url: str) -> Path | None:
-    """The file that a URL names; None where it names none."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:  # whose message repeats what may be a password
-        return None
-    if parts.scheme != "sqlite" or parts.netloc or len(parts.path) < 2:
-        return None
-    return Path(unquote(parts.path[1:]))

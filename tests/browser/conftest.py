@@ -25,6 +25,7 @@ from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
 from ttmark.gen_service.playground import playground_router
+from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.cases.signed_file import CaseKey
@@ -38,7 +39,6 @@ from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 
 SEED = 1

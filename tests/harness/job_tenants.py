@@ -8,13 +8,13 @@ from typing import Any
 import httpx
 
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 
 TENANTS = {tenant: {Scope.DETECT, Scope.DETECT_EVIDENCE} for tenant in ("dear", "small")}
 

@@ -23,10 +23,11 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from tests.contract.keys.secured_redis import SecuredRedis, start_secured
+from ttmark.services.settings.store import open_store
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.redis_counters import RedisCounters
 from ttmark.shared.vault.redis_connections import RedisAddress
-from ttmark.shared.vault.store import RecordStore, open_store
+from ttmark.shared.vault.store import RecordStore
 
 
 def free_port() -> int:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.contract.keys.asker import LIMIT, Asker, rows
 from tests.contract.keys.faulty_store import KEK
+from ttmark.services.settings.store import open_counters, open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.chain import Chain
@@ -18,10 +19,9 @@ from ttmark.shared.audit.trail import AuditTrail, Heads
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.volume import VolumeCounter
-from ttmark.shared.limits.counters import open_counters
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.store import RecordStore, open_store
+from ttmark.shared.vault.store import RecordStore
 
 Works = Callable[[], Awaitable[bool]]
 EVENT = AuditEvent("key.generated", key_id="k", version=1, tokens=1)

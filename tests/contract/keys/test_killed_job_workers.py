@@ -21,6 +21,7 @@ from ttmark.detect_service.jobs.job_service import JobService
 from ttmark.detect_service.jobs.sealed_jobs import JobLimits, Jobs
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.detection_stores import open_job_store
+from ttmark.services.settings.store import open_store
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
@@ -28,7 +29,6 @@ from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobResult, JobStatus
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.audit_events import no_audit
-from ttmark.shared.vault.store import open_store
 
 pytestmark = pytest.mark.long
 

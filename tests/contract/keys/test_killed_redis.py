@@ -16,10 +16,10 @@ from tests.harness.waiting import eventually
 from tests.integration.detect.served import serving
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
+from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.vault.store import open_store
 
 DOCUMENTS = 120  # enough for a worker to be seen with a part
 LEASE_SECONDS = 2

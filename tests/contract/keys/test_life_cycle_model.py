@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.contract.keys.faulty_store import PROFILE, States, after, states_of
+from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.backup import verify_store
@@ -22,7 +23,6 @@ from ttmark.shared.vault.key_store_errors import (
     KeyNotFound,
     KeyStoreError,
 )
-from ttmark.shared.vault.store import open_store
 
 key_ids = st.sampled_from(["a", "b", "c"])
 versions = st.integers(1, 5)

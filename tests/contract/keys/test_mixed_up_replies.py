@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from tests.contract.keys.conftest import FaultProxy
+from ttmark.services.settings.store import open_store
 from ttmark.shared.vault.redis_client import RedisClient
 from ttmark.shared.vault.redis_connections import RedisAddress
 from ttmark.shared.vault.redis_store import RedisStore
-from ttmark.shared.vault.store import RecordStore, open_store
+from ttmark.shared.vault.store import RecordStore
 
 pytestmark = pytest.mark.long
 

@@ -9,6 +9,7 @@ import redis
 
 from tests.contract.keys.faulty_store import KEK, PROFILE
 from tests.contract.keys.secured_redis import DEPLOY, SecuredRedis
+from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.record import Head
@@ -16,7 +17,7 @@ from ttmark.shared.audit.trail import Heads
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.store import RecordStore, open_store
+from ttmark.shared.vault.store import RecordStore
 
 SIGNED_OFF = '1:{"known":{},"reported_at":"2020-01-01T00:00:00Z","serves_until":"2020-01-01T00:00:00Z"}'
 ROLES = ("operator", "gen", "detect")

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.contract.keys.faulty_store import KEK, PROFILE
+from ttmark.services.settings.store import open_store
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.keys.volume import VolumeCounter, rotate_due, volume_name
 from ttmark.shared.vault.audit_events import AuditEvent, no_audit
 from ttmark.shared.vault.key_store_errors import InvalidTransition, StoreUnavailable
-from ttmark.shared.vault.store import RecordStore, open_store
+from ttmark.shared.vault.store import RecordStore
 
 LIMIT = 1_000
 

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.bulk.run import Workers
 from ttmark.services.cli.main import app
+from ttmark.services.settings.store import open_store
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 from ttmark.shared.whole_file import write_whole
 
 ROWS = 400

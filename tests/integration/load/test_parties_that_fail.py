@@ -27,13 +27,13 @@ from tests.harness.waiting import eventually
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.services.local.provision import TENANT
+from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 
 pytestmark = pytest.mark.slow
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.unit.keys.conftest import Clock
+from ttmark.services.settings.store import open_store
 from ttmark.shared.audit.segments import segments
 from ttmark.shared.audit.trail import Heads
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 
 KEK = bytes(range(32))
 

@@ -14,12 +14,12 @@ import pytest
 
 from tests.harness.command_line import invoke
 from tests.unit.audit.conftest import KEK, events
+from ttmark.services.settings.store import open_store
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.record import Head
 from ttmark.shared.audit.segments import segments
 from ttmark.shared.audit.trail import Heads
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 
 DAYS, A_DAY = 20, 6
 

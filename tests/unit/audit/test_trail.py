@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.unit.audit.conftest import events
+from ttmark.services.settings.store import open_store
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.chain_check import Verification, verify_folder
 from ttmark.shared.audit.record import Head
@@ -23,7 +24,6 @@ from ttmark.shared.audit.trail import AuditTrail, Heads
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.store import open_store
 
 EVENT = AuditEvent("key.generate", key_id="main", token_id="0123456789abcdef", request_id="req-1", tokens=9)
 OpenTrail = Callable[[], AuditTrail]

@@ -20,6 +20,7 @@ from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.extraction import Extraction, ExtractionWorkers
 from ttmark.detect_service.extraction.readers_by_format import extract_text
 from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
+from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.cases.signed_file import CaseKey
@@ -31,7 +32,6 @@ from ttmark.shared.schemas.detection import CombinedResult, DetectionResult
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 from ttmark.shared.watermark import Watermark, key_lanes
 
 SEED = 1

@@ -17,6 +17,7 @@ from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.output_file import Tally
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli.detect import show
+from ttmark.services.settings.store import open_store
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.manifests.signer import ManifestSigner
@@ -25,7 +26,6 @@ from ttmark.shared.schemas.detection import CombinedResult
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 from ttmark.shared.watermark.foreign import VllmGumbel
 from ttmark.shared.watermark.foreign.foreign_mark import window_count
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES

@@ -9,11 +9,11 @@ import pytest
 
 from tests.unit.detect.conftest import HUMAN
 from tests.unit.detect.oracle import RULE, Oracle, oracle
+from ttmark.services.settings.store import open_store
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 
 pytestmark = pytest.mark.usefixtures("answers_at_once")
 FOUND, MISSED, REFUSED = "watermarked", "not_detected", "no_verdict"

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from ttmark.services.settings.store import open_store
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import RecordStore, open_store
+from ttmark.shared.vault.store import RecordStore
 
 
 class Clock:

@@ -14,9 +14,10 @@ from tokenizers import Tokenizer, models
 from tests.harness.command_line import invoke, typed
 from tests.unit.audit.conftest import events
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.services.settings.store import open_store
 from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.schemas.profile_presets import PRESETS, Purpose
-from ttmark.shared.vault.store import RecordStore, open_store
+from ttmark.shared.vault.store import RecordStore
 
 KEK = "5e" * 32
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.vault.kek import KeyEncryptionKey
@@ -15,7 +16,7 @@ from ttmark.shared.vault.key_store_errors import (
     RecordRolledBack,
     StoreUnavailable,
 )
-from ttmark.shared.vault.store import RecordStore, Stored, open_store
+from ttmark.shared.vault.store import RecordStore, Stored
 
 
 class SwitchableStore:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.likelihood.score_distributions import simulated_law
 from ttmark.shared.watermark.ragged_arrays import Segments
-from ttmark.shared.watermark.schemes.base import Scheme
+from ttmark.shared.watermark.schemes.base import Scheme, simulated_law
 from ttmark.shared.watermark.schemes.mcmark import MCMark
 from ttmark.shared.watermark.schemes.registry import build_scheme, scheme_names
 

@@ -23,6 +23,7 @@ from ttmark.services.detection_service import build_detection_service
 from ttmark.services.generation_service import build_generation_service
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.key_cache import KeyCache
@@ -34,7 +35,7 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.store import RecordStore, open_store
+from ttmark.shared.vault.store import RecordStore
 
 T = TypeVar("T")
 
