@@ -15,15 +15,15 @@ from ttmark.detect_service.cascade import (
     without_reading,
 )
 from ttmark.detect_service.cost import check_cost_of
-from ttmark.detect_service.document_limits import read_document, readers_of
-from ttmark.detect_service.document_reader import DocumentReader
-from ttmark.detect_service.documents_without_verdict import is_fault, not_examined
-from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
+from ttmark.detect_service.documents.document_limits import read_document, readers_of
+from ttmark.detect_service.documents.document_reader import DocumentReader
+from ttmark.detect_service.documents.documents_without_verdict import is_fault, not_examined
+from ttmark.detect_service.documents.voices import voice_of
+from ttmark.detect_service.foreign.foreign_marks import foreign_findings, with_foreign
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.method import Look, Method
 from ttmark.detect_service.results import with_evidence
 from ttmark.detect_service.verdict import Decision, Detector, Finding, best_finding, best_reading, decide
-from ttmark.detect_service.voices import voice_of
 from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.detection_words import message
 from ttmark.shared.http.service_errors import ServiceError
@@ -42,7 +42,7 @@ from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.null_replacement import Redrawn
 
 if TYPE_CHECKING:
-    from ttmark.detect_service.spent_document import SpentDocument
+    from ttmark.detect_service.spent.spent_document import SpentDocument
 
 T = TypeVar("T")
 Outcome = tuple[DetectionResult, Finding | None]

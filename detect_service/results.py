@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter
 
-from ttmark.detect_service.document_reader import DocumentReader
+from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.passages import block_scores, marked_passages
 from ttmark.detect_service.verdict import Finding, FoundSegment
 from ttmark.shared.keys.records import HeldKey, UnlockedKey, UnlockedVersion

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.document_reader import DocumentReader
+from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.library.finding import Finding, FoundPassage
 from ttmark.library.key import Key, Variant
 from ttmark.library.tokenizer import TokenizerUnknown, tokenizers_for, tokenizers_of

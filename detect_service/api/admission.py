@@ -12,7 +12,13 @@ from ttmark.detect_service.api.metrics_and_audit import WorkMetrics
 from ttmark.detect_service.ask import Gate
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import check_cost, reading_cost
-from ttmark.detect_service.document_limits import RefusedDocument, check_text, shorten, size_of, sized
+from ttmark.detect_service.documents.document_limits import (
+    RefusedDocument,
+    check_text,
+    shorten,
+    size_of,
+    sized,
+)
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull, WorkLimits
 from ttmark.detect_service.key_selection import select_keys
 from ttmark.shared.access.scopes import Principal

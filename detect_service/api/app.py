@@ -14,7 +14,7 @@ from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.routes import answers, detection_router, keys_router
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.paper.routes import paper_router
-from ttmark.detect_service.spending import spending_of
+from ttmark.detect_service.spent.spending import spending_of
 from ttmark.shared.http.app import AppOptions, beside, create_app
 from ttmark.shared.http.health import Readiness
 

@@ -23,7 +23,7 @@ from ttmark.detect_service.extraction import (
 )
 from ttmark.detect_service.extraction.content_kind import named_by_content
 from ttmark.detect_service.extraction.extraction import FORMATS, Reason, format_of
-from ttmark.detect_service.extraction.worker_process import PARTS, SLICE_PARTS
+from ttmark.detect_service.extraction.workers.worker_process import PARTS, SLICE_PARTS
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.form_body import FORM_TYPE
 from ttmark.shared.http.request_body import RunLong, unless_disconnected

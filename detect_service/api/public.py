@@ -16,7 +16,7 @@ from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.ask import Means, Question, ask
 from ttmark.detect_service.manifests.manifest_words import with_manifests
 from ttmark.detect_service.public import PAGE_PATH, PUBLIC_PATH, PublicTier
-from ttmark.detect_service.spending import Spending
+from ttmark.detect_service.spent.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message
 from ttmark.shared.http.auth import GUEST, require

@@ -7,7 +7,7 @@ from html import escape
 from importlib.metadata import version
 from typing import Any
 
-from ttmark.detect_service.spent_document import Counted
+from ttmark.detect_service.spent.spent_document import Counted
 from ttmark.shared.cases.signed_file import CASE_FORMAT, Case, CaseKey, case_file, chosen_by_sender
 from ttmark.shared.cases.signed_page import definitions, whole_page
 from ttmark.shared.detection_words import about_words, is_sure

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.cascade import FIRST_SHARE, SECOND_SHARE, conversation_may_be_read
-from ttmark.detect_service.conversation_words import conversation_message
+from ttmark.detect_service.conversation.conversation_words import conversation_message
 from ttmark.detect_service.cost import check_cost_of
-from ttmark.detect_service.document_reader import WEIGHTS, DocumentReader
-from ttmark.detect_service.documents_without_verdict import is_fault, no_verdict, not_examined
+from ttmark.detect_service.documents.document_reader import WEIGHTS, DocumentReader
+from ttmark.detect_service.documents.documents_without_verdict import is_fault, no_verdict, not_examined
 from ttmark.detect_service.results import is_weak, shown_key
-from ttmark.detect_service.spent_document import UNSEEN_SHARE, Counted, SpentDocument
-from ttmark.detect_service.spent_examination import SpentExamination
+from ttmark.detect_service.spent.spent_document import UNSEEN_SHARE, Counted, SpentDocument
+from ttmark.detect_service.spent.spent_examination import SpentExamination
 from ttmark.detect_service.verdict import Finding, Reach, typical_tokens, without_finding
 from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.http.service_errors import Unprocessable

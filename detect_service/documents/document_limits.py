@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.document_reader import DocumentReader
-from ttmark.detect_service.documents_without_verdict import is_fault
-from ttmark.detect_service.text_reader import text_readers
+from ttmark.detect_service.documents.document_reader import DocumentReader
+from ttmark.detect_service.documents.documents_without_verdict import is_fault
+from ttmark.detect_service.documents.text_reader import text_readers
 from ttmark.shared.http.service_errors import TooLarge
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.manifests.wrapper import without_wrappers

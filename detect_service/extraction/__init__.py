@@ -6,7 +6,7 @@ from ttmark.detect_service.extraction.extraction import (
     LimitExceeded,
     UnreadableFile,
 )
-from ttmark.detect_service.extraction.worker_pool import ExtractionBusy, ExtractionWorkers
+from ttmark.detect_service.extraction.workers.worker_pool import ExtractionBusy, ExtractionWorkers
 
 __all__ = [
     "Extraction",

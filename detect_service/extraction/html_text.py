@@ -8,7 +8,7 @@ from lxml import etree, html
 from ttmark.detect_service.extraction.encodings import codec, decode
 from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
 from ttmark.detect_service.extraction.layout import BULLET, Block, Run, markdown
-from ttmark.detect_service.extraction.list_numbers import LETTER_FORMATS
+from ttmark.detect_service.extraction.office.list_numbers import LETTER_FORMATS
 from ttmark.detect_service.extraction.paragraphs import row, whole
 from ttmark.detect_service.extraction.zip_archive import refused_limit
 

@@ -13,9 +13,9 @@ from typing import Any
 from lxml import etree
 
 from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
-from ttmark.detect_service.extraction.pdf_blocks import text_of
-from ttmark.detect_service.extraction.pdf_lines import Line, lines_of
-from ttmark.detect_service.extraction.pdf_pieces import Drawing, Look, Piece
+from ttmark.detect_service.extraction.pdf.pdf_blocks import text_of
+from ttmark.detect_service.extraction.pdf.pdf_lines import Line, lines_of
+from ttmark.detect_service.extraction.pdf.pdf_pieces import Drawing, Look, Piece
 
 LIBRARY = "libtesseract.so.5"
 MOST_PIXELS = 36_000_000

@@ -4,17 +4,17 @@ import base64
 import json
 from dataclasses import replace
 
-from ttmark.detect_service.extraction.docx_text import docx_text
 from ttmark.detect_service.extraction.epub_text import epub_text
 from ttmark.detect_service.extraction.extraction import Extraction, format_of
 from ttmark.detect_service.extraction.html_text import html_text
 from ttmark.detect_service.extraction.mail_text import eml_text, mbox_text
-from ttmark.detect_service.extraction.odt_text import odt_text
-from ttmark.detect_service.extraction.pdf_text import pdf_text
+from ttmark.detect_service.extraction.office.docx_text import docx_text
+from ttmark.detect_service.extraction.office.odt_text import odt_text
+from ttmark.detect_service.extraction.office.rtf_text import rtf_text
+from ttmark.detect_service.extraction.pdf.pdf_text import pdf_text
 from ttmark.detect_service.extraction.picture_text import picture_text
 from ttmark.detect_service.extraction.plain_text import csv_text, plain_text
-from ttmark.detect_service.extraction.rtf_text import rtf_text
-from ttmark.detect_service.extraction.worker_process import ALONE, MANIFEST
+from ttmark.detect_service.extraction.workers.worker_process import ALONE, MANIFEST
 from ttmark.shared.manifests.report import manifest_report
 
 _READERS = {

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ttmark.detect_service.document_reader import DocumentReader
+from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.results import is_weak, shown_segment
-from ttmark.detect_service.spent_document import SpentDocument
+from ttmark.detect_service.spent.spent_document import SpentDocument
 from ttmark.detect_service.verdict import Decision
 from ttmark.shared.keys.records import ForeignKey, ForeignVersion
 from ttmark.shared.schemas.detection import (

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.document_limits import sized
+from ttmark.detect_service.documents.document_limits import sized
 from ttmark.detect_service.idempotency.idempotency import Asked, Once
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStoreFull, TenantFull, TooManyJobs, room

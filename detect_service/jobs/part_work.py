@@ -8,7 +8,7 @@ from typing import Any
 
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
 from ttmark.detect_service.ask import Gate, Means, Question, ask
-from ttmark.detect_service.documents_without_verdict import log_fault
+from ttmark.detect_service.documents.documents_without_verdict import log_fault
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, PartAnswer

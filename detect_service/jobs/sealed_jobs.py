@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import orjson
 from pydantic import BaseModel, ConfigDict
 
-from ttmark.detect_service.document_limits import RefusedDocument
+from ttmark.detect_service.documents.document_limits import RefusedDocument
 from ttmark.detect_service.jobs.job_store import JobRecord, StoreLimits
 from ttmark.detect_service.jobs.redis_jobs import RedisJobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs

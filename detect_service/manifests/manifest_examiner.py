@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from ttmark.detect_service.documents_without_verdict import is_fault
+from ttmark.detect_service.documents.documents_without_verdict import is_fault
 from ttmark.detect_service.examination import Finish
 from ttmark.detect_service.extraction import ExtractionBusy, ExtractionWorkers, UnreadableFile
 from ttmark.detect_service.manifests.manifest_stripping import PartedRequest, PartedText

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ttmark.detect_service.document_reader import DocumentReader
+from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.shared.keys.records import ForeignKey, HeldKey, UnlockedKey
 from ttmark.shared.limits.counting_filter import Names
 from ttmark.shared.limits.spent_evidence import mixed

@@ -11,12 +11,12 @@ import numpy as np
 import orjson
 
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.document_limits import read_document
-from ttmark.detect_service.document_reader import DocumentReader
-from ttmark.detect_service.document_rows import DocumentRows
-from ttmark.detect_service.documents_without_verdict import is_fault
+from ttmark.detect_service.documents.document_limits import read_document
+from ttmark.detect_service.documents.document_reader import DocumentReader
+from ttmark.detect_service.documents.documents_without_verdict import is_fault
 from ttmark.detect_service.key_selection import KeySelection, tokenizers_of
-from ttmark.detect_service.spent_document import Counted, Memory, SpentDocument, scope_of
+from ttmark.detect_service.spent.document_rows import DocumentRows
+from ttmark.detect_service.spent.spent_document import Counted, Memory, SpentDocument, scope_of
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.limits.allowances import DocumentAllowance

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.document_reader import DocumentReader
-from ttmark.detect_service.document_rows import DocumentRows
+from ttmark.detect_service.documents.document_reader import DocumentReader
+from ttmark.detect_service.spent.document_rows import DocumentRows
 from ttmark.detect_service.verdict import Finding, typical_tokens
 from ttmark.shared.keys.records import ForeignKey, UnlockedKey
 from ttmark.shared.limits.counting_filter import (

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from ttmark.detect_service.cascade import FIRST_SHARE, SECOND_SHARE
-from ttmark.detect_service.document_reader import DocumentReader
-from ttmark.detect_service.documents_without_verdict import no_verdict
+from ttmark.detect_service.documents.document_reader import DocumentReader
+from ttmark.detect_service.documents.documents_without_verdict import no_verdict
 from ttmark.detect_service.examination import Best, Examination, Readings
-from ttmark.detect_service.spent_document import Counted, Memory, SpentDocument
+from ttmark.detect_service.spent.spent_document import Counted, Memory, SpentDocument
 from ttmark.detect_service.verdict import Decision, Finding, best_finding, best_reading, decide
 from ttmark.shared.limits.counting_filter import Refusal
 from ttmark.shared.schemas.detection import DetectionResult, DocumentError

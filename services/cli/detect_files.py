@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from ttmark.detect_service.documents_without_verdict import duration
+from ttmark.detect_service.documents.documents_without_verdict import duration
 from ttmark.services.cli.files import bytes_of, shown, spelled
 from ttmark.services.cli.input_files import NotExamined, named_files
 from ttmark.services.startup import in_one_line, warn

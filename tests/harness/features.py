@@ -30,7 +30,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     ),
     "console": ("detect_service/console/",),
     "conversation": (
-        "detect_service/conversation.py",
+        "detect_service/conversation/",
         "services/cli/detect_conversation.py",
     ),
     "demo": (
@@ -46,7 +46,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "services/cli/detect_files.py",
         "shared/schemas/extraction.py",
     ),
-    "foreign": ("detect_service/foreign_marks.py", "shared/watermark/foreign/"),
+    "foreign": ("detect_service/foreign/", "shared/watermark/foreign/"),
     "idempotency": ("detect_service/idempotency/",),
     "jobs": (
         "detect_service/api/jobs.py",
@@ -87,9 +87,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "shared/schemas/responses_request.py",
     ),
     "spent": (
-        "detect_service/spending.py",
-        "detect_service/spent_document.py",
-        "detect_service/spent_examination.py",
+        "detect_service/spent/",
         "shared/limits/spent_evidence.py",
     ),
     "structured": (

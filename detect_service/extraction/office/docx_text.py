@@ -12,7 +12,7 @@ from lxml import etree
 
 from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
 from ttmark.detect_service.extraction.layout import BULLET, Block, Run, markdown
-from ttmark.detect_service.extraction.list_numbers import WORD_FORMATS
+from ttmark.detect_service.extraction.office.list_numbers import WORD_FORMATS
 from ttmark.detect_service.extraction.paragraphs import MONOSPACED, Paragraphs, row, settled, whole
 from ttmark.detect_service.extraction.zip_archive import Archive, open_archive
 

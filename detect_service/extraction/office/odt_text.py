@@ -10,7 +10,7 @@ from lxml import etree
 
 from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
 from ttmark.detect_service.extraction.layout import BULLET, Block, Run, markdown
-from ttmark.detect_service.extraction.list_numbers import LETTER_FORMATS
+from ttmark.detect_service.extraction.office.list_numbers import LETTER_FORMATS
 from ttmark.detect_service.extraction.paragraphs import MONOSPACED, Paragraphs, row, settled, twips, whole
 from ttmark.detect_service.extraction.zip_archive import open_archive
 

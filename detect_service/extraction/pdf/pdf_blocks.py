@@ -13,7 +13,7 @@ from typing import Literal
 from unicodedata import east_asian_width
 
 from ttmark.detect_service.extraction.layout import BULLET, Block, Run, markdown
-from ttmark.detect_service.extraction.pdf_lines import Line
+from ttmark.detect_service.extraction.pdf.pdf_lines import Line
 
 PAGE = "\x02"
 """Stands in the text of blocks where a page begins; pieces have no control characters."""

@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 from statistics import median
 
 from ttmark.detect_service.extraction.layout import Run
-from ttmark.detect_service.extraction.pdf_pieces import Drawing, Piece
+from ttmark.detect_service.extraction.pdf.pdf_pieces import Drawing, Piece
 
 Row = list[Piece]
 _ITEM = re.compile("[0-9]{1,3}[.)]$|[\u2022\u25cf\u25cb\u25aa]")

@@ -27,7 +27,7 @@ from pdfminer.utils import (
     mult_matrix,
 )  # fmt: skip
 
-from ttmark.detect_service.extraction.pdf_content import TextInterpreter
+from ttmark.detect_service.extraction.pdf.pdf_content import TextInterpreter
 
 
 class Look(NamedTuple):

@@ -8,9 +8,9 @@ from pdfminer.pdfdocument import PDFDocument, PDFEncryptionError, PDFPasswordInc
 from pdfminer.pdfparser import PDFParser
 
 from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
-from ttmark.detect_service.extraction.pdf_blocks import text_of
-from ttmark.detect_service.extraction.pdf_lines import Line, lines_of
-from ttmark.detect_service.extraction.pdf_pieces import UNKNOWN, drawings, pages_of
+from ttmark.detect_service.extraction.pdf.pdf_blocks import text_of
+from ttmark.detect_service.extraction.pdf.pdf_lines import Line, lines_of
+from ttmark.detect_service.extraction.pdf.pdf_pieces import UNKNOWN, drawings, pages_of
 from ttmark.detect_service.extraction.picture_text import MOST_PICTURES, lines_of_picture, pages_as_pictures
 
 MOST_PAGES = 5_000

@@ -1,4 +1,4 @@
-"""`python -m ttmark.detect_service.extraction.worker LIMITS`: reads files until its input ends.
+"""`python -m ttmark.detect_service.extraction.workers.worker LIMITS`: reads files until its input ends.
 
 It holds no keys and no tokens, writes no files, and ends when a file takes more than it may.
 """
@@ -13,9 +13,9 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from ttmark.detect_service.extraction.confinement import confine
 from ttmark.detect_service.extraction.extraction import ExtractionLimits, LimitExceeded, UnreadableFile
-from ttmark.detect_service.extraction.worker_process import (
+from ttmark.detect_service.extraction.workers.confinement import confine
+from ttmark.detect_service.extraction.workers.worker_process import (
     KEPT,
     LONGEST_LINE,
     MANIFEST,

@@ -7,9 +7,14 @@ from typing import Self
 
 import structlog
 
-from ttmark.detect_service.extraction.confinement import lacking
 from ttmark.detect_service.extraction.extraction import Extraction, ExtractionLimits, LimitExceeded, format_of
-from ttmark.detect_service.extraction.worker_process import ALONE, MANIFEST, WorkerProcess, manifest_request
+from ttmark.detect_service.extraction.workers.confinement import lacking
+from ttmark.detect_service.extraction.workers.worker_process import (
+    ALONE,
+    MANIFEST,
+    WorkerProcess,
+    manifest_request,
+)
 from ttmark.shared.schemas.extraction import PICTURES
 
 _log = structlog.get_logger("ttmark.extraction")

@@ -95,7 +95,7 @@ def _framed(parts: list[ExtractedPart]) -> bytes:
     return b"%d\n%b" % (len(data), data)
 
 
-_MODULE = "ttmark.detect_service.extraction.worker"
+_MODULE = "ttmark.detect_service.extraction.workers.worker"
 
 
 class WorkerProcess:

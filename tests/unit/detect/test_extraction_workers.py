@@ -26,11 +26,10 @@ from ttmark.detect_service.extraction import (
     ExtractionWorkers,
     LimitExceeded,
     UnreadableFile,
-    confinement,
-    worker_process,
 )
 from ttmark.detect_service.extraction.readers_by_format import extract_text
-from ttmark.detect_service.extraction.worker_process import AnswerHead
+from ttmark.detect_service.extraction.workers import confinement, worker_process
+from ttmark.detect_service.extraction.workers.worker_process import AnswerHead
 
 ENDLESS = HOSTILE_FILES["attributes.html"](4 * 2**20)
 """Takes minutes, in a library that does not let go of the interpreter."""
@@ -159,8 +158,9 @@ async def test_whoever_no_longer_waits_ends_the_process_that_reads(workers: Extr
 
 TAKEN_OVER = """
 import os, resource, socket
-from ttmark.detect_service.extraction import readers_by_format, worker
+from ttmark.detect_service.extraction import readers_by_format
 from ttmark.detect_service.extraction.extraction import Extraction
+from ttmark.detect_service.extraction.workers import worker
 def tried(content):
     try:
         eval(content)

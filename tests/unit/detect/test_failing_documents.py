@@ -39,7 +39,7 @@ PLACES = (
     "detect_service.manifests.manifest_stripping:PartedText.__init__",
     "detect_service.manifests.manifest_examiner:ManifestExaminer._one",
     "detect_service.normalization.normalizer:TextNormalizer.readings",
-    "detect_service.text_reader:TextReader.token_ids",
+    "detect_service.documents.text_reader:TextReader.token_ids",
     "shared.tokenization:TextTokenizer.encode",
     "detect_service.examination:message",
     "detect_service.manifests.manifest_stripping:PartedRequest.placed",
@@ -179,7 +179,7 @@ async def test_whatever_it_fails_with(desk: Desk, break_at: Break, error: BaseEx
 
 
 async def test_a_document_whose_rows_cannot_be_counted_is_not_scored(desk: Desk, break_at: Break) -> None:
-    break_at("detect_service.text_reader:TextReader.token_ids")
+    break_at("detect_service.documents.text_reader:TextReader.token_ids")
     with capture_logs() as logs:
         response = await desk.ask([FAILING, "A text that can be counted."], token="verdict")
     verdicts = [result["verdict"] for result in response.json()["results"]]

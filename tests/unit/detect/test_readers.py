@@ -54,7 +54,7 @@ def test_a_file_beyond_a_limit_of_its_reader_is_told_which(name: str, reason: st
 
 
 def test_too_long_a_page_and_too_many_cells_or_pages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ttmark.detect_service.extraction.docx_text.MOST_CELLS", 19)
+    monkeypatch.setattr("ttmark.detect_service.extraction.office.docx_text.MOST_CELLS", 19)
     with pytest.raises(LimitExceeded, match="more cells than the limit of 19"):
         extract_text("a.docx", package(table(4, cell() * 5)))
     with pytest.raises(LimitExceeded, match="10 MB"):

@@ -12,9 +12,9 @@ from tests.unit.detect.callers import CALLERS
 from tests.unit.detect.held_keys import key_of
 from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.documents.text_reader import text_readers
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.detect_service.options import DetectionOptions, Mode
-from ttmark.detect_service.text_reader import text_readers
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.tokenization import TextTokenizer
 

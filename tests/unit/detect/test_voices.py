@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.unit.detect.conftest import HUMAN
-from ttmark.detect_service.voices import voices
+from ttmark.detect_service.documents.voices import voices
 
 OWN, OTHER = "I looked at it again.\n", "The lamp was lit.\nNobody came.\n"
 SIGNED = "> The lamp was lit.\n> Nobody came.\n"

@@ -17,13 +17,13 @@ from tests.unit.watermark.conftest import Counting
 from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import estimated_cost, request_cost
-from ttmark.detect_service.document_reader import DocumentReader
+from ttmark.detect_service.documents.document_reader import DocumentReader
+from ttmark.detect_service.documents.text_reader import text_readers
 from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.detect_service.results import response_json
-from ttmark.detect_service.text_reader import text_readers
 from ttmark.shared.limits.allowances import WorkBudget
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.schemas.detection import (

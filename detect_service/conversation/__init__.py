@@ -1,0 +1,1 @@
+"""Several messages as one question."""

@@ -1,0 +1,1 @@
+"""Processes that read files, and may die."""
