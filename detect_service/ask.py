@@ -149,7 +149,7 @@ async def ask(
         ServiceError: the question may not be asked, is more work than one may be, or has to wait.
     """
     caller, backend = question.caller, means.backend
-    reads_all = _says_origin(question.request)
+    reads_all = any(getattr(question.request, name, None) is not None for name in Origin.model_fields)
     shows_evidence = caller.sees_evidence
     if reads_all:
         check_scope(caller, Scope.DETECT_EVIDENCE)
@@ -212,11 +212,6 @@ def ask_here(question: Question, means: Means) -> DetectionResponse:
         return response
     asking.close()
     raise RuntimeError("a question that is asked at once waits for something")
-
-
-def _says_origin(request: DetectionRequest) -> bool:
-    """Whether the request says how its documents were made; then a language model reads them as made so."""
-    return any(getattr(request, name, None) is not None for name in Origin.model_fields)
 
 
 def _carries_more_than_words(request: DetectionRequest, label: Label | None) -> bool:
@@ -295,7 +290,6 @@ class _Steps(Generic[T]):
         return self.render(response)
 
     def whole(self) -> T:
-        """Both at once, where no model is asked."""
         self._look()
         return self.answer({})
 

@@ -96,5 +96,4 @@ _METHODS: dict[type[DetectionRequest], Method] = {CombinedRequest: LIKELIHOOD, *
 
 
 def method_of(request: DetectionRequest) -> Method:
-    """The method that a request asks for."""
     return _METHODS[type(request)]

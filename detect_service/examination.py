@@ -152,7 +152,6 @@ class Examination:
         return read_document(self.request, index, self.readers[index], self.selection.keys, self.backend)
 
     def _asked(self, _: int) -> "SpentDocument | None":
-        """What of document number `index` is spent; None: nothing is."""
         return None
 
     def _look_at(self, index: int) -> None:
@@ -259,7 +258,6 @@ class Examination:
         return decide(finding, self.request.fpr)
 
     def _told(self, index: int, result: DetectionResult, _: Best | None, __: Readings) -> DetectionResult:
-        """The result in words, and complete."""
         if result.verdict == "watermarked":
             voice = voice_of(self.request.inputs[index], self._are_marked)
             result = result.model_copy(update={"voice": voice})

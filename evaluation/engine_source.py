@@ -5,9 +5,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import AutoModelForCausalLM
 
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
-from ttmark.evaluation.language_model import CausalModel
 from ttmark.evaluation.run_folder import Completion, OnText, OnTokens
 from ttmark.evaluation.text_files import MAX_TOKENS, read_prompts
 from ttmark.gen_service.engine import (
@@ -19,6 +24,43 @@ from ttmark.gen_service.engine import (
     SamplingParams,
 )
 from ttmark.shared.tokenization import TextTokenizer
+
+_ROWS = 64  # of logits in double precision at once
+
+
+class LanguageModel(Protocol):
+    """What says how likely each token of a text was."""
+
+    def logits(self, prompt: Sequence[int], completion: Sequence[int]) -> torch.Tensor:
+        """Logits from which each token of the completion was drawn, [tokens, vocab]."""
+        ...
+
+
+class CausalModel:
+    """A causal language model on the CPU, or on a GPU if there is one; in fp32 if not said otherwise."""
+
+    def __init__(self, model: str, dtype: str = "float32") -> None:
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        loaded = AutoModelForCausalLM.from_pretrained(model, dtype=dtype)
+        self._model = loaded.eval().to(self._device)
+
+    @torch.inference_mode()
+    def logits(self, prompt: Sequence[int], completion: Sequence[int]) -> torch.Tensor:
+        ids = torch.tensor([[*prompt, *completion]], device=self._device)
+        logits: torch.Tensor = self._model(input_ids=ids[:, :-1]).logits[0]  # [tokens - 1, vocab]
+        return logits[len(prompt) - 1 :]
+
+
+def log_likelihood(
+    model: LanguageModel, prompt: Sequence[int], completion: Sequence[int]
+) -> NDArray[np.float64]:
+    """Natural log probability of each token of the completion, no filters, [tokens]."""
+    logits = model.logits(prompt, completion)
+    chosen = torch.tensor(list(completion), device=logits.device)[:, None]
+    parts = [slice(first, first + _ROWS) for first in range(0, len(chosen), _ROWS)]
+    found = [torch.log_softmax(logits[part].double(), dim=-1).gather(1, chosen[part])[:, 0] for part in parts]
+    values: NDArray[np.float64] = torch.cat(found).cpu().numpy()
+    return values
 
 
 @dataclass(eq=False)
@@ -32,7 +74,6 @@ class EngineSource:
 
     @property
     def engine(self) -> Engine:
-        """The started engine."""
         if self._engine is None:
             self._engine = Engine.load(self.model, self.settings)
             self._engine.start()
@@ -56,7 +97,6 @@ class EngineSource:
     def generate(
         self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText, on_tokens: OnTokens
     ) -> None:
-        """See `TextSource`."""
         asyncio.run(self._generate(cell, indices, seed, on_text, on_tokens))
 
     def request(self, cell: Cell, index: int, seed: int) -> GenerationRequest:
@@ -69,7 +109,6 @@ class EngineSource:
         return completion_request(cell, index, prompt_ids, text_seed, marking, ignore_eos=True)
 
     def close(self) -> None:
-        """Stops the engine."""
         if self._engine is not None:
             self._engine.stop(drain_seconds=0)
             self._engine = None

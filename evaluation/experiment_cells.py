@@ -95,7 +95,6 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """For a progress bar."""
         marking = f"{self.scheme} r={self.block_size}" if self.scheme else "no watermark"
         return f"{marking}, {self.setting}"
 
@@ -114,5 +113,4 @@ class Cell:
         return Cell(None, 1, self.setting, self.tokens)
 
     def key(self, seed: int, index: int) -> bytes:
-        """The watermark key of a text."""
         return prf_key(seed, self.name, index)

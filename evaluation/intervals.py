@@ -28,7 +28,6 @@ class Interval:
         return f"{self.estimate:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
     def percent(self) -> str:
-        """A rate in percent."""
         return f"{100 * self.estimate:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
 
@@ -66,5 +65,4 @@ def bootstrap(statistic: Statistic, *samples: NDArray[Any]) -> Interval:
 
 
 def mean(sample: Sample) -> Interval:
-    """Mean of a sample."""
     return bootstrap(lambda values: values.mean(axis=-1), sample)

@@ -43,7 +43,6 @@ Json = Annotated[Path | None, typer.Option("--json", help="Also write the figure
 
 
 def chosen_model(model: str | None) -> str:
-    """The given model, or the default one."""
     return model or (SMOLLM2 if SMOLLM2_FOLDER.is_dir() else DEMO)
 
 

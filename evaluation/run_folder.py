@@ -2,20 +2,46 @@
 
 import fcntl
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ttmark.evaluation.experiment_cells import Cell
-from ttmark.evaluation.json_files import append_lines, read_lines
 from ttmark.evaluation.report.result import groups
 from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
+
+
+def write_kept(path: Path, value: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n", mode=AS_UMASK_SAYS)
+
+
+def read_lines(file: Path) -> list[Any]:
+    """What the lines hold; one that was cut off when a process was killed is left out."""
+    found = []
+    for line in file.read_bytes().splitlines() if file.is_file() else ():
+        with suppress(orjson.JSONDecodeError):
+            found.append(orjson.loads(line))
+    return found
+
+
+def append_lines(file: Path, values: Iterable[object]) -> None:
+    """Adds a line for each value, behind a line that was cut off too; they are on disk when this returns."""
+    with file.open("a+b") as lines:
+        if lines.seek(0, 2):
+            lines.seek(-1, 2)
+            if lines.read(1) != b"\n":
+                lines.write(b"\n")
+        lines.write(b"".join(orjson.dumps(value) + b"\n" for value in values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +57,6 @@ class Completion:
     token_ids: tuple[int, ...]
 
     def tokens(self, length: int | None = None) -> NDArray[np.int64]:
-        """The first `length` tokens."""
         return np.array(self.token_ids[:length], dtype=np.int64)
 
 

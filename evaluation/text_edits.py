@@ -26,7 +26,6 @@ class Material:
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> "Material":
-        """The words of some texts."""
         return cls(tuple(f" {word}" for text in texts for word in text.split()))
 
     def run(self, length: int, generator: np.random.Generator) -> list[str]:
@@ -46,7 +45,6 @@ Edit = Callable[[str, float, Material, np.random.Generator], str]
 
 
 def substitute(text: str, share: float, material: Material, generator: np.random.Generator) -> str:
-    """Single words become other words."""
     words = words_of(text)
     for position in chosen_positions(len(words), share, generator):
         words[position] = material.run(1, generator)[0]
@@ -54,7 +52,6 @@ def substitute(text: str, share: float, material: Material, generator: np.random
 
 
 def delete(text: str, share: float, _: Material, generator: np.random.Generator) -> str:
-    """Single words disappear."""
     words = words_of(text)
     gone = set(chosen_positions(len(words), share, generator))
     return "".join(word for position, word in enumerate(words) if position not in gone)

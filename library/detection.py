@@ -170,7 +170,6 @@ class _OwnReader:
 
 
 def _plain(ids: Any) -> Any:
-    """Arrays and tensors as lists."""
     return ids.tolist() if hasattr(ids, "tolist") else ids
 
 

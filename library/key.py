@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.key_files import EXPORT_FORMAT as EXPORTED
 from ttmark.shared.keys.key_files import SECRET_BYTES, LibraryKeyFile, NotAKeyFile
-from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.schemas.profile_presets import profile_fields
 from ttmark.shared.tokenization import TextTokenizer

@@ -3,6 +3,7 @@
 import asyncio
 import queue
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from rich.progress import Progress
 from ttmark.gen_service.api.chat_template import MOST_CHARACTERS, ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
 from ttmark.gen_service.api.prompts import as_seen, text_ids
+from ttmark.gen_service.api.watermark_report import ReceiptRule, scored
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
 from ttmark.gen_service.engine import Engine, EngineSettings
@@ -28,7 +30,6 @@ from ttmark.library.generation_requests import generation_request, sampling_para
 from ttmark.library.in_transformers import InTransformers
 from ttmark.library.key import Key
 from ttmark.library.tokenizer import text_tokenizer
-from ttmark.library.unfound import watched
 from ttmark.services.local.smollm2 import get_smollm2
 from ttmark.services.model_folder import (
     model_id,
@@ -281,3 +282,21 @@ def load(
 
 def _is_one(prompt: Any) -> bool:
     return isinstance(prompt, str) or (bool(prompt) and isinstance(prompt[0], Mapping))
+
+
+def watched(
+    requests: Sequence[GenerationRequest], pieces: Iterator[tuple[int, Delta]], tokenizer: TextTokenizer
+) -> Iterator[tuple[int, Delta]]:
+    """The pieces as they come; of a text whose `detectability` a service would call `none` it warns."""
+    texts = [""] * len(requests)
+    for number, delta in pieces:
+        texts[number] += delta.text
+        if delta.finish_reason and requests[number].marking:
+            log10_p = scored(requests[number], texts[number], tokenizer)
+            if ReceiptRule().word(log10_p) == "none":
+                warnings.warn(
+                    "a text may not be found at a false positive rate of 1e-5: it is short, the model "
+                    "was sure of it, or it reads back as other tokens",
+                    stacklevel=3,
+                )
+        yield number, delta

@@ -83,8 +83,6 @@ class SingleToken(LogitsProcessor):  # type: ignore[misc]
 
 @dataclass(slots=True)
 class _Row:
-    """One completion of a call."""
-
     lanes: NDArray[np.int64]
     tracker: ContextTracker
     bits: float = OPENING_BITS

@@ -18,8 +18,8 @@ from transformers import (
 from ttmark.library.generation_requests import generation_request, sampling_params
 from ttmark.library.in_transformers import InTransformers
 from ttmark.library.key import Key
+from ttmark.library.model import watched
 from ttmark.library.tokenizer import text_tokenizer
-from ttmark.library.unfound import watched
 
 _KNOWN = (
     TemperatureLogitsWarper,

@@ -55,7 +55,6 @@ def text_tokenizer(source: Any) -> TextTokenizer:
 
 
 def _held(own: Any) -> TextTokenizer:
-    """As transformers holds it."""
     try:
         return TextTokenizer(Tokenizer.from_str(own.backend_tokenizer.to_str()))
     except AttributeError:

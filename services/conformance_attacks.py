@@ -12,10 +12,8 @@ import numpy as np
 from rich.progress import Progress
 
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
-from ttmark.evaluation.adversaries.catalogue import attacks
-from ttmark.evaluation.adversaries.removal_and_forgery import Verdict
+from ttmark.evaluation.adversaries.catalogue import Verdict, attacks
 from ttmark.evaluation.conformance.attacks import AttackRun, Row, collected, shipped_prompts
-from ttmark.evaluation.conformance.attacks_page import attacks_page
 from ttmark.evaluation.conformance.detectors import (
     by_command,
     by_service,
@@ -24,6 +22,7 @@ from ttmark.evaluation.conformance.detectors import (
     told_once,
     translated_by,
 )
+from ttmark.evaluation.conformance.page import attacks_page
 from ttmark.evaluation.conformance.plan import FOUND_RATES
 from ttmark.evaluation.conformance.quality_after_attacks import quality
 from ttmark.evaluation.conformance.report import as_read, made_by, write_report
@@ -216,7 +215,6 @@ class Attacked:
 def attacks_report(
     attacked: Attacked, rows: Sequence[Row], *, seed: int, command: str, seconds: float, signing_key: str
 ) -> dict[str, Any]:
-    """The document that is signed."""
     texts = attacked.texts
     report = {
         "format": ATTACKS_FORMAT,

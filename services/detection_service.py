@@ -17,14 +17,18 @@ from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.console import SignIn
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
+from ttmark.detect_service.jobs.job_store import LEASE_SECONDS
+from ttmark.detect_service.jobs.redis_jobs import RedisJobs
+from ttmark.detect_service.jobs.sealed_jobs import Jobs, JobStore
+from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
-from ttmark.services.detection_stores import open_jobs
-from ttmark.services.key_access import KeyAccess
+from ttmark.services.key_access import KeyAccess, warn_of_unread
+from ttmark.services.settings.cases_and_jobs import JobSettings
 from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.store import KeyStoreSettings, sqlite_path
 from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import model_of
-from ttmark.services.unread_keys import warn_of_unread
 from ttmark.shared.access.oidc import Authenticate, OidcTokens, provider_client
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
@@ -39,6 +43,8 @@ from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
+from ttmark.shared.vault.redis_client import RedisClient
+from ttmark.shared.vault.redis_connections import RedisAddress
 
 # How long a worker may hold the interpreter while the event loop waits for it: at each of its system calls.
 _SWITCH_SECONDS = 0.0001
@@ -173,3 +179,24 @@ def _allowance(settings: DetectionSettings, access: KeyAccess, metrics: LimitMet
             rule=AnswerRule(settings.answers_per_passage, findings=settings.chance_findings or math.inf),
         )
     return DocumentAllowance("detect", access.counters, defaults, metrics, access.audit, ledger=ledger)
+
+
+def open_job_store(url: str, *, lease_seconds: float = LEASE_SECONDS) -> JobStore:
+    """Jobs in the Redis of the key store that a URL names, or in a file in the folder of the store's file.
+
+    Nothing is connected to before the first call.
+    """
+    path = sqlite_path(url)
+    if path is None:
+        return RedisJobs(RedisClient(RedisAddress.parse(url)), lease_seconds=lease_seconds)
+    return SqliteJobs(path.with_name("jobs.db"), lease_seconds=lease_seconds)
+
+
+def open_jobs(settings: JobSettings, access: KeyAccess) -> Jobs:
+    """Jobs beside the key store, with the keys and tokens of the service.
+
+    Raises:
+        StartupError: webhooks are allowed and have no secret.
+    """
+    store = open_job_store(KeyStoreSettings().url())
+    return Jobs(store, access.kek, access.tokens.current, settings.job_limits(), settings.open_webhooks())

@@ -14,7 +14,6 @@ from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT
 from ttmark.gen_service.engine import Engine, EngineSettings, ModelLoadError
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
-from ttmark.services.extras import require
 from ttmark.services.model_folder import (
     default_model,
     model_id,
@@ -23,7 +22,7 @@ from ttmark.services.model_folder import (
     resolve_model,
 )
 from ttmark.services.settings.generation import GenerationSettings
-from ttmark.services.startup import StartupError, no_start_after
+from ttmark.services.startup import StartupError, no_start_after, require
 from ttmark.services.state_folder import choices_file
 from ttmark.shared.schemas.sampling import SamplingDefaults
 

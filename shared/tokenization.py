@@ -324,7 +324,6 @@ class TextTokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """Number of token ids, added tokens included."""
         return self.backend.get_vocab_size(with_added_tokens=True)
 
     @cached_property
@@ -370,7 +369,6 @@ class Detokenizer:
         return self._characters.decode(raw)
 
     def finish(self) -> str:
-        """What is left of a character that was begun."""
         return self._characters.decode(b"", final=True)
 
 

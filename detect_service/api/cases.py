@@ -36,7 +36,6 @@ def case_page_router(key: CaseKey | None, run_long: RunLong) -> APIRouter:
 
 
 def public_key_router(key: CaseKey | None) -> APIRouter:
-    """The public key in PEM, for everybody."""
     router = APIRouter(include_in_schema=False)
 
     @router.get(PUBLIC_KEY_PATH)

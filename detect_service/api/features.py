@@ -21,8 +21,7 @@ from ttmark.detect_service.ask import Means
 from ttmark.detect_service.console import SignIn, console_router
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.jobs.background import JobCalls, JobExpiry, JobWorker
-from ttmark.detect_service.jobs.job_metrics import JobMetrics
-from ttmark.detect_service.jobs.job_service import JobService
+from ttmark.detect_service.jobs.job_service import JobMetrics, JobService
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.sealed_jobs import Jobs
 from ttmark.detect_service.provenance_checks.routes import CHECKS_PATH, checks_router
@@ -34,8 +33,6 @@ from ttmark.shared.http.request_body import HttpLimits
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What features find."""
-
     means: Means
     admission: Admission
     answer: Answer
@@ -104,8 +101,6 @@ def background_jobs(jobs: Jobs) -> Feature:
 
 
 def public_tier(tier: PublicTier) -> Feature:
-    """What everybody may ask."""
-
     def added(app: Application) -> Part:
         routes = public_routers(tier, app.means, app.metrics, app.options.audit, app.admission)
         return Part(routes, limits={PUBLIC_PATH: public_limits(tier, app.options.limits)})

@@ -86,7 +86,6 @@ class Journal:
         self._state["model"] = models.pop() if len(models) == 1 else "several"
 
     def document(self, result: DetectionResult, finding: Finding | None) -> None:
-        """One document was examined, or refused."""
         self._verdicts[result.verdict] = self._verdicts.get(result.verdict, 0) + 1
         if result.error is not None and result.error.code != InternalError.code:
             return  # the caller's to mend: operators hear of documents that fail

@@ -14,7 +14,7 @@ from ttmark.detect_service.api.cases import PUBLIC_KEY_PATH
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.ask import Means, Question, ask
-from ttmark.detect_service.manifests.manifest_words import with_manifests
+from ttmark.detect_service.manifests.manifest_examiner import with_manifests
 from ttmark.detect_service.public import PAGE_PATH, PUBLIC_PATH, PublicTier
 from ttmark.detect_service.spent.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
@@ -116,7 +116,6 @@ def _without_figures() -> Iterator[None]:
 def public_routers(
     tier: PublicTier, means: Means, metrics: DetectionMetrics, audit: AuditSink, admission: Admission
 ) -> Sequence[APIRouter]:
-    """The route, the document and the page."""
     asking = APIRouter(tags=["public"], route_class=body_route(Scope.DETECT_PUBLIC, admission.run_long))
     open_to_all = APIRouter(tags=["public"])
     counts, spending = tier.allowance, None

@@ -45,8 +45,6 @@ class Answer(Protocol):
 
 
 def answers(means: Means, metrics: DetectionMetrics, audit: AuditSink, admission: Admission) -> Answer:
-    """How a request of any method is answered."""
-
     async def answer(
         body: DetectionRequest, caller: Principal, request: Request, written: Written = response_json
     ) -> Response:
@@ -87,7 +85,6 @@ def detection_router(answer: Answer, admission: Admission) -> APIRouter:
 
 
 def keys_router(backend: DetectionBackend, limits: HttpLimits) -> APIRouter:
-    """The route that lists keys, without secrets."""
     router = APIRouter(prefix="/v1", tags=["detection"])
     request_limits = DetectionLimits(
         documents=MAX_DOCUMENTS,

@@ -31,7 +31,6 @@ _LISTS = {"strings": pa.list_(pa.string()), "segments": pa.list_(_SEGMENT)}
 
 
 def output_schema() -> pa.Schema:
-    """Columns of an output row, as `row_format` has them."""
     return pa.schema([(name, _LISTS.get(kind) or pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
 
 

@@ -108,7 +108,6 @@ def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict
 
 
 def error_row(number: int, row_id: str | None, error: str | None) -> dict[str, Any]:
-    """The output row of a document that was not examined."""
     return dict.fromkeys(COLUMNS) | {"row": number, "id": row_id, "error": error}
 
 

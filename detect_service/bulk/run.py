@@ -64,7 +64,6 @@ class Workers:
         self._pool.shutdown(cancel_futures=True)
 
     def submit(self, rows: Sequence[InputRow]) -> "Future[bytes]":
-        """Starts to examine rows."""
         try:
             return self._pool.submit(_examine, self.make, rows)
         except BrokenProcessPool:

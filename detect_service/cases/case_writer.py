@@ -8,8 +8,15 @@ from importlib.metadata import version
 from typing import Any
 
 from ttmark.detect_service.spent.spent_document import Counted
-from ttmark.shared.cases.signed_file import CASE_FORMAT, Case, CaseKey, case_file, chosen_by_sender
-from ttmark.shared.cases.signed_page import definitions, whole_page
+from ttmark.shared.cases.signed_file import (
+    CASE_FORMAT,
+    Case,
+    CaseKey,
+    case_file,
+    chosen_by_sender,
+    definitions,
+    whole_page,
+)
 from ttmark.shared.detection_words import about_words, is_sure
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
 from ttmark.shared.schemas.origin import Origin

@@ -91,16 +91,6 @@ class GrownEvidence:
         return GrownEvidence(both, read.of_keys if second[-1] >= first[-1] else self.of_keys)
 
 
-def tries_of(keys: Sequence[UnlockedKey]) -> list[Try]:
-    """All keys that a message may have been written with, in the order of `GrownEvidence.of_keys`."""
-    return [
-        (key, version, number)
-        for key in keys
-        for version in key.detectable
-        for number in range(len(version.prf_keys))
-    ]
-
-
 def grown_evidence(
     messages: Sequence[Message], keys: Sequence[UnlockedKey], readings: Mapping[Content, ByteReading]
 ) -> GrownEvidence:
@@ -202,7 +192,6 @@ class ConversationExamination(SpentExamination):
 
     @property
     def unread(self) -> list[Content]:
-        """Texts that a language model is to read, each once."""
         return self._readable if self._is_to_be_read else []
 
     def outcomes(
@@ -363,7 +352,12 @@ class ConversationExamination(SpentExamination):
 
     @property
     def _tries(self) -> list[Try]:
-        return tries_of(self.selection.own)
+        return [
+            (key, version, number)
+            for key in self.selection.own
+            for version in key.detectable
+            for number in range(len(version.prf_keys))
+        ]
 
     @property
     def _lengths(self) -> list[int]:

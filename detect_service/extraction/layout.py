@@ -51,7 +51,6 @@ class Block:
 
 
 def markdown(blocks: Sequence[Block]) -> str:
-    """The text of a page."""
     return "".join(pieces(blocks))
 
 

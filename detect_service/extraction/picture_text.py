@@ -193,7 +193,6 @@ def pages_as_pictures(content: bytes, numbers: Sequence[int]) -> Iterator[Pictur
 
 
 def _drawn(page: Any) -> Picture:
-    """A page of pypdfium2's."""
     width, height = page.get_size()
     drawn = page.render(scale=min(_DRAWN, (MOST_PIXELS / (width * height)) ** 0.5), grayscale=True)
     rows = memoryview(drawn.buffer).cast("B")

@@ -39,7 +39,6 @@ class SqliteKeys:
         self._file = file
 
     async def get(self, tenant: str, name: str) -> bytes | None:
-        """The entry, or None."""
         statement = "SELECT entry FROM request_keys WHERE tenant = ? AND name = ?"
         row = await self._file.run(
             lambda connection: connection.execute(statement, (tenant, name)).fetchone()
@@ -62,7 +61,6 @@ class SqliteKeys:
         return await self._file.change(write)
 
     async def remove(self, tenant: str, name: str, *, was: bytes) -> None:
-        """Forgets the entry, unless it is another one by now."""
         statement = f"DELETE FROM request_keys {_HELD}"  # noqa: S608
         await self._file.run(lambda connection: connection.execute(statement, (tenant, name, was)))
 

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from ttmark.detect_service.jobs.job_metrics import JobMetrics
+from ttmark.detect_service.jobs.job_service import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, DueCall
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.sealed_jobs import Jobs, open_head, status_of

@@ -10,7 +10,7 @@ from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journa
 from ttmark.detect_service.ask import Gate, Means, Question, ask
 from ttmark.detect_service.documents.documents_without_verdict import log_fault
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
-from ttmark.detect_service.jobs.job_metrics import JobMetrics
+from ttmark.detect_service.jobs.job_service import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, PartAnswer
 from ttmark.detect_service.jobs.sealed_jobs import JobHead, Jobs, open_head
 from ttmark.shared.access.scopes import Scope

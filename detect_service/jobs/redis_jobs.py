@@ -40,8 +40,6 @@ _REFUSALS = {b"jobs": TooManyJobs, b"tenant": TenantFull, b"bytes": JobStoreFull
 
 
 class RedisJobs:
-    """The same as `SqliteJobs`, in Redis."""
-
     def __init__(self, client: RedisClient, *, lease_seconds: float) -> None:
         self.lease_seconds = lease_seconds
         self._redis = client

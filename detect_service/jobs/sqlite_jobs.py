@@ -112,7 +112,6 @@ class SqliteJobs:
         await self._file.change(write)
 
     async def get(self, tenant: str, job_id: str) -> JobRecord | None:
-        """The tenant's job, or None."""
         return await self._file.run(lambda connection: _job(connection, job_id, tenant))
 
     async def claim(self, worker: str, besides: Collection[str] = ()) -> Claim | None:
@@ -204,7 +203,6 @@ class SqliteJobs:
         await self._changed("UPDATE jobs SET call_at = NULL WHERE job_id = ?", job_id)
 
     async def waiting(self) -> int:
-        """Documents without an answer."""
         ((waiting,),) = await self._rows("SELECT TOTAL(documents - answered) FROM jobs")
         return int(waiting)
 
@@ -217,7 +215,6 @@ class SqliteJobs:
         return await self._changed("DELETE FROM jobs WHERE expires_at <= ?", now)
 
     async def close(self) -> None:
-        """Gives up connections and files."""
         await self._file.close()
 
     async def _rows(self, statement: str, *values: object) -> list[Any]:

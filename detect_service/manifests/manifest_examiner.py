@@ -1,8 +1,13 @@
 """Verifies manifests, each in a process that may die, and says what they add to an answer."""
 
 import asyncio
-from collections.abc import Hashable
+import base64
+import binascii
+import hashlib
+import unicodedata
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -10,13 +15,107 @@ from ttmark.detect_service.documents.documents_without_verdict import is_fault
 from ttmark.detect_service.examination import Finish
 from ttmark.detect_service.extraction import ExtractionBusy, ExtractionWorkers, UnreadableFile
 from ttmark.detect_service.manifests.manifest_stripping import PartedRequest, PartedText
-from ttmark.detect_service.manifests.manifest_words import with_manifests
-from ttmark.detect_service.manifests.signed_text import signed_span
+from ttmark.shared.detection_words import spoken
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.manifests.wrapper import BrokenWrapper
-from ttmark.shared.schemas.detection import Basis, DetectionRequest, DetectionResult
-from ttmark.shared.schemas.manifests import FoundManifest, ManifestReport
+from ttmark.shared.schemas.detection import Basis, DetectionRequest, DetectionResult, Message
+from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, Binding, FoundManifest, ManifestReport
+
+
+def with_manifests(
+    message: Message, manifests: Sequence[FoundManifest], *, alone: bool, words: Words = ENGLISH
+) -> Message:
+    """The answer in words, with what the manifests say.
+
+    Args:
+        alone: whether a manifest alone says that a model wrote the text.
+        words: of the language of `message`.
+    """
+    sentences = list(dict.fromkeys(_sentence(manifest, words) for manifest in manifests))
+    if not alone:
+        return message.model_copy(update={"explanation": " ".join([message.explanation, *sentences])})
+    explanation = " ".join([*sentences, f"{message.headline}. {message.explanation}"])
+    return spoken(words, "manifest", explanation=explanation)
+
+
+def _sentence(manifest: FoundManifest, words: Words) -> str:
+    if manifest.status == "does_not_verify":
+        return words.say("manifest.changed", reason=manifest.reason)
+    if manifest.status == "not_examined":
+        return words.say("manifest.not_examined", reason=manifest.reason)
+    if manifest.status == "not_trusted" or manifest.claims is None:
+        return words.say("manifest.untrusted")
+    claims = manifest.claims
+    what = "passage" if manifest.covers == "passage" else "text"
+    values = {
+        "signer": claims.signer or claims.organization or words.say("manifest.no_signer"),
+        "when": f" ({claims.time})" if claims.time else "",
+    }
+    if claims.digital_source_type == AI_SOURCE_TYPE:
+        software = claims.software or words.say("manifest.some_model")
+        return words.say(f"manifest.wrote_{what}", software=software, **values)
+    source = claims.digital_source_type or words.say("manifest.no_source")
+    return words.say(f"manifest.source_{what}", source=source, **values)
+
+
+_HASHES = {"sha256": hashlib.sha256, "sha384": hashlib.sha384, "sha512": hashlib.sha512}
+
+
+class SignedSpan(NamedTuple):
+    """The signed text in what stands before its manifest.
+
+    Attributes:
+        whole: whether all but white space is signed.
+        start, end: characters of the text before the manifest; None where its spelling differs from the
+            signed one (NFC, line ends), so that places cannot be told.
+    """
+
+    whole: bool
+    start: int | None
+    end: int | None
+
+
+def signed_span(before: str, after: str, wrapper_bytes: int, binding: Binding) -> SignedSpan | None:
+    """What the binding's hash covers; None: neither the text nor its end before the manifest.
+
+    The standard hashes the whole asset. A passage that was pasted into a longer text ends where its manifest
+    begins and is as long as the binding says, so that it is known as well.
+
+    Args:
+        before: visible text before the manifest.
+        after: visible text behind it.
+        wrapper_bytes: size of the wrapper in UTF-8; another than the signed one was changed.
+    """
+    if binding.alg not in _HASHES or binding.length != wrapper_bytes:
+        return None
+    try:
+        expected = base64.b64decode(binding.hash, validate=True)
+    except binascii.Error:
+        return None
+
+    def matches(*parts: bytes) -> bool:
+        digest = _HASHES[binding.alg]()
+        for part in parts:
+            digest.update(part)
+        return digest.digest() == expected
+
+    composed = unicodedata.normalize("NFC", before)
+    behind = unicodedata.normalize("NFC", after).encode()
+    for text in dict.fromkeys((composed, composed.replace("\r\n", "\n"))):
+        data = text.encode()
+        if len(data) < binding.start:
+            continue
+        if len(data) == binding.start and matches(data, behind):
+            return SignedSpan(whole=True, start=0, end=len(before))
+        signed = data[len(data) - binding.start :]
+        if signed and matches(signed):
+            left_out = text[: len(text) - len(signed.decode(errors="ignore"))]
+            whole = not left_out.strip() and not after.strip()
+            placed = text == before
+            return SignedSpan(whole, len(left_out) if placed else None, len(before) if placed else None)
+    return None
+
 
 Found = dict[int, list[FoundManifest] | BaseException]
 """By document; an error of ours is raised where the document is answered."""

@@ -42,11 +42,9 @@ class PartedText:
             self._removed.append(self._removed[-1] + each.end - each.start)
 
     def seen_before(self, index: int) -> str:
-        """The visible text before wrapper number `index`."""
         return self.visible[: self._before[index]]
 
     def seen_after(self, index: int) -> str:
-        """The visible text behind it."""
         return self.visible[self._before[index] :]
 
     def original(self, place: int) -> int:

@@ -326,7 +326,6 @@ class ReaderProbe:
         self._doubted.set()
 
     async def run(self) -> None:
-        """Tries for ever."""
         rest = FIRST_REST_SECONDS
         while True:
             self._doubted.clear()

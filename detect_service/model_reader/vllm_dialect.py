@@ -76,7 +76,6 @@ def _readings(texts: Sequence[_Text], answer: Any) -> list[ByteReading]:
 
 
 def _by_index(answer: Any, count: int) -> list[Any]:
-    """What is said of each prompt."""
     choices = answer.get("choices") if isinstance(answer, dict) else None
     if not isinstance(choices, list) or len(choices) != count:
         raise InvalidReading("length")

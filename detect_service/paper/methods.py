@@ -92,7 +92,6 @@ def paper_cost(
 
 
 def _passes(null: Null) -> float:
-    """How often `null.draw` goes over its words."""
     match null:
         case BinomialNull(trials, probability) if probability == 0.5 and trials <= 64:
             return 1.0

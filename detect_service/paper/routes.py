@@ -14,7 +14,6 @@ from ttmark.shared.schemas.detection import (
 
 
 def paper_router(answer: Answer, admission: Admission) -> APIRouter:
-    """The paper's three detectors, each by itself."""
     router = asking_router(admission)
 
     @router.post("/direct", response_model=DetectionResponse)

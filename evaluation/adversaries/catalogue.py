@@ -3,14 +3,14 @@
 An attack more is one function `Edit` and one line here.
 """
 
+import re
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ttmark.evaluation.adversaries.characters import INVISIBLE, VISIBLE, in_words
-from ttmark.evaluation.adversaries.copying import mailed, printed, retyped, shown, without_markup
-from ttmark.evaluation.adversaries.removal_and_forgery import Verdict, removed_by_questions, stitched
 from ttmark.evaluation.endpoint import EndpointClient
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import (
@@ -22,6 +22,119 @@ from ttmark.evaluation.text_edits import (
     through_endpoint,
     words_of,
 )
+
+Verdict = Callable[[str], bool | None]
+"""Whether a text is found, as an ordinary caller is told; None: no verdict, a limit is reached."""
+
+STEP = 0.02
+"""Of the words, replaced before the first question; each further question is about twice as many."""
+
+
+def removed_by_questions(verdict: Verdict) -> Edit:
+    """An edit whose strength is the number of questions that may be asked about a text.
+
+    Words are replaced, twice as many each time, until the text is no longer found. With the questions that
+    are left, words are put back, half of them at a time, as long as it is not found. Without a verdict the
+    attacker has what the last answers said, and if there were none, the text with the words replaced.
+    """
+
+    def edit(text: str, questions: float, material: Material, generator: np.random.Generator) -> str:
+        words, left = words_of(text), round(questions)
+        order = generator.permutation(len(words)).tolist()
+        others = [material.run(1, generator)[0] for _ in words]
+
+        def with_replaced(places: Sequence[int]) -> str:
+            chosen = set(places)
+            return "".join(others[at] if at in chosen else word for at, word in enumerate(words))
+
+        replaced = max(1, round(STEP * len(words)))
+        while left:
+            left -= 1
+            found = verdict(with_replaced(order[:replaced]))
+            if not found:
+                break
+            replaced = min(2 * replaced, len(words))
+        else:
+            return with_replaced(order[:replaced])
+        if found is None:
+            return with_replaced(order[:replaced])
+        least, most = replaced // 2, replaced
+        while left and most - least > 1:
+            left -= 1
+            middle = (least + most) // 2
+            found = verdict(with_replaced(order[:middle]))
+            if found is None:
+                break
+            least, most = (middle, most) if found else (least, middle)
+        return with_replaced(order[:most])
+
+    return edit
+
+
+def stitched(stolen: Sequence[str]) -> Edit:
+    """An edit whose strength is the number of stolen answers.
+
+    The forged text is as long as the one it stands for, and made of sentences of those answers, in no order.
+    """
+
+    def edit(text: str, answers: float, _: Material, generator: np.random.Generator) -> str:
+        chosen = generator.permutation(len(stolen))[: round(answers)].tolist()
+        sentences = [one.strip() for at in chosen for one in sentences_of(stolen[at]) if one.strip()]
+        made, length = list[str](), 0
+        for at in generator.permutation(len(sentences)).tolist():
+            if length >= len(words_of(text)):
+                break
+            made.append(sentences[at])
+            length += len(words_of(sentences[at]))
+        return " ".join(made)
+
+    return edit
+
+
+_QUOTES = str.maketrans({"'": "’", '"': "”", "-": "–"})
+_ASCII = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "…": "..."})
+_MARKUP = str.maketrans("", "", "*#`_|")
+_MAIL_LINE = 72
+
+
+def retyped(text: str, _: float, __: Material, ___: np.random.Generator) -> str:
+    """As mail programs leave it: other quotes and dashes, two spaces after a sentence."""
+    other = text.translate(_ASCII)
+    other = text.translate(_QUOTES) if other == text else other
+    return other.replace(". ", ".  ")
+
+
+def without_markup(text: str, _: float, __: Material, ___: np.random.Generator) -> str:
+    """Markdown's signs and line breaks are gone, as after a copy through a plain field."""
+    return " ".join(text.translate(_MARKUP).split())
+
+
+def shown(text: str, _: float, __: Material, ___: np.random.Generator) -> str:
+    """As a web page shows it: headings, emphasis, code and items of lists without Markdown's signs."""
+    return "\n\n".join(filter(None, map(_block, re.split(r"\n\s*\n", text))))
+
+
+def mailed(text: str, times: float, _: Material, __: np.random.Generator) -> str:
+    """Sent as a mail whose lines are broken, and answered so many times, each with `> ` before the lines."""
+    return textwrap.indent("\n".join(_lines(text, _MAIL_LINE)), "> " * round(times), lambda _: True)
+
+
+def printed(text: str, width: float, _: Material, __: np.random.Generator) -> str:
+    """Printed with lines of so many characters in a font of Western Europe, and copied line by line."""
+    lines = "\n".join(_lines(text, round(width)))
+    signs = "".join(sign for sign in lines if sign.isprintable() or sign == "\n")
+    return signs.encode("cp1252", "replace").decode("cp1252")
+
+
+def _block(text: str) -> str:
+    plain = re.sub(r"\*\*(.+?)\*\*|\*(\S.*?)\*|`(.+?)`", lambda found: found[found.lastindex or 0], text)
+    lines = re.split(r"(?m)^\s*(?:[-*]|#+) +(.*)$", plain)  # these have lines of their own
+    return "\n".join(" ".join(line.split()) for line in lines if line.strip())
+
+
+def _lines(text: str, width: int) -> list[str]:
+    return [line for part in text.split("\n") for line in textwrap.wrap(part, width) or [""]]
+
 
 WORDS, CHARACTERS, PASSAGES = "words", "letters and signs", "sentences and passages"
 COPIES, MODELS = "copies through other programs", "rewriting by a model"

@@ -14,9 +14,9 @@ from ttmark.evaluation.bench.llama_cpp_peer import LlamaCpp
 from ttmark.evaluation.bench.our_engine import OurEngine
 from ttmark.evaluation.bench.transformers_peer import Transformers
 from ttmark.evaluation.bench.workload import CHAT, PAPER, STRICT, Measurement, Workload, ratio_table, setting
-from ttmark.evaluation.json_files import write_kept
 from ttmark.evaluation.options import Json, model_path
 from ttmark.evaluation.report.result import Table
+from ttmark.evaluation.run_folder import write_kept
 from ttmark.evaluation.run_manifest import command_line, machine, versions
 from ttmark.gen_service.engine import Engine, EngineSettings
 from ttmark.gen_service.engine.settings import Quantization

@@ -9,11 +9,13 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from ttmark.evaluation.bench.generation import Model, Tokens, show
+from ttmark.evaluation.bench.generation import Generate, Model, Tokens, show
 from ttmark.evaluation.bench.our_engine import OurEngine
 from ttmark.evaluation.bench.workload import CHAT, PAPER, Measurement, Workload, setting
+from ttmark.evaluation.cli.measured_run import new_app
 from ttmark.evaluation.options import Json, model_path
 from ttmark.evaluation.report.result import Table, groups
+from ttmark.shared.commands_of_dataclasses import command_of
 
 _FILTERS = {"chat": CHAT, "paper": PAPER}
 _CONTEXT = 2048
@@ -96,3 +98,10 @@ def medians(seen: Sequence[Measurement]) -> Table:
 def _place(item: Measurement) -> tuple[str, str, str]:
     """The columns that say what a workload is."""
     return str(item.workload.sequences), str(item.workload.prompt_tokens), setting(item)
+
+
+def bench_app() -> typer.Typer:
+    app = new_app("Benchmarks side by side with their peers.")
+    for kind in (Generate, InVllm):
+        app.command(kind.name)(command_of(kind.run, kind))
+    return app

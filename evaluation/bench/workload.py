@@ -50,8 +50,6 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One system on one workload."""
-
     system: str
     workload: Workload
     rates: Rates

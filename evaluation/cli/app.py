@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from ttmark.evaluation.cli.app_and_errors import new_app, one_clear_line
+from ttmark.evaluation.cli.measured_run import new_app, one_clear_line
 from ttmark.evaluation.cli.quality import Quality
 from ttmark.evaluation.cli.results import Results
 from ttmark.evaluation.null_tables.build import TABLES, write_table

@@ -2,15 +2,15 @@
 
 import hashlib
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeVar
 
+import typer
 from rich.console import Console
 
-from ttmark.evaluation.cli.app_and_errors import one_clear_line
 from ttmark.evaluation.engine_source import EngineSource
 from ttmark.evaluation.options import model_path
 from ttmark.evaluation.report.result import Result
@@ -18,6 +18,20 @@ from ttmark.evaluation.run_folder import Run, progress_bars
 from ttmark.evaluation.run_manifest import check_identity, folder_hash, machine, versions
 from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFailed
 from ttmark.shared.tokenization import TokenizerMissing
+
+
+def new_app(about: str) -> typer.Typer:
+    return typer.Typer(help=about, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+@contextmanager
+def one_clear_line(expected: tuple[type[Exception], ...] = (ValueError, OSError)) -> Iterator[None]:
+    try:
+        yield
+    except expected as error:
+        typer.echo(f"ttmark: {error}", err=True)
+        raise typer.Exit(1) from error
+
 
 PLAIN_WIDTH = 160
 MAX_BRANCHES = 8

@@ -10,8 +10,8 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
-from ttmark.evaluation.adversaries.removal_and_forgery import Verdict
-from ttmark.evaluation.json_files import append_lines, read_lines
+from ttmark.evaluation.adversaries.catalogue import Verdict
+from ttmark.evaluation.run_folder import append_lines, read_lines
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, Document
 
@@ -144,7 +144,6 @@ def translated_by(command: str) -> Callable[[str], str]:
 
 
 def _printed(option: str, words: Sequence[str], text: str) -> str:
-    """What a command prints that is given a text."""
     try:
         return subprocess.run(
             words, input=text, capture_output=True, encoding="utf-8", timeout=SECONDS, check=True

@@ -40,7 +40,6 @@ class Figure:
 
     @classmethod
     def of_stored(cls, stored: dict[str, Any]) -> "Figure":
-        """What `stored` wrote."""
         return cls(stored["section"], stored["name"], stored["rate"], stored["texts"], stored["found"])
 
 
@@ -67,8 +66,6 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All figures that two runs share."""
-
     differences: tuple[Difference, ...]
 
     @property

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ttmark.evaluation.adversaries.catalogue import first_part, sentences_deleted
+from ttmark.evaluation.adversaries.catalogue import first_part, retyped, sentences_deleted, without_markup
 from ttmark.evaluation.adversaries.characters import INVISIBLE
-from ttmark.evaluation.adversaries.copying import retyped, without_markup
 from ttmark.evaluation.conformance.answer_language import NAMES, WITHOUT_SPACES, language_of
 from ttmark.evaluation.conformance.figures import Figure, figures_of
 from ttmark.evaluation.conformance.plan import (
@@ -31,7 +30,7 @@ from ttmark.evaluation.quality.measures import compare, measured
 from ttmark.evaluation.report.result import groups
 from ttmark.evaluation.run_folder import DEPLOYED, Completion, Questions, Run
 from ttmark.evaluation.text_edits import EDITS, Edit, Material
-from ttmark.shared.keys.pool import derive_prf_keys
+from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.tokenization import TextTokenizer
 

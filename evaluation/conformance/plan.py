@@ -26,8 +26,6 @@ FOUND_RATES = (1e-2, 1e-5)
 
 
 class Size(StrEnum):
-    """How much is measured."""
-
     QUICK = "quick"
     SMALL = "small"
     FULL = "full"

@@ -53,7 +53,6 @@ class Quality:
     judged: int
 
     def kept(self, title: str, before: Sequence[str], after: Sequence[str]) -> Kept:
-        """What is left of each text."""
         old, new = [[self.seen(text) for text in texts] for texts in (before, after)]
         similarity = perplexity = None
         if self.similarity is not None:
@@ -132,7 +131,7 @@ def _cosines(folder: Path) -> Callable[[str, Sequence[str]], list[float]]:
 
 def nats_of(folder: Path) -> Callable[[None, Sequence[str]], list[float]]:
     """The mean surprise of the tokens of texts under the causal language model in a folder."""
-    from ttmark.evaluation.language_model import CausalModel, log_likelihood
+    from ttmark.evaluation.engine_source import CausalModel, log_likelihood
 
     model, tokenizer = CausalModel(str(folder)), TextTokenizer.load(folder)
 

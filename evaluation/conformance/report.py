@@ -118,7 +118,6 @@ def make_report(
 
 
 def made_by(command: str, seconds: float, signing_key: str) -> dict[str, Any]:
-    """When, with what and by whom a report was made."""
     return {
         "signing_key": signing_key,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -136,7 +135,6 @@ def as_read(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_report(folder: Path, report: dict[str, Any], key: CaseKey, page: Page = page_parts) -> None:
-    """Writes `report.html` and `report.json` into the folder, both signed."""
     before, after = page(report)
     for name, text in (
         (PAGE_NAME, REPORTS.page(before, report, after, key)),

@@ -44,7 +44,6 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def rich(self) -> RichTable:
-        """The table for a terminal."""
         caption = escape("\n".join(self.notes)) or None
         table = RichTable(*map(escape, self.columns), title=escape(self.title), caption=caption)
         table.columns[0].no_wrap = True  # it says what the row is
@@ -103,13 +102,11 @@ class Result:
     versions: dict[str, str] | None = None
 
     def save(self, folder: Path) -> None:
-        """Writes `<experiment>.json` and `.md`."""
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / f"{self.experiment}.json", self.json(), mode=AS_UMASK_SAYS)
         (folder / f"{self.experiment}.md").write_text(self.markdown())
 
     def json(self) -> bytes:
-        """What `load` reads."""
         options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
         return orjson.dumps(asdict(self), option=options)
 
@@ -130,5 +127,4 @@ class Result:
 
     @classmethod
     def load(cls, path: Path) -> "Result":
-        """Reads a result that `save` wrote."""
         return TypeAdapter(cls).validate_json(path.read_bytes())

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ttmark.evaluation.language_model import CausalModel, log_likelihood
+from ttmark.evaluation.engine_source import CausalModel, log_likelihood
 from ttmark.gen_service.api.prompts import text_ids
 from ttmark.shared.byte_reading import ByteReading, byte_ends, byte_spans
 from ttmark.shared.tokenization import TextTokenizer

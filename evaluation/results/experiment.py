@@ -42,7 +42,6 @@ MOST_READ = 200
 
 
 def titles() -> dict[str, str]:
-    """Of the arms that can run here."""
     others = {name: title for name, (title, _) in PEERS.items() if name != "sbw" or has_sbw()}
     return {OURS: "ours, pairs", SINGLE: "ours, single tokens", **others}
 
@@ -65,7 +64,6 @@ def watermark_of(arm: str, vocab_size: int) -> Watermark:
 
 
 def title_of(arm: str) -> str:
-    """For a table."""
     scheme, _, size = arm.partition(":")
     return titles().get(arm) or f"{scheme_title(scheme)}, blocks of {size}"
 
@@ -84,12 +82,10 @@ class Marked(Cell):
 
     @property
     def name(self) -> str:
-        """See `Cell`."""
         return f"{self.arm.replace(':', '-')}-{self.kind}-{self.setting.slug}-n{self.tokens}-k{self.of_key}"
 
     @property
     def title(self) -> str:
-        """See `Cell`."""
         return f"{title_of(self.arm)}, {self.kind}"
 
     def pool(self, seed: int, index: int, number: int = 0) -> Pool:
@@ -102,7 +98,6 @@ class MarkedSource(EngineSource):
     """Texts that have their full length, by prompts of their kind."""
 
     def request(self, cell: Cell, index: int, seed: int) -> GenerationRequest:
-        """See `EngineSource`."""
         if not isinstance(cell, Marked):
             raise TypeError("not a cell of this experiment")
         text_seed = sampling_seed(seed, cell.name, index)
@@ -118,7 +113,6 @@ class MarkedSource(EngineSource):
 
     @property
     def vocab_size(self) -> int:
-        """Tokens of the model's vocabulary."""
         return self.tokenizer.id_bound
 
     @cached_property
@@ -317,7 +311,6 @@ _asking: list[Detectors] = []
 
 
 def prepare(model: str, seed: int, readers: Mapping[str, str], service: MakeService) -> None:
-    """Makes a process ready to ask."""
     import torch
 
     torch.set_num_threads(1)
@@ -336,12 +329,10 @@ def asked_rows(*given: Any) -> list[Found]:
 
 
 def asked_together(account: Marked, *given: Any) -> Together:
-    """`found_together`, likewise."""
     return found_together(_asking[0].account(account), *given)
 
 
 def asked_of_people(account: Marked, *given: Any) -> dict[str, object]:
-    """`alarms_of_people`, likewise."""
     return alarms_of_people(_asking[0].account(account), *given)
 
 

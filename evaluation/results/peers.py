@@ -59,7 +59,6 @@ class PeerMark(Watermark):
     def reweight(
         self, keys: Tokens, contexts: Tokens, blocks: Tokens, probs: Floats, offsets: Tokens
     ) -> Floats:
-        """See `Watermark.reweight`."""
         weighted = probs.copy()
         ends = pairwise(offsets.tolist())
         for lanes, context, (start, stop) in zip(keys, contexts, ends, strict=True):
@@ -180,7 +179,6 @@ class KgwMark(PeerMark):
         return weighted
 
     def _greens(self, key: int, context: Tokens) -> Tokens:
-        """The green tokens after a context."""
         greens: Tokens = _kgw(self._vocab_size, key)._get_greenlist_ids(torch.from_numpy(context)).numpy()
         return greens
 
@@ -221,7 +219,6 @@ def _sbw(vocab_size: int, key: int, *, detects: bool) -> Any:
 
 
 def has_sbw() -> bool:
-    """Whether `sbw` is installed."""
     return find_spec("sbw") is not None
 
 

@@ -127,8 +127,6 @@ class Accounting:
 
 
 class Account:
-    """One request's."""
-
     def __init__(
         self, books: Accounting, plan: Plan, caller: Principal, use: AuditEvent, grant: Grant
     ) -> None:
@@ -166,7 +164,6 @@ class Account:
             self._books.audit(replace(self._use, action="key.generated", tokens=tokens))
 
     async def _score(self, index: int) -> None:
-        """How detectable a completion that has ended is."""
         outcome = self._outcomes[index]
         tokenizer = self._plan.model.generator.tokenizer
         tools = self._plan.tools

@@ -31,7 +31,6 @@ class AnswerMarks:
     opening: str
 
     def reasoning(self, prompt: str) -> Reasoning | None:
-        """Where answers to a prompt reason."""
         if self.thoughts is None:
             return None
         opened = bool(self.opening) and prompt.rstrip().endswith(self.opening)

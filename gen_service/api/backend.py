@@ -113,7 +113,6 @@ class ServedModel:
         object.__setattr__(self, "most_characters", longest * self.generator.context_length)
 
     def reasoning(self, prompt: str) -> Reasoning | None:
-        """Where answers to a prompt reason."""
         return self.answers.reasoning(prompt) if self.answers.thoughts else None
 
 

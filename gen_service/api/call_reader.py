@@ -266,7 +266,6 @@ class CallReader:
         return None
 
     def _argument(self, tagged: Tagged, group: set[str], after: str, schema: Any) -> Steps:
-        """One value, written as JSON."""
         if "string" not in group or not tagged.plain:
             text = yield from self._value(tagged.inner, after[:1] or self._ends(tagged))
             if not text:

@@ -80,7 +80,6 @@ class ChoicesFormat(ABC):
         """Log probabilities of the tokens that completion number `index` goes on with."""
 
     def whole(self, answer: Answer) -> BaseModel:
-        """The response that is not streamed."""
         choices = [
             self._whole_choice(outcome, self._common(index, outcome, first=True))
             for index, outcome in enumerate(answer.completions)
@@ -103,7 +102,6 @@ class ChoicesFormat(ABC):
         yield self._chunk([self._choice(delta.text, common, first=first)], None, watermark)
 
     def closing(self, answer: Answer) -> Iterator[bytes]:
-        """Events after the last delta."""
         if self._body.include_usage:
             yield self._chunk([], answer.usage, answer.watermark)
         yield DONE

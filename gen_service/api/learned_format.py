@@ -91,7 +91,6 @@ def learned_of(kind: Callable[..., Any], source: str, special_tokens: tuple[tupl
 
 
 def tool(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool that takes such arguments."""
     properties = {key: {"type": _kind(value), "description": "One."} for key, value in arguments.items()}
     parameters = {"type": "object", "properties": properties, "required": list(properties)}
     return {
@@ -240,7 +239,6 @@ class _Sketch:
         return None
 
     def _learned(self, one: str, name: int) -> ToolFormat:
-        """The marks of one call."""
         if any(sign in one.replace(ID, "") for sign in (INDEX, NAME, ARGUMENTS)):
             raise NotLearned("histories with calls, in which it writes control characters")
         whole = _OBJECT.search(one)

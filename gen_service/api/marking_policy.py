@@ -143,7 +143,6 @@ class MarkingPolicy(BaseModel):
 
     @property
     def demands_manifests(self) -> bool:
-        """Whether a rule needs a certificate."""
         return any(rule.manifest == "always" for rule in self.rules)
 
     def apply(

@@ -35,7 +35,6 @@ class LabelRule:
 
     @property
     def text_start(self) -> int:
-        """Characters before a labelled text."""
         return len(self.label.characters) if self.label and self.label.place == "start" else 0
 
     def put(self, delta: Delta, sent: str) -> Delta:

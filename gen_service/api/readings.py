@@ -159,7 +159,6 @@ def _check_context(encoded: Sequence[_Text], before: int, limit: int) -> None:
 async def _read(
     encoded: Sequence[_Text], supposed: _Supposed, model: ServedModel, caller: Principal, identifier: str
 ) -> list[Floats]:
-    """Log-probabilities of each text's tokens."""
     generator, before = model.generator, supposed.before
     longest = generator.context_length
     size = (longest if supposed.is_prompt else min(_LONGEST_WINDOW, longest)) - len(before)

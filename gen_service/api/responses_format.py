@@ -20,8 +20,6 @@ Item = responses.OutputReasoning | responses.OutputMessage | responses.OutputCal
 
 
 class ResponsesFormat:
-    """Writes one response, with the methods of `ChoicesFormat`."""
-
     def __init__(self, plan: Plan, body: ResponsesRequest) -> None:
         self._plan = plan
         self._created = int(time.time())
@@ -38,7 +36,6 @@ class ResponsesFormat:
         return self._ended(answer)
 
     def opening(self) -> Iterator[bytes]:
-        """The response, which is empty."""
         names: tuple[events.PROGRESS, ...] = ("response.created", "response.in_progress")
         for name in names:
             yield self._lifecycle(name, self._response("in_progress"))
@@ -117,7 +114,6 @@ class ResponsesFormat:
         yield self._item("response.output_item.added", item)
 
     def _end(self, status: responses.ItemStatus) -> Iterator[bytes]:
-        """The last item, whole."""
         if not self._is_open:
             return
         self._is_open = False

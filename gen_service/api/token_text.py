@@ -21,7 +21,6 @@ class TokenText(NamedTuple):
 
 @cache
 def token_text(tokenizer: TextTokenizer, token_id: int) -> TokenText:
-    """What a token reads as."""
     # Decoders may drop the space at the start of a text, so the token is read as the second of two.
     raw = tokenizer.bytes_of(token_id, after=token_id)
     raw = raw or (tokenizer.backend.id_to_token(token_id) or "").encode()

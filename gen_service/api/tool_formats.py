@@ -108,7 +108,6 @@ class ToolFormat:
 
     @property
     def marks(self) -> list[str]:
-        """All its marks."""
         found: list[str] = []
 
         def note(mark: str) -> str:
@@ -119,7 +118,6 @@ class ToolFormat:
         return found
 
     def changed(self, change: Callable[[str], str]) -> "ToolFormat":
-        """The format with all its marks changed."""
         tagged = self.tagged
         if tagged is not None:
             quotes = {

@@ -85,7 +85,6 @@ class ToolUse:
 
     @property
     def shown(self) -> list[dict[str, Any]]:
-        """The tools as chat templates read them."""
         return [tool.model_dump(exclude_none=True, exclude={"function": {"strict"}}) for tool in self.tools]
 
     def source(self, answer: Mapping[str, Any] | None, reasoning: Reasoning | None) -> GrammarSource:
@@ -120,7 +119,6 @@ class ToolUse:
         return _source(lines, reasoning, free=not self.must and answer is None)
 
     def _said(self, answer: Mapping[str, Any] | None, reasoning: Reasoning | None) -> list[str]:
-        """What is said, after reasoning."""
         form, marks = self.form, self.marks
         trigger, rest = form.trigger, self._lark(form.lead[len(form.trigger) :])
         opened, opens = f"opened {rest} calls", f"opened: {marks.begins(trigger)}"
@@ -141,7 +139,6 @@ class ToolUse:
         return [f"{words} | until_call {rest} calls", *until, rf"WORDS: /(.|\n)*/{no_words}"]
 
     def _call(self, rule: str, function: Function, schema: Mapping[str, Any]) -> list[str]:
-        """One call of a function."""
         form, lenient = self.form, not function.strict
         before, _, behind = form.call.replace(NAME, function.name).partition(ARGUMENTS)
         lines: list[str] = []
@@ -172,7 +169,6 @@ class ToolUse:
         return f' parameters of "{self.functions[int(number)].name}":' if number.isdecimal() else ""
 
     def new_id(self, name: str, number: int) -> str:
-        """An id for call `number` of an answer."""
         drawn = "".join(secrets.choice(_ID_SIGNS) for _ in range(_ID_LENGTH))
         return ID_STYLES[self.form.id_style].format(name=name, number=number, drawn=drawn)
 

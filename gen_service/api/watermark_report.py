@@ -88,7 +88,6 @@ _BY_DESIGN = frozenset({"opening", "warm_up", "odd_end"})
 def watermark_block(
     choice: MarkingChoice, reports: Sequence[MarkReport], receipts: Receipts
 ) -> WatermarkBlock:
-    """One block for all completions of a response."""
     hardest, each = receipts
     blocks = sum(report.blocks for report in reports)
     marked = sum(report.watermarked_blocks for report in reports)
@@ -129,7 +128,6 @@ def answer_headers(status: str, detectability: Detectability | None = None) -> d
 
 
 def described_headers() -> dict[str, Any]:
-    """The headers in the API's description."""
     return {
         MARKED: {
             "description": "Whether the answer carries the watermark; of a stream, whether it will.",

@@ -124,7 +124,6 @@ class BlockBuilder:
 
     @property
     def complete(self) -> bool:
-        """Whether `parts` can be asked for."""
         return self._deep or len(self.paths) == 0
 
     @property
@@ -290,7 +289,6 @@ class TandemBlock:
 
     @property
     def paths(self) -> list[TokenPath]:
-        """After which first tokens of the block the next logits come."""
         return [tuple(path) for path in self.builder.frontier.tolist()]
 
 

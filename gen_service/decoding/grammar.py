@@ -37,12 +37,10 @@ class GrammarSource:
 
     @classmethod
     def of_schema(cls, schema: Mapping[str, Any]) -> "GrammarSource":
-        """The JSON that is valid against a schema."""
         return cls("json_schema", json.dumps(schema, ensure_ascii=False))
 
     @classmethod
     def of_choice(cls, texts: Sequence[str]) -> "GrammarSource":
-        """One of some texts."""
         quoted = (json.dumps(text, ensure_ascii=False) for text in dict.fromkeys(texts))
         return cls("lark", f"start: {' | '.join(quoted)}\n")
 
@@ -82,7 +80,6 @@ class Grammar:
         self._ends = np.array(sorted(ends), dtype=np.int64)
 
     def ends_with(self, token: int) -> bool:
-        """Whether a token ends the text."""
         return token in self._ends
 
     def begin(self) -> "GrammarState":

@@ -14,7 +14,6 @@ _MARK = re.compile("([\udc80-\udcff])")
 
 
 def without_marks(text: str) -> str:
-    """The text as it is without special tokens."""
     return text if text.isascii() else _MARK.sub("", text)
 
 

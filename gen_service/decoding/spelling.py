@@ -220,7 +220,6 @@ def _merges(model: BPE) -> Iterator[tuple[str, str]]:
 
 
 def _ranges(starts: Ints, stops: Ints) -> NDArray[np.int64]:
-    """All numbers of some ranges."""
     sizes = (stops - starts).astype(np.int64)
     return np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
 

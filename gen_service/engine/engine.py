@@ -85,7 +85,6 @@ class Engine:
 
     @property
     def ready(self) -> bool:
-        """Whether `generate` takes requests."""
         return self._accepting and self._thread.is_alive()
 
     @property
@@ -113,7 +112,6 @@ class Engine:
 
     @property
     def runs_as(self) -> dict[str, Any]:
-        """See `how_it_runs`."""
         return how_it_runs(self._runner)
 
     def record_in(self, metrics: EngineMetrics) -> None:

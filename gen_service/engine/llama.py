@@ -291,7 +291,6 @@ class FusedLlama:
         return model.lm_head.bias is None and all(linear.bias is None for linear in biased)
 
     def matrices(self) -> list[Matrix | GroupedMatrix]:
-        """All that rows are multiplied with."""
         parts = [(each.query_key_value, each.output, each.gate_up, each.down) for each in self._layers]
         return [self._head, *chain.from_iterable(parts)]
 

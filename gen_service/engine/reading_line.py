@@ -74,7 +74,6 @@ class ReadingLine(FairLine[J]):
         self._clocks[reading.tenant] += rows / sum(each.tenant == reading.tenant for each in self._due)
 
     def end_pass(self, passed_over: Collection[J]) -> None:
-        """A pass is planned, without these."""
         self.shares.settle({reading.tenant for reading in passed_over if reading in self.running})
 
     def remove(self, reading: J) -> None:

@@ -97,7 +97,6 @@ class Levels(Base):  # type: ignore[misc]
         self.preemptions = 0
 
     def record(self, scheduler_stats: Any, iteration_stats: Any, *_: Any, **__: Any) -> None:
-        """Called by vLLM after each step."""
         if scheduler_stats is not None:
             self.cache_usage = scheduler_stats.kv_cache_usage
         if iteration_stats is not None:

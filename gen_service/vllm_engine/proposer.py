@@ -19,5 +19,4 @@ class TandemProposer:
         """There is no second model."""
 
     def propose(self, *_: Any, **__: Any) -> list[list[int]]:
-        """Drafts that are always accepted."""
         return self.drafts()

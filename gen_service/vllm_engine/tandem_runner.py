@@ -95,7 +95,6 @@ class TandemRunner(Runner):  # type: ignore[misc]
         return SamplerOutput(sampled_token_ids=sampled, logprobs_tensors=None)
 
     def propose_drafts(self) -> list[list[int]]:
-        """Drafts of each request of the batch."""
         return [self.in_hand.drafts(name) for name in self.input_batch.req_ids]
 
     @torch.inference_mode()

@@ -59,7 +59,6 @@ class TandemWorker(Worker):  # type: ignore[misc]
         super().initialize_from_config(config)
 
     def ttmark_open(self, opening: bytes) -> None:
-        """Before the first request."""
         told: Opening = pickle.loads(opening)  # noqa: S301 - from our own parent process
         tokenizer = TextTokenizer.load(told.folder)
         grammars = JsonGrammars(tokenizer, told.eos_token_ids)
@@ -79,15 +78,12 @@ class TandemWorker(Worker):  # type: ignore[misc]
         self._compile = lru_cache(_GRAMMARS_KEPT)(grammars.compile)
 
     def ttmark_take(self, sealed: bytes) -> None:
-        """A ticket, before its request."""
         self.model_runner.in_hand.take(open_ticket(sealed, self._compile))
 
     def ttmark_forget(self, name: str) -> None:
-        """The request of a ticket will not come."""
         self.model_runner.in_hand.forget(name)
 
     def ttmark_size(self) -> int:
-        """Requests and tickets in hand."""
         return int(self.model_runner.in_hand.size)
 
     @property

@@ -69,7 +69,6 @@ class VllmEngine:
 
     @property
     def ready(self) -> bool:
-        """Whether `generate` takes requests."""
         return self._host.accepting and self.alive
 
     @property
@@ -93,7 +92,6 @@ class VllmEngine:
         return self._host.levels.preemptions
 
     def record_in(self, metrics: EngineMetrics) -> None:
-        """Records every step in `metrics`; to be called before `start`."""
         host = self._host
         metrics.watch(
             self.model_id,
@@ -117,15 +115,12 @@ class VllmEngine:
         self._host.accepting = True
 
     def stop(self, drain_seconds: float) -> None:
-        """See `Engine.stop`."""
         self._host.stop(drain_seconds)
 
     def check_queue(self, tenant: str) -> None:
-        """See `Engine.check_queue`."""
         self._host.check_queue(tenant)
 
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
-        """See `Engine.generate`."""
         check_length(request, self.context_length)
         if request.sampling.seed is None:  # every rank draws, and all must draw the same
             sampling = replace(request.sampling, seed=secrets.randbits(64))
@@ -134,7 +129,6 @@ class VllmEngine:
         return DeltaStream(self._submit(request, tokens, more, whole_prompt=request.repeatable).mailbox)
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
-        """See `Engine.read`."""
         check_length(request, self.context_length)
         # What the model says after the last token nobody asks for.
         tokens = [*request.prompt_ids, *request.text_ids][:-1]

@@ -44,7 +44,6 @@ MOST_SCRATCH_BLOCKS = 256
 
 
 def scratch_blocks(settings: VllmSettings) -> int:
-    """Scratch blocks of each KV group."""
     if settings.scratch_blocks is not None:
         return settings.scratch_blocks
     return min(settings.max_sequences * settings.max_branches, MOST_SCRATCH_BLOCKS)

@@ -80,7 +80,6 @@ class WorkerRequests:
         self._in_hand[request_id] = completion
 
     def leave(self, request_id: str) -> None:
-        """vLLM knows the request no more."""
         self._in_hand.pop(request_id, None)
 
     def drafts(self, request_id: str) -> list[int]:
@@ -89,7 +88,6 @@ class WorkerRequests:
         return completion.drafts if isinstance(completion, Completion) else []
 
     def readings(self) -> Iterator[tuple[str, Reading]]:
-        """Texts that are being read, by request."""
         found = self._in_hand.items()
         return iter([(name, each) for name, each in found if isinstance(each, Reading)])
 

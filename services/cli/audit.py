@@ -164,7 +164,6 @@ def _alone() -> Iterator[None]:
 
 
 async def _find(store: KeyStore, limit: datetime, *, alone: bool) -> _Found:
-    """What is old in chains that are in order."""
     with _alone() if alone else nullcontext():
         checked, refused = await verified(store)
         problems = [str(problem) for problem in checked.problems]
@@ -347,7 +346,6 @@ def _tell_beginnings(firsts: Mapping[str, int], *, err: bool) -> None:
 
 
 def _in_order(records: int, chains: int) -> str:
-    """What was checked and is fine."""
     are = "is" if records == 1 else "are"
     return f"{counted(records, 'record')} in {counted(chains, 'chain')} {are} in order"
 

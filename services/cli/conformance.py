@@ -11,8 +11,7 @@ from ttmark.services.cli.conformance_options import AttackOptions, ConformanceOp
 from ttmark.services.cli.files import pem_text, print_signed, public_key, read_bytes, signed_values
 from ttmark.services.cli.key_store import print_json
 from ttmark.services.cli.options import DetectUrl, JsonOutput, access_token
-from ttmark.services.extras import needs
-from ttmark.services.startup import StartupError, no_start_after, one_clear_line
+from ttmark.services.startup import StartupError, needs, no_start_after, one_clear_line
 from ttmark.shared.cases.signed_file import (
     ATTACKS_FORMAT,
     JSON_NAME,

@@ -58,7 +58,6 @@ p-value       The chance that a text without the mark looks as marked as this on
 
 
 def human_text() -> str:
-    """A paragraph that a human wrote, in one line."""
     return " ".join(Path(__file__).with_name("human_text.txt").read_text().split())
 
 

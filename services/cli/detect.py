@@ -21,8 +21,7 @@ from ttmark.services.cli.options import (
     one_line_errors,
 )
 from ttmark.services.cli.terminal import print_table
-from ttmark.services.extras import require
-from ttmark.services.startup import warn
+from ttmark.services.startup import require, warn
 from ttmark.shared.client import Client
 from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, Document

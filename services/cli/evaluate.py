@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import typer
 
 from ttmark.services.cli.models import fetch_named
-from ttmark.services.extras import require
+from ttmark.services.startup import require
 
 HANDED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
@@ -23,7 +23,7 @@ def evaluate(context: typer.Context) -> None:
 def benchmark(context: typer.Context) -> None:
     """Benchmarks side by side with their peers."""
     _require_extras(context.args)
-    from ttmark.evaluation.cli.bench_commands import bench_app
+    from ttmark.evaluation.bench.in_vllm import bench_app
 
     if context.args[:1] == ["vllm"]:
         from ttmark.services.served_models import prepare_for_vllm

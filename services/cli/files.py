@@ -55,7 +55,6 @@ def read_bytes(name: str) -> bytes:
 
 
 def shown(name: str) -> str:
-    """What messages call a file."""
     return (
         "standard input" if name == STANDARD_INPUT else in_one_line(spelled(name)) or "a file without a name"
     )
@@ -80,7 +79,6 @@ def signed_values() -> Iterator[None]:
 
 
 def print_signed(*lines: str) -> None:
-    """Prints what a signer wrote, who may be a stranger."""
     for line in lines:
         typer.echo(in_one_line(line[:_LONGEST_LINE]))
 

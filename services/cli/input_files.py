@@ -11,9 +11,8 @@ import typer
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers, UnreadableFile
 from ttmark.detect_service.extraction.extraction import FORMAT_OF_ENDING, OF_SEVERAL
 from ttmark.services.cli.files import STANDARD_INPUT, bytes_of, shown
-from ttmark.services.extras import require
 from ttmark.services.settings.detection import ExtractionSettings
-from ttmark.services.startup import StartupError
+from ttmark.services.startup import StartupError, require
 from ttmark.shared.schemas.extraction import FILE_KINDS
 
 _ENDINGS = {ending for ending, kind in FORMAT_OF_ENDING.items() if kind not in OF_SEVERAL}

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from ttmark.services.cli.files import spelled
 from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files, read_texts
-from ttmark.services.extras import require
-from ttmark.services.startup import no_start_after
+from ttmark.services.startup import no_start_after, require
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobStatus

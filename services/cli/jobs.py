@@ -21,8 +21,7 @@ from ttmark.services.cli.options import (
     one_line_errors,
 )
 from ttmark.services.cli.terminal import Yes, confirm
-from ttmark.services.extras import require
-from ttmark.services.startup import StartupError, no_start_after, warn
+from ttmark.services.startup import StartupError, no_start_after, require, warn
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.detection import DEFAULT_FPR

@@ -34,7 +34,6 @@ MANIFEST = "MANIFEST"
 
 
 def write_manifest(folder: Path) -> None:
-    """Describes every file of a folder that is finished."""
     document = {
         "conversion": CONVERSION,
         "wheel_sha256": WHEEL_SHA256,
@@ -63,7 +62,6 @@ def is_whole(folder: Path, *, read_all: bool = False) -> bool:
 
 
 def sha256(path: Path) -> str:
-    """Of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -126,8 +126,6 @@ class ReaderSettings(Settings):
 
 
 class ExtractionSettings(Settings):
-    """Of the detection service and of `ttmark detect`."""
-
     extract_workers: AtOnce = Field(
         default=2, description="Processes that read files (docx, html, pdf, text)."
     )
@@ -148,8 +146,6 @@ class DetectionSettings(
     TrustSettings,
     ServiceSettings,
 ):
-    """Settings of the detection service."""
-
     detect_port: Port = Field(default=8001, description="Port to listen on.")
     tokenizers: Annotated[tuple[TokenizerFolder, ...], NoDecode, BeforeValidator(_split_folders)] = Field(
         default=(),

@@ -92,8 +92,6 @@ Model = Annotated[str, AfterValidator(check_model)]
 
 
 class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceSettings):
-    """Settings of the generation service."""
-
     gen_port: Port = Field(default=8000, description="Port to listen on.")
     model: Annotated[tuple[Model, ...], NoDecode, BeforeValidator(_split_models)] = Field(
         default=(),

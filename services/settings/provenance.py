@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
-from ttmark.services.extras import require
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import ReadableFile
-from ttmark.services.startup import StartupError
+from ttmark.services.startup import StartupError, require
 from ttmark.shared.labels import TEMPLATES, Label, LabelPlace
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 from ttmark.shared.signpost import DOCUMENT_PATH, deployment

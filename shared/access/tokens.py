@@ -61,7 +61,6 @@ class TokenRecord(TokenInfo):
     secret_sha256: str
 
     def shown(self) -> TokenInfo:
-        """Without the hash."""
         return TokenInfo.model_validate(self.model_dump(exclude={"secret_sha256"}))
 
 
@@ -78,7 +77,6 @@ def load_token(envelope: Envelope) -> TokenRecord:
 
 
 def dump_token(record: TokenRecord) -> dict[str, object]:
-    """The body of the envelope."""
     body = {**record.model_dump(mode="json"), "scopes": sorted(record.scopes), "uses": sorted(record.uses)}
     if record.rates == DEFAULT_RATES:
         del body["rates"]  # a replica of the version before, which knows no rates, reads such a token too
@@ -93,7 +91,6 @@ def new_token() -> tuple[str, str]:
 
 
 def plain_text(token_id: str, secret: str) -> str:
-    """What the bearer sends."""
     return f"ttm_{token_id}_{secret}"
 
 
@@ -265,7 +262,6 @@ class TokenRegistry:
         return await self._vault.rewrap(KIND)
 
     def close(self) -> None:
-        """Looks for the store no more."""
         self._outage.close()
 
     async def _recent(self, token_id: str) -> TokenRecord | None:

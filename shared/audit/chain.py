@@ -84,7 +84,6 @@ class Chain:
         return self._head
 
     def append(self, event: Mapping[str, Any]) -> Head:
-        """Writes a record and gives it as the head."""
         with self._lock:
             return self._append(event)
 

@@ -50,7 +50,6 @@ class Closing(BaseModel):
         return canonical_json(self.model_dump())
 
     def signed_by(self, key: CasePublicKey) -> bool:
-        """Whether the signature is this key's."""
         try:
             return key.signed(_signed(self.export), bytes.fromhex(self.signature or ""))
         except ValueError:

@@ -209,7 +209,6 @@ class AuditTrail:
             await asyncio.to_thread(remove, old)
 
     def close(self) -> None:
-        """Lets another process go on."""
         with suppress(OSError):
             self._chain.close()
 
@@ -241,7 +240,6 @@ class AuditTrail:
 
 
 def _start(torn_bytes: int) -> dict[str, Any]:
-    """What begins the records of a process."""
     started = {"host": socket.gethostname(), "pid": os.getpid(), "release": version("ttmark")}
     return {"action": START, **started, **({"torn_bytes": torn_bytes} if torn_bytes else {})}
 

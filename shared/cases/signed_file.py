@@ -8,9 +8,11 @@ files.
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
+from pathlib import Path
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -61,7 +63,6 @@ class CasePublicKey:
         return hashlib.sha256(raw).hexdigest()[:16]
 
     def signed(self, message: bytes, signature: bytes) -> bool:
-        """Whether `signature` is this key's of `message`."""
         try:
             self.key.verify(signature, message)
         except InvalidSignature:
@@ -95,7 +96,6 @@ class CaseKey:
         return cls(key)
 
     def pem(self) -> str:
-        """The text of a file for `from_pem`."""
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
     @property
@@ -130,7 +130,6 @@ class SignedKind:
     formats: tuple[str, ...]
 
     def file(self, document: Document, key: CaseKey) -> str:
-        """The JSON file of a document."""
         signature = key.sign(self._of_file + _spelt(document).encode()).hex()
         return _spelt({self.name: document, "signature": signature})
 
@@ -255,3 +254,23 @@ def verified_report(contents: Sequence[bytes], key: CasePublicKey) -> Document:
     if any(other != first for other in others):
         raise FileRefused("the files are of different reports, each as it was signed")
     return first
+
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def whole_page(title: str, parts: Sequence[str]) -> tuple[str, str]:
+    """The page before and after the data that `SignedKind.page` puts into it; `parts` are html."""
+    style = Path(__file__).with_name("signed_page.css").read_text()
+    head = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
+    )
+    return head + "\n".join(parts) + "\n</main>\n", "\n</body>\n</html>\n"
+
+
+def definitions(entries: Mapping[str, str]) -> str:
+    """Terms, and what they are."""
+    return "<dl>" + "".join(f"<dt>{escape(a)}</dt><dd>{escape(b)}</dd>" for a, b in entries.items()) + "</dl>"

@@ -41,7 +41,6 @@ class ReadinessCollector(Collector):
         )
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """One value for each condition of /readyz."""
         (family,) = self.describe()
         for name, holds in self._checks().items():
             family.add_metric([name], float(holds))

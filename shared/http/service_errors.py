@@ -1,27 +1,4 @@
-"""Every error that a client can see, with its status, code, OpenAI type and title stated once.
-
-ServiceError
-├── BadRequest 400
-│   ├── MalformedJson, MalformedForm, UnsupportedFeature, ContextLengthExceeded
-├── Unauthorized 401
-├── Forbidden 403
-│   ├── PolicyDenied
-├── NotFound 404
-│   ├── KeyNotFound, ModelNotFound
-├── MethodNotAllowed 405
-├── RequestTimeout 408
-├── Conflict 409
-│   ├── RequestInProgress, AlreadyGone
-├── TooLarge 413
-│   ├── TooMuchWork
-├── UnsupportedMediaType 415
-├── Unprocessable 422
-│   ├── IdempotencyKeyReused
-├── TooManyRequests 429
-├── InternalError 500
-└── Unavailable 503
-    ├── NotReady, ShuttingDown, NoUsableKey, StoreDown
-"""
+"""Every error that a client can see, with its status, code, OpenAI type and title stated once."""
 
 import json
 import math

@@ -59,7 +59,6 @@ class KeyCache:
         ]
 
     async def stop(self) -> None:
-        """Ends the background refresh and forgets the keys."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,14 +1,17 @@
 """Between the body of an envelope and a key: sealing new secrets, opening them, showing the rest."""
 
 import base64
+import hmac
 import os
+import struct
 from datetime import datetime
 
 import orjson
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import ValidationError
 
 from ttmark.shared.keys.key_records import KeyInfo, KeyRecord, VersionRecord
-from ttmark.shared.keys.pool import derive_prf_keys
 from ttmark.shared.keys.records import (
     ForeignKey,
     ForeignVersion,
@@ -25,12 +28,31 @@ from ttmark.shared.vault.key_store_errors import RecordTampered
 from ttmark.shared.watermark.foreign import ForeignMark
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES, Secrets
 
+PRF_KEY_BYTES = 16
+
+
+def derive_prf_keys(secret: bytes, profile: Profile) -> tuple[bytes, ...]:
+    """The 16-byte PRF keys of the profile's pool [pool]: HKDF-SHA256 (RFC 5869), no salt.
+
+    Info is the profile's canonical form, in a pool of several followed by a zero byte and the key's number
+    (`docs/spec.md`). Two profiles never share a PRF key, even when they share a secret.
+    """
+    info = profile.canonical()
+    if profile.pool == 1:
+        return (HKDF(algorithm=SHA256(), length=PRF_KEY_BYTES, salt=None, info=info).derive(secret),)
+    prk = hmac.digest(bytes(SHA256.digest_size), secret, "sha256")
+    return tuple(
+        # HKDF-Expand of no more than one digest.
+        hmac.digest(prk, info + struct.pack("<xI", number) + b"\x01", "sha256")[:PRF_KEY_BYTES]
+        for number in range(profile.pool)
+    )
+
+
 KIND = "key"
 SECRET_BYTES = 32
 
 
 def _secret_name(key_id: str, version: int, profile: Profile | ForeignProfile, epoch: int) -> bytes:
-    """Associated data of a sealed secret."""
     return canonical_json(["ttmark secret", key_id, version, profile.canonical().decode(), epoch])
 
 
@@ -121,7 +143,6 @@ def dump_record(record: KeyRecord) -> dict[str, object]:
 
 
 def describe(envelope: Envelope) -> KeyInfo:
-    """What may be shown of a key."""
     record = load_record(envelope)
     versions = [version.shown() for version in record.versions]
     return KeyInfo.model_validate({**dict(record), "epoch": envelope.epoch, "versions": versions})

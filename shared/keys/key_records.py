@@ -36,7 +36,6 @@ class VersionRecord(VersionInfo):
     sealed_secret: str = Field(repr=False)
 
     def shown(self) -> VersionInfo:
-        """Without the secret."""
         return VersionInfo.model_validate(self.model_dump(include=set(VersionInfo.model_fields)))
 
 
@@ -58,8 +57,6 @@ class _Key(BaseModel):
 
 
 class KeyRecord(_Key):
-    """The body of a key's record."""
-
     versions: tuple[VersionRecord, ...]
 
     @model_validator(mode="after")

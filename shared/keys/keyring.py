@@ -99,7 +99,6 @@ class KeyRing:
         return [info for info in infos if tenant in (None, info.tenant)]
 
     async def info(self, key_id: str) -> KeyInfo:
-        """One key, without secrets."""
         return describe(await self._read(key_id))
 
     async def rotate(self, key_id: str, *, primary: int | None = None) -> KeyInfo:
@@ -256,7 +255,6 @@ _RETIRABLE = (KeyState.PENDING, KeyState.ACTIVE)
 
 
 def find_version(record: KeyRecord, version: int) -> VersionRecord:
-    """The version of that number, or KeyNotFound."""
     for candidate in record.versions:
         if candidate.version == version:
             return candidate

@@ -92,7 +92,6 @@ class ForeignKey:
 
     @property
     def detectable(self) -> tuple[ForeignVersion, ...]:
-        """The versions whose texts are looked for."""
         return tuple(version for version in self.versions if version.state.detectable)
 
 

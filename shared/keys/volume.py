@@ -18,7 +18,6 @@ from ttmark.shared.vault.store import RecordStore
 
 
 def volume_name(key_id: str, version: int) -> str:
-    """The version's counter in the store."""
     return f"{key_id}/{version}"
 
 
@@ -55,7 +54,6 @@ class VolumeCounter:
             await self.report()
 
     def count(self, key_id: str, version: int, tokens: int) -> None:
-        """Counts tokens that were written under a version."""
         self._counted[volume_name(key_id, version)] += tokens
 
     def audited(self, sink: AuditSink) -> AuditSink:
@@ -70,7 +68,6 @@ class VolumeCounter:
 
     @property
     def unreported(self) -> int:
-        """Tokens that the store does not know of yet."""
         return self._counted.total()
 
     @property
@@ -96,7 +93,6 @@ class VolumeCounter:
             raise
 
     def _limits(self) -> dict[str, int]:
-        """The limit of each primary version that has one."""
         return {
             volume_name(key.key_id, key.primary.version): key.rotate_after_tokens
             for key in own_keys(self._keys())

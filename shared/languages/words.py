@@ -53,7 +53,6 @@ def _plural_form(count: int) -> str:
 
 @cache
 def words_of(language: str) -> Words:
-    """The catalogue of one of `LANGUAGES`."""
     content = files("ttmark.shared.languages").joinpath(f"{language}.json").read_text(encoding="utf-8")
     return Words(language, json.loads(content))
 

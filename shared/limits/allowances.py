@@ -134,7 +134,6 @@ class LimitMetrics:
         self._refusals.labels(limit).inc()
 
     def watch(self, shared: Callable[[], bool]) -> None:
-        """Reads at each scrape whether the counters are shared."""
         self._shared.set_function(lambda: float(shared()))
 
 
@@ -241,6 +240,5 @@ class DocumentAllowance(Allowance):
         await self._grant(caller, Usage.DOCUMENTS, documents)
 
     def refused(self, caller: Principal, reasons: Sequence[Reason]) -> None:
-        """Documents of a request got no verdict."""
         for reason in dict.fromkeys(reasons):
             self._refused(caller, reason)

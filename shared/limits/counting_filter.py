@@ -100,7 +100,6 @@ class Inquiry:
 
     @property
     def generation(self) -> int:
-        """Number of the current generation."""
         return int(self.now // self.span)
 
     @property

@@ -120,7 +120,6 @@ class PublicAllowance:
             granted.append(taken)
 
     def refused(self, caller: Principal, reasons: Sequence[Reason]) -> None:
-        """A text got no verdict."""
         for reason in reasons:
             self._refused(caller, reason)
 

@@ -74,14 +74,12 @@ class RedisCounters:
         return replies
 
     async def put(self, name: str, values: Mapping[bytes, bytes], *, lifetime_seconds: float) -> None:
-        """One round trip."""
         key = f"{HASH_TAG}:count:{name}"
         fields = [part for pair in values.items() for part in pair]
         lifetime = ("PEXPIRE", key, int(1000 * lifetime_seconds))
         await self._client.ask_all(("HSET", key, *fields), lifetime)
 
     async def get(self, name: str, fields: Sequence[bytes]) -> list[bytes | None]:
-        """One round trip."""
         return list(await self._client.ask(("HMGET", f"{HASH_TAG}:count:{name}", *fields)))
 
     async def close(self) -> None:

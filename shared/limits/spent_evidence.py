@@ -228,7 +228,6 @@ class AnswerLedger(Confidential):
         return memories
 
     def hash(self, purpose: bytes, content: bytes, size: int = DIGEST_BYTES) -> bytes:
-        """A keyed hash for one purpose."""
         digest = hashlib.blake2b(digest_size=size, key=self._key, person=b"ttmark answers")
         digest.update(purpose + b":")
         digest.update(content)

@@ -38,7 +38,6 @@ class Wrapper:
 
     @cached_property
     def utf8_bytes(self) -> int:
-        """What it takes in UTF-8."""
         return len(self.characters.encode("utf-8"))
 
     def manifest(self) -> bytes:

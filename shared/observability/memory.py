@@ -22,7 +22,6 @@ def process_memory(status: Path = _STATUS) -> dict[str, int]:
 
 
 def watch_memory(registry: CollectorRegistry) -> None:
-    """Shows the peak as a metric, beside what `ProcessCollector` shows."""
     gauge = Gauge(
         "process_resident_memory_peak_bytes",
         "Most resident memory since the start, in bytes.",

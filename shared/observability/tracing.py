@@ -17,7 +17,6 @@ class WithoutQueries(TracerProvider):
         self._provider = provider
 
     def get_tracer(self, *args: Any, **kwargs: Any) -> Tracer:
-        """A tracer of the other provider, wrapped."""
         return _WithoutQueries(self._provider.get_tracer(*args, **kwargs))
 
 

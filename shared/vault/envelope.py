@@ -29,8 +29,6 @@ def canonical_json(value: Any) -> bytes:
 
 
 class _Document(BaseModel):
-    """The JSON of a stored record."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     format: Literal[1] = 1
@@ -46,7 +44,6 @@ class _Document(BaseModel):
         return canonical_json([kind, record_id, self.model_dump(exclude={"mac"})])
 
     def opened(self, payload: bytes, data_key: DataKey, revision: int = 0) -> "Envelope":
-        """What `payload`, this document, holds."""
         trail = tuple(self.trail)
         return Envelope(self.epoch, trail, self.kek, self.body, payload, data_key, revision)
 

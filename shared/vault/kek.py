@@ -65,7 +65,6 @@ class DataKey(Confidential):
         return hmac.compare_digest(self.authenticate(message).encode(), mac.encode())
 
     def exposed(self) -> bytes:
-        """The key itself, for wrapping."""
         return self._key
 
 

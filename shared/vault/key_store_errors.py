@@ -1,17 +1,4 @@
-"""The error tree of the key store; every message is one line and holds no secret.
-
-KeyStoreError
-├── StoreUnavailable      the store cannot be reached, does not answer, or refuses the caller
-├── RevisionConflict      somebody else changed the record first
-├── RecordTampered        the record is not what was written under this name
-│   └── RecordRolledBack  the record, or the store, went back in time
-├── UnknownKek            sealed under a key-encryption key that is not at hand
-├── KeyNotFound, KeyExists, InvalidName
-├── InvalidTransition
-│   └── ReplicasBehind    a running replica does not know the version yet
-└── InvalidToken
-    └── ExpiredToken
-"""
+"""The errors of the key store; every message is one line and holds no secret."""
 
 
 class KeyStoreError(Exception):

@@ -40,7 +40,6 @@ class Ledger:
         return self._seen.get((kind, record_id))
 
     def sightings(self, kind: str) -> Mapping[str, Sighting]:
-        """The same of all records of a kind, by id."""
         return {record_id: seen for (of_kind, record_id), seen in self._seen.items() if of_kind == kind}
 
     def check(self, kind: str, record_id: str, envelope: Envelope | None, before: Sighting | None) -> None:
@@ -125,7 +124,6 @@ class LedgerFile(Ledger):
         return len(self._unsaved)
 
     def check(self, kind: str, record_id: str, envelope: Envelope | None, before: Sighting | None) -> None:
-        """As in `Ledger`; call `save` afterwards."""
         latest = self.sighting(kind, record_id)
         try:
             super().check(kind, record_id, envelope, before)

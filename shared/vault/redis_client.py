@@ -113,7 +113,6 @@ class RedisClient:
         return await self.run(lambda redis: redis.ask(*commands))
 
     async def ask(self, command: Command) -> Any:
-        """The reply. Raises as `run`."""
         return (await self.ask_all(command))[0]
 
     async def confirmed(self, command: Command) -> Any:

@@ -58,7 +58,6 @@ class RedisAddress:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
         return "redis " + ",".join(f"{host}:{port}" for host, port in self.endpoints)
 
     @classmethod
@@ -259,7 +258,6 @@ class RedisConnections:
             await connection.disconnect(nowait=True)
 
     async def close(self) -> None:
-        """Closes idle connections in order."""
         idle, self._idle = self._idle, []
         for connection in idle:
             await connection.disconnect()

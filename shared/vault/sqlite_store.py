@@ -138,8 +138,6 @@ RETURNING value
 
 
 class SqliteStore:
-    """RecordStore in a `SqliteFile`."""
-
     def __init__(self, path: Path) -> None:
         self._file = SqliteFile(f"key store {path}", path, (_RECORDS, _COUNTS))
 
@@ -156,7 +154,6 @@ class SqliteStore:
         return await self._file.run(select)
 
     async def put(self, kind: str, record_id: str, payload: bytes, *, expected_revision: int) -> int:
-        """Compare and set in one statement."""
         revision = expected_revision + 1
 
         def write(connection: sqlite3.Connection) -> int:
@@ -178,8 +175,6 @@ class SqliteStore:
         return await self._file.run(write)
 
     async def add(self, amounts: Mapping[str, int]) -> dict[str, int]:
-        """All of them in one transaction."""
-
         def write(connection: sqlite3.Connection) -> dict[str, int]:
             return {item[0]: connection.execute(_ADD, item).fetchone()[0] for item in amounts.items()}
 
@@ -215,7 +210,6 @@ class SqliteStore:
         )
 
     async def close(self) -> None:
-        """Closes the file; repeating it is harmless."""
         await self._file.close()
 
 

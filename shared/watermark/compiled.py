@@ -122,12 +122,10 @@ class CompiledSource:
 
 
 def all_levels() -> tuple[Level, ...]:
-    """Of this machine's kind."""
     return _LEVELS.get(platform.machine(), ())
 
 
 def usable_levels() -> list[Level]:
-    """Those that this processor has."""
     known = _processor_flags()
     return [level for level in all_levels() if level.needs <= known]
 

@@ -115,7 +115,6 @@ class Watermark:
 
     @property
     def cells(self) -> CellScale:
-        """The cells of a score that `law` is given on."""
         return self._scheme.cells
 
     def null_table(self) -> NullTable | None:

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ttmark.services.extras import MODULES
+from ttmark.services.startup import MODULES
 
 EVERY = {module for modules in MODULES.values() for module in modules}
 

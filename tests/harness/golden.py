@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ttmark.shared.keys.pool import derive_prf_keys
+from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark import ContextTracker, Watermark, detect_direct, key_lanes
 from ttmark.shared.watermark.detectors.alignment import BETA, aligned_score

@@ -21,7 +21,7 @@ from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.shared.byte_reading import ByteReading
-from ttmark.shared.keys.pool import derive_prf_keys
+from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.schemas.profile import Profile

@@ -31,7 +31,7 @@ from ttmark.services.model_folder import read_chat_template
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.http.app import AppOptions
-from ttmark.shared.keys.pool import derive_prf_keys
+from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import HeldKey, KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import CombinedRequest
 from ttmark.shared.schemas.profile import Profile

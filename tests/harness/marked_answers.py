@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
-from ttmark.evaluation.json_files import append_lines, read_lines
 from ttmark.evaluation.options import CHAT_PROMPTS_PATH
+from ttmark.evaluation.run_folder import append_lines, read_lines
 from ttmark.evaluation.text_files import read_field
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.smollm2 import SAMPLING

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ttmark.evaluation.conformance.unmarked_texts import shipped_sets
-from ttmark.evaluation.json_files import append_lines, read_lines
+from ttmark.evaluation.run_folder import append_lines, read_lines
 from ttmark.gen_service.engine import EngineSettings
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.loading import load_model

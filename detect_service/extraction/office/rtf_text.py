@@ -296,7 +296,6 @@ def _joined(runs: list[Run]) -> list[Run]:
 
 
 def _without(runs: list[Run], characters: int) -> list[Run]:
-    """Runs without the first characters."""
     left = []
     for run in runs:
         skipped = min(characters, len(run.text))

@@ -80,14 +80,9 @@ class _Setting:
         return 0.25 * line.size + following.first_word > room
 
 
-def blocks_of(pages: Sequence[Sequence[Line]]) -> list[Block]:
-    """The blocks of a document; headers and footers stand behind the paragraph that they would part."""
-    return list(_Blocks(pages).made()) if any(pages) else []
-
-
 def text_of(pages: Sequence[Sequence[Line]]) -> tuple[str, tuple[int, ...]]:
     """The text of a document, and where in it each page begins, in characters."""
-    before, *texts = markdown(blocks_of(pages)).strip().split(PAGE)
+    before, *texts = markdown(list(_Blocks(pages).made()) if any(pages) else []).strip().split(PAGE)
     return before + "".join(texts), tuple(accumulate(map(len, texts[:-1]), initial=len(before)))
 
 

@@ -131,7 +131,6 @@ class WorkerProcess:
 
     @property
     def usable(self) -> bool:
-        """Whether it can be given another file."""
         return self._usable and self._process.returncode is None and self._runs()
 
     @property

@@ -137,7 +137,6 @@ class GroupedMatrix:
         return out
 
     def added_to(self, residual: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-        """`residual` [rows, outs] and the product of `rows` [rows, ins]."""
         return self(rows, residual)
 
     def values(self, outs: torch.Tensor) -> torch.Tensor:

@@ -62,14 +62,12 @@ class CompiledLayers:
 
     @staticmethod
     def suit(layers: Sequence[Any]) -> bool:
-        """Whether layers are computed here."""
         matrices = (getattr(layer, name) for layer in layers for name in _MATRICES)
         windows = {layer.window for layer in layers}
         return len(windows) == 1 and all(isinstance(matrix, GroupedMatrix) for matrix in matrices)
 
     @staticmethod
     def takes(plan: AttentionPlan) -> bool:
-        """Whether a pass is computed here."""
         return torch.get_num_threads() == 1 and plan.kernel is not None and not plan.chunks
 
     def __call__(self, hidden: torch.Tensor, turns: torch.Tensor, plan: AttentionPlan) -> None:

@@ -111,7 +111,6 @@ class BlockRows:
     def at_every_position(
         cls, watermark: Watermark, tokens: NDArray[np.int64], redrawn: Redrawn | None = None
     ) -> Self:
-        """The rows that `position_scores` scores."""
         starts = np.arange(watermark.context_width, tokens.size - watermark.block_size + 1)
         pause()
         contexts, blocks = context_and_block(watermark, tokens, starts)
@@ -134,7 +133,6 @@ class BlockRows:
     def scores_under_each(
         self, watermark: Watermark, prf_keys: Sequence[bytes], rows: int = STEPS
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """`scores_under_each` of these blocks."""
         parts = self.contexts, self.blocks, self.occurrences
         return scores_under_each(watermark, prf_keys, *parts, rows=rows, row_keys=self.row_keys)
 

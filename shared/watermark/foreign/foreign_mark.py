@@ -49,8 +49,6 @@ class ScoredText(Protocol):
 
 
 class ForeignMark(ABC):
-    """A scheme with its key."""
-
     @property
     @abstractmethod
     def row_tokens(self) -> int:
@@ -65,7 +63,6 @@ class ForeignMark(ABC):
         """The least number of tokens whose best possible score reaches this p-value."""
 
     def detect(self, tokens: Sequence[int] | Tokens) -> ForeignEvidence:
-        """Tests a text as a whole."""
         text = self.read(check_tokens(tokens))
         return text.evidence(0, text.positions.size) if text.positions.size else NOTHING_SCORED
 

@@ -129,7 +129,6 @@ class KgwScores:
     greens: NDArray[np.bool_]
 
     def keeping(self, kept: NDArray[np.bool_]) -> "KgwScores":
-        """The text with these of its scored tokens [N] alone."""
         drawn = [self.drawn[row] for row in np.flatnonzero(kept).tolist()]
         return KgwScores(self.mark, self.positions[kept], drawn, self.greens[kept])
 

@@ -80,12 +80,10 @@ class GumbelText:
     keys: Sequence[KeyScores]
 
     def keeping(self, kept: NDArray[np.bool_]) -> "GumbelText":
-        """The text with these of its scored tokens [N] alone."""
         keys = [KeyScores(key.weight, key.scores[kept], key.least[kept]) for key in self.keys]
         return GumbelText(self.positions[kept], keys)
 
     def evidence(self, first: int, last: int) -> ForeignEvidence:
-        """`score` is the sum of the scores."""
         score = math.fsum(key.weight * float(key.scores[first:last].sum()) for key in self.keys)
         least = math.fsum(key.weight * float(key.least[first:last].sum()) for key in self.keys)
         weights = [key.weight for key in self.keys]
@@ -137,7 +135,6 @@ class SglangGumbel(ForeignMark):
 
     @property
     def row_tokens(self) -> int:
-        """The token and its context."""
         return self.context_window + 1
 
     def read(self, tokens: Tokens) -> GumbelText:

@@ -53,7 +53,6 @@ class SynthIdText(ForeignMark):
 
     @property
     def row_tokens(self) -> int:
-        """An n-gram."""
         return self.ngram_len
 
     def read(self, tokens: Tokens) -> "SynthIdScores":
@@ -102,7 +101,6 @@ class SynthIdScores:
     bits: Tokens
 
     def keeping(self, kept: NDArray[np.bool_]) -> "SynthIdScores":
-        """The text with these of its scored tokens [N] alone."""
         return SynthIdScores(self.mark, self.positions[kept], self.places[kept], self.bits[kept])
 
     def evidence(self, first: int, last: int) -> ForeignEvidence:

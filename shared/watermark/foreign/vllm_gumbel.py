@@ -84,7 +84,6 @@ class VllmGumbel(ForeignMark):
 
     @property
     def row_tokens(self) -> int:
-        """The token and its context."""
         return self.context_width + 1
 
     def read(self, tokens: Tokens) -> GumbelText:

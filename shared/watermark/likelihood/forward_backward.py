@@ -44,8 +44,6 @@ def find_kernels() -> "Kernels | None":
 
 
 class Kernels:
-    """See `Passes`."""
-
     def __init__(self, library: ctypes.CDLL) -> None:
         model, pointer, size = ctypes.POINTER(_Model), ctypes.c_void_p, ctypes.c_int64
         self._forward = _function(library.ttmark_forward, model, pointer, size, pointer, pointer)
@@ -137,12 +135,10 @@ class Passes(Protocol):
 
 @cache
 def find_passes() -> Passes:
-    """The compiled ones if there are any."""
     return find_kernels() or NumpyPasses()
 
 
 def log10_of(sums: Floats, exponents: NDArray[np.int64]) -> Floats:
-    """Of what `forward` gives."""
     logarithms: Floats = np.log10(sums) + exponents * LOG10_2
     return logarithms
 

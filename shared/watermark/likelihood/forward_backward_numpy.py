@@ -20,8 +20,6 @@ BIG, SMALL, EXPONENT = 2.0**256, 2.0**-256, 256
 
 
 class NumpyPasses:
-    """See `Passes`."""
-
     def forward(self, chain: Chain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
         paths, rows, tokens = len(chain.paths), len(cells), chain.tokens
         strengths = chain.paths[:, 0].astype(np.int64)
@@ -192,7 +190,6 @@ class _Words:
         self._counters = finalised(np.uint64(seed) ^ finalised(numbers))
 
     def next(self) -> Words:
-        """A word of each row."""
         self._counters = self._counters + np.uint64(0x9E3779B97F4A7C15)
         return finalised(self._counters)
 

@@ -229,7 +229,6 @@ class Chain:
         return cls(ratios, kinds, np.zeros(positions), paths, tokens)
 
     def with_paths(self, paths: Floats) -> "Chain":
-        """The same text under other priors."""
         return replace(self, paths=paths)
 
     def without(self, spent: NDArray[np.bool_]) -> "Chain":

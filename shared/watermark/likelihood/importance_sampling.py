@@ -61,7 +61,6 @@ class Sampler:
 
     @classmethod
     def of(cls, passes: Passes, chain: Chain) -> "Sampler":
-        """Each prior alike."""
         paths = np.concatenate([chain.paths, as_table(drawn_paths(chain.positions))])
         return cls(passes, chain.with_paths(paths), len(chain.paths), _with_fitted(np.zeros(len(paths))))
 

@@ -16,11 +16,10 @@ from tests.contract.keys.faulty_store import KEK
 from tests.harness.job_tenants import provision
 from tests.harness.job_worker import work
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.jobs.job_metrics import JobMetrics
-from ttmark.detect_service.jobs.job_service import JobService
+from ttmark.detect_service.jobs.job_service import JobMetrics, JobService
 from ttmark.detect_service.jobs.sealed_jobs import JobLimits, Jobs
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.services.detection_stores import open_job_store
+from ttmark.services.detection_service import open_job_store
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.key_cache import KeyCache

@@ -11,7 +11,7 @@ from ttmark.detect_service.idempotency import idempotency_store
 from ttmark.detect_service.idempotency.idempotency import BUSY_SECONDS, KEEP_SECONDS, Asked, Once
 from ttmark.detect_service.jobs.job_store import JobRecord, StoreLimits
 from ttmark.detect_service.jobs.sealed_jobs import JobStore
-from ttmark.services.detection_stores import open_job_store
+from ttmark.services.detection_service import open_job_store
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import (
     IdempotencyKeyReused,

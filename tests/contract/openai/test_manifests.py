@@ -8,7 +8,7 @@ import pytest
 from tests.contract.openai.composed import BODIES, build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import Credential, credential
-from ttmark.detect_service.manifests.signed_text import signed_span
+from ttmark.detect_service.manifests.manifest_examiner import signed_span
 from ttmark.gen_service.api.provenance import ManifestRule
 from ttmark.shared.manifests.report import manifest_report
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ttmark.services.extras import MODULES
 from ttmark.services.served_models import load_engine
 from ttmark.services.settings.generation import GenerationSettings
-from ttmark.services.startup import StartupError
+from ttmark.services.startup import MODULES, StartupError
 
 FOLDER = Path("nowhere")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.forked_commands import ForkedCommands
-from ttmark.services.extras import CONTAINS, MODULES
+from ttmark.services.startup import CONTAINS, MODULES
 
 ROOT = Path(__file__).resolve().parents[3]
 

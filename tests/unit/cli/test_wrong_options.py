@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli import up
-from ttmark.services.cli.dropped_commands import DROPPED
-from ttmark.services.cli.main import app
+from ttmark.services.cli.main import DROPPED, app
 from ttmark.services.startup import StartupError
 from ttmark.shared.client import client
 

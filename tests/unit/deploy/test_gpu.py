@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from ttmark.evaluation.cli.bench_commands import bench_app
+from ttmark.evaluation.bench.in_vllm import bench_app
 
 
 @pytest.mark.parametrize("with_gpu", [True, False])

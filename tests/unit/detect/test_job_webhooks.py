@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.callers import once
 from ttmark.detect_service.jobs.background import MOST_CALLS, TENANTS_AT_ONCE, JobCalls, JobExpiry
-from ttmark.detect_service.jobs.job_metrics import JobMetrics
+from ttmark.detect_service.jobs.job_service import JobMetrics
 from ttmark.detect_service.jobs.job_store import JobRecord, PartAnswer, StoreLimits
 from ttmark.detect_service.jobs.sealed_jobs import JobHead, Jobs, seal_head
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs

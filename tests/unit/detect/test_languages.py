@@ -13,7 +13,7 @@ from babel.numbers import format_decimal
 from lxml import html
 
 from ttmark.detect_service.conversation.conversation_words import conversation_message
-from ttmark.detect_service.manifests.manifest_words import with_manifests
+from ttmark.detect_service.manifests.manifest_examiner import with_manifests
 from ttmark.shared.cases.signed_file import verified_case
 from ttmark.shared.detection_words import about_words, message, public_message
 from ttmark.shared.languages.words import LANGUAGES, preferred_words, words_of

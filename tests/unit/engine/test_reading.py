@@ -9,7 +9,7 @@ import torch
 from transformers import RepetitionPenaltyLogitsProcessor
 
 from tests.unit.engine.asking import StartEngine, SteppedByHand, collect
-from ttmark.evaluation.language_model import CausalModel
+from ttmark.evaluation.engine_source import CausalModel
 from ttmark.gen_service.decoding import logprobs as logprobs_module
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.filters import filter_rows

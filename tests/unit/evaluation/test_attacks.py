@@ -15,10 +15,17 @@ import numpy as np
 import pytest
 from rich.progress import Progress
 
-from ttmark.evaluation.adversaries.catalogue import COPIES, DEAR, MODELS, Attack, attacks
-from ttmark.evaluation.adversaries.removal_and_forgery import Verdict, removed_by_questions, stitched
+from ttmark.evaluation.adversaries.catalogue import (
+    COPIES,
+    DEAR,
+    MODELS,
+    Attack,
+    Verdict,
+    attacks,
+    removed_by_questions,
+    stitched,
+)
 from ttmark.evaluation.conformance.attacks import AttackRun, Row, collected
-from ttmark.evaluation.conformance.attacks_page import FAILS, HOLDS, WEAKENED, attacks_page
 from ttmark.evaluation.conformance.detectors import (
     NoAnswer,
     by_command,
@@ -28,6 +35,7 @@ from ttmark.evaluation.conformance.detectors import (
     translated_by,
 )
 from ttmark.evaluation.conformance.figures import Figure
+from ttmark.evaluation.conformance.page import FAILS, HOLDS, WEAKENED, attacks_page
 from ttmark.evaluation.conformance.quality_after_attacks import Kept, Quality
 from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient

@@ -10,8 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.harness.golden import GOLDEN, key_vectors
-from ttmark.shared.keys.key_codec import KIND
-from ttmark.shared.keys.pool import derive_prf_keys
+from ttmark.shared.keys.key_codec import KIND, derive_prf_keys
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.envelope import open_envelope
 
