@@ -29,14 +29,12 @@ class FixedKeys:
 
     @classmethod
     def of(cls, keys: Iterable[HeldKey]) -> "FixedKeys":
-        """The keys in order of their ids."""
         return cls(sorted(keys, key=lambda key: key.key_id))
 
     def for_tenant(self, tenant: str) -> list[HeldKey]:
         return [key for key in self.keys if key.tenant == tenant]
 
     def fingerprint(self, tenant: str) -> str:
-        """Names the tenant's detectable versions, without their secrets."""
         named = [
             [key.key_id, key.profile.profile_id, [version.version for version in key.detectable]]
             for key in self.for_tenant(tenant)

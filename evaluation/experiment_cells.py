@@ -24,7 +24,6 @@ class SamplingSetting:
 
     @property
     def slug(self) -> str:
-        """The setting as part of a file name."""
         penalty = "" if self.repetition_penalty == 1.0 else f"-r{self.repetition_penalty:g}"
         return f"k{self.top_k}-p{self.top_p:g}-t{self.temperature:g}{penalty}"
 
@@ -86,7 +85,6 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Unique among cells, and a file name."""
         parts = [f"{self.scheme}-r{self.block_size}" if self.scheme else "plain", self.setting.slug]
         parts.append(f"n{self.tokens}")
         if self.context_width is not None:

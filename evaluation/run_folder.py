@@ -71,8 +71,6 @@ OnTokens = Callable[[int], None]
 
 
 class TextSource(Protocol):
-    """What makes the texts of a cell."""
-
     def generate(
         self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText, on_tokens: OnTokens
     ) -> None:
@@ -90,7 +88,6 @@ class Run:
     progress: Progress
 
     def texts(self, cell: Cell, count: int) -> list[Completion]:
-        """The first `count` texts of a cell, in order."""
         found = self._read(cell)
         if any(index not in found for index in range(count)):
             path = self._path(cell)

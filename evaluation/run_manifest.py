@@ -42,7 +42,6 @@ def check_identity(folder: Path, identity: Mapping[str, Any], **made_with: Any) 
 
 
 def machine() -> dict[str, Any]:
-    """The processor and memory that figures about time depend on."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "processor": processor_name(),
@@ -69,7 +68,6 @@ def in_words(machine: Mapping[str, Any]) -> str:
 
 
 def folder_hash(folder: Path) -> str:
-    """SHA-256 over a model folder's weights, configuration and tokenizer."""
     digest = hashlib.sha256()
     paths = [path for path in sorted(folder.glob("*")) if path.suffix in {".safetensors", ".json"}]
     for path in paths:

@@ -98,8 +98,6 @@ class EngineWriter:
 
 
 def _end(engine: Engine, loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
-    """Ends the engine's thread and the loop."""
-
     async def cancel() -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
@@ -212,7 +210,6 @@ class Model:
         return ConversationEncoder(self.tokenizer, self._template)
 
     def _prompt_ids(self, prompt: Any, chat: bool | None) -> tuple[int, ...]:
-        """As the generation service asks the model."""
         if isinstance(prompt, str):
             if chat is False or (chat is None and self._template is None):
                 return tuple(text_ids(prompt, self.tokenizer))

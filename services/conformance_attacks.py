@@ -144,7 +144,6 @@ def _told(options: AttackOptions) -> Iterator[Verdict | None]:
 def _texts(
     options: AttackOptions, own: Sequence[str] | None, source: EndpointClient | None, progress: Progress
 ) -> TextSet:
-    """Those that were given, or collected answers."""
     if own is not None:
         return own_set(own, options.count, options.seed)
     if source is None:

@@ -112,7 +112,6 @@ def has_chat_template(folder: Path) -> bool:
 
 
 def _read(folder: Path) -> tuple[dict[str, str], dict[str, Any]]:
-    """Templates by name, and what `tokenizer_config.json` holds."""
     config_file, further = folder / "tokenizer_config.json", folder / "additional_chat_templates"
     config = orjson.loads(config_file.read_bytes()) if config_file.is_file() else {}
     files = {"default": folder / "chat_template.jinja", "tool_use": further / "tool_use.jinja"}

@@ -193,5 +193,4 @@ class Models:
             engine.start()
 
     async def stop(self, drain_seconds: float) -> None:
-        """Stops every engine, all at once, as `Engine.stop` does."""
         await asyncio.gather(*(asyncio.to_thread(engine.stop, drain_seconds) for engine in self.engines))

@@ -41,7 +41,6 @@ class AnswerNotRead(httpx.TransportError):
 
 
 def is_local(address: str) -> bool:
-    """Whether an IP address is loopback or private."""
     return any(_address(address) in network for network in _LOCAL)
 
 
@@ -51,7 +50,6 @@ def _address(written: str) -> IPv4Address | IPv6Address:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one of the open internet."""
     return _address(address).is_global
 
 

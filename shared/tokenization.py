@@ -333,7 +333,6 @@ class TextTokenizer:
 
     @cached_property
     def special_ids(self) -> frozenset[int]:
-        """Ids of the tokens that `decode` leaves out."""
         added = self.backend.get_added_tokens_decoder()
         return frozenset(number for number, token in added.items() if token.special)
 

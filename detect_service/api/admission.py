@@ -138,7 +138,6 @@ class HttpGate(Gate):
         self._blocks = 0
 
     async def sized(self, request: DetectionRequest) -> DetectionRequest:
-        """The request without the documents that their size alone refuses; a long body has its price."""
         size = body_size(self._request)
         if size > LONG_BODY_BYTES:
             await self._admission.grant(self._caller, round(size * _BLOCKS_IN_A_PARSED_BYTE))

@@ -19,8 +19,6 @@ from ttmark.shared.schemas.unknown_fields import unknown_fields
 
 
 class BodyRoute(APIRoute):
-    """A route whose callers need a scope."""
-
     needs: ClassVar[Scope]
 
 

@@ -159,5 +159,4 @@ class WorkMetrics:
         self._blocks.labels(mode).inc(blocks)
 
     def refused(self, reason: str) -> None:
-        """A request was refused; `reason` is one of REFUSALS."""
         self._refusals.labels(reason).inc()

@@ -31,7 +31,6 @@ BODY_PROBLEMS = (400, 401, 403, 408, 413, 415, 422, 429, 503)
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of a route that answers with these statuses."""
     return {status: {"model": ProblemDocument, "description": _DESCRIPTIONS[status]} for status in statuses}
 
 

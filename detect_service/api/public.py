@@ -166,7 +166,6 @@ def public_routers(
 
 
 def _answer(result: DetectionResult, rate: float, words: Words) -> Response | TooManyRequests:
-    """What everybody is told, or that nothing is."""
     if result.verdict == "no_verdict":
         return TooManyRequests(
             "This text, or one like it, has been asked about as often as it may be for now. "

@@ -63,7 +63,6 @@ def answers(means: Means, metrics: DetectionMetrics, audit: AuditSink, admission
 
 
 def asking_router(admission: Admission) -> APIRouter:
-    """For routes whose body is a detection request."""
     return APIRouter(
         prefix="/v1/detect",
         tags=["detection"],

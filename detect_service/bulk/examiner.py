@@ -37,7 +37,6 @@ class Examiner:
         return b"".join(orjson.dumps(row) + b"\n" for row in self.output_rows(rows))
 
     def output_rows(self, rows: Sequence[InputRow]) -> list[dict[str, Any]]:
-        """One output row for each row, in order."""
         parsed = [(row.number, *row.parse()) for row in rows]
         results = iter(self._results([one for _, _, one in parsed if isinstance(one, Document)]))
         outputs = []

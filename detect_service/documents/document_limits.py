@@ -49,7 +49,6 @@ def size_of(document: Document, enough: int) -> int:
 
 
 def sizes_to_read(readers: Iterable[DocumentReader], most: int) -> list[int]:
-    """Bytes of the texts of at most so many characters."""
     return [len(one.text.encode()) for one in readers if 0 < len(one.text) <= most]
 
 

@@ -45,7 +45,6 @@ def refusal_words(refusal: Refusal, rule: AnswerRule) -> str:
 
 
 def duration(seconds: float) -> str:
-    """In seconds, minutes or hours, rounded up."""
     if seconds <= 120:
         return counted(math.ceil(seconds), "second")
     if seconds <= 7200:

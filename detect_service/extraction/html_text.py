@@ -249,7 +249,6 @@ class Page:
             self._runs.append(Run("\n"))
 
     def _flush(self) -> None:
-        """What was said so far becomes a block."""
         runs, self._runs = self._runs, []
         if not runs or all(run.text == " " for run in runs):
             return

@@ -78,7 +78,6 @@ def _files(part: EmailMessage) -> Iterator[tuple[str, bytes]]:
 
 
 def _texts(part: EmailMessage) -> Iterator[Extraction]:
-    """What a mail program shows of a part, without attachments."""
     parts = [inner for inner in part.iter_parts() if isinstance(inner, EmailMessage)]
     if part.get_content_type() == "multipart/alternative":
         # The plain one comes first, as it should by the standard.
@@ -143,7 +142,6 @@ def mbox_text(content: bytes) -> Extraction:
 
 
 def _parts(name: str, read: Callable[[], Extraction]) -> Iterator[ExtractedPart]:
-    """What is read, or why there is no text."""
     try:
         found = read()
     except LimitExceeded:

@@ -74,8 +74,6 @@ _LUA = Path(__file__).with_suffix(".lua")
 
 
 class RedisKeys:
-    """The same in Redis, below `prefix`; `idempotency_store.lua` changes it."""
-
     def __init__(self, redis: RedisClient, prefix: str) -> None:
         self._redis = redis
         self._prefix = f"{prefix}:keys"

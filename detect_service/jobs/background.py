@@ -111,7 +111,6 @@ class JobWorker:
         await TenantTurns("job_work", self.claimed, self.hold, of_each=self.jobs.limits.workers).run()
 
     async def claimed(self, besides: Collection[str] = ()) -> Claim | None:
-        """A part to work on, of any tenant but these."""
         if not self.ready():
             return None
         claiming = asyncio.ensure_future(self.jobs.store.claim(self._name, besides))

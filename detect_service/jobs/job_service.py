@@ -205,7 +205,6 @@ class JobService:
         return job, head, seal
 
     async def status(self, job_id: str, caller: Principal) -> JobStatus:
-        """Where a job is. Raises as `get`."""
         job, head, _ = await self.get(job_id, caller)
         return status_of(job, head)
 

@@ -133,7 +133,6 @@ class Jobs:
 
 
 def status_of(job: JobRecord, head: JobHead) -> JobStatus:
-    """What the tenant is shown of a job."""
     unfinished = "running" if job.answered else "queued"
     return JobStatus.model_validate(
         {

@@ -199,7 +199,6 @@ class SqliteJobs:
         return await self._file.change(take)
 
     async def called(self, job_id: str) -> None:
-        """Nobody is to be told any more."""
         await self._changed("UPDATE jobs SET call_at = NULL WHERE job_id = ?", job_id)
 
     async def waiting(self) -> int:
@@ -207,11 +206,9 @@ class SqliteJobs:
         return int(waiting)
 
     async def delete(self, tenant: str, job_id: str) -> bool:
-        """Forgets a job of the tenant; whether there was one."""
         return await self._changed("DELETE FROM jobs WHERE tenant = ? AND job_id = ?", tenant, job_id) == 1
 
     async def expire(self, now: float) -> int:
-        """Forgets the jobs whose time has come; how many."""
         return await self._changed("DELETE FROM jobs WHERE expires_at <= ?", now)
 
     async def close(self) -> None:

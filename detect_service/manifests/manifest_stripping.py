@@ -48,7 +48,6 @@ class PartedText:
         return self.visible[self._before[index] :]
 
     def original(self, place: int) -> int:
-        """Where a visible character stands in the text."""
         return place + self._removed[bisect_right(self._before, place)]
 
     def original_span(self, start: int, end: int) -> tuple[int, int]:
@@ -56,7 +55,6 @@ class PartedText:
         return (self.original(start), self.original(end - 1) + 1) if end > start else (start, end)
 
     def original_of_examined(self, start: int, end: int) -> tuple[int, int]:
-        """The same for a span of the examined text."""
         return self.original_span(start + self._start, end + self._start)
 
 
@@ -93,7 +91,6 @@ class PartedRequest(Generic[Request]):
 
 
 def parted(request: Request, label: Label | None) -> PartedRequest[Request]:
-    """The request without the manifests and labels in its texts."""
     texts: dict[int, PartedText] = {}
     failed: dict[int, Exception] = {}
     inputs: list[Document] = list(request.inputs)

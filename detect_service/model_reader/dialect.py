@@ -85,8 +85,6 @@ _PART_BYTES = 64  # a part has a byte at least, and two places and a number in t
 
 
 def ttmark_dialect(model: str) -> Dialect:
-    """Asks a model of the generation service by its id."""
-
     def question(texts: Sequence[Content], origin: Origin) -> Question:
         size = sum(len(content_bytes(text)) for text in texts)
         most = _FRAME_BYTES + _TEXT_BYTES * len(texts) + _PART_BYTES * size

@@ -93,7 +93,6 @@ class ReadsAlong:
 
     @property
     def state(self) -> Literal["none", "down", "up"]:
-        """Whether there is a reader, and it answers."""
         if self._probe is None:
             return "none"
         return "up" if self._probe.state == "up" else "down"

@@ -104,7 +104,6 @@ def _passes(null: Null) -> float:
 
 
 def _tail(null: Null, blocks: int) -> float:
-    """An exact tail of the sum of so many blocks."""
     return _TAIL_POINT * null.window(blocks) if isinstance(null, WeightedNull) else _TAIL
 
 

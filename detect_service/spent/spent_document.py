@@ -149,7 +149,6 @@ class SpentDocument:
 
     @property
     def counts(self) -> bool:
-        """Whether the ledger is asked about it."""
         return self.unread is None and self.standing.refusal is None
 
     @property

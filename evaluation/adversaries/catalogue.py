@@ -179,7 +179,6 @@ class Attack:
     strengths: tuple[float, ...] = (1.0,)
 
     def title(self, strength: float) -> str:
-        """Name and strength, by which a report lists it."""
         return ", ".join(filter(None, (self.name, self.dial.format(strength))))
 
 

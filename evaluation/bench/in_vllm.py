@@ -96,7 +96,6 @@ def medians(seen: Sequence[Measurement]) -> Table:
 
 
 def _place(item: Measurement) -> tuple[str, str, str]:
-    """The columns that say what a workload is."""
     return str(item.workload.sequences), str(item.workload.prompt_tokens), setting(item)
 
 

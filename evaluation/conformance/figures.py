@@ -32,7 +32,6 @@ class Figure:
         return clopper_pearson(self.found, self.texts)
 
     def stored(self) -> dict[str, Any]:
-        """For a report; `of_stored` reads it again."""
         interval = self.interval
         numbers = {"texts": self.texts, "found": self.found}
         ends = {"share": interval.estimate, "low": interval.low, "high": interval.high}
@@ -75,7 +74,6 @@ class Comparison:
 
     @property
     def outside(self) -> list[Difference]:
-        """Figures that differ by more than chance explains."""
         return [one for one in self.differences if one.p < self.limit]
 
     @property

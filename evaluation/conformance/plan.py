@@ -82,7 +82,6 @@ def prompts() -> tuple[Prompt, ...]:
 
 
 def prompt_of(index: int) -> Prompt:
-    """What answer number `index` of every cell answers."""
     return prompts()[index % len(prompts())]
 
 
@@ -93,5 +92,4 @@ def marked_cell(plan: Plan, sampling: str, profile: Profile) -> Cell:
 
 
 def unmarked_cell(plan: Plan) -> Cell:
-    """Where a run keeps the answers without a mark."""
     return Cell(None, 1, SAMPLINGS[CHAT], plan.tokens)

@@ -42,7 +42,6 @@ class Deployment:
     served: Mapping[str, Any]
 
     def described(self) -> dict[str, Any]:
-        """Key and model as a report names them."""
         key = self.key
         return {
             "key": {

@@ -43,7 +43,6 @@ class TextSet:
 
 
 def human_documents() -> list[str]:
-    """Documents by people that ship with the package."""
     return read_human_texts(HUMAN_TEXTS_PATH)
 
 

@@ -31,8 +31,6 @@ class Proposal:
 
 @dataclass(frozen=True)
 class WeightedSample:
-    """Values of D with importance weights, for one length."""
-
     scores: NDArray[np.float64]
     weights: NDArray[np.float64]
 
@@ -330,7 +328,6 @@ def build_table(watermark: Watermark, seed: int) -> dict[str, Any]:
 
 
 def write_table(watermark: Watermark, seed: int, folder: Path = TABLES) -> Path:
-    """Build and write one table; returns its file."""
     path = folder / f"{watermark.null.name}-r{watermark.block_size}.json"
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(build_table(watermark, seed), separators=(",", ":")) + "\n", encoding="utf-8")

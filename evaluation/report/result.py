@@ -36,7 +36,6 @@ class Table:
             raise ValueError(f"{self.title}: a row has not {len(self.columns)} cells")
 
     def markdown(self) -> str:
-        """The table in GitHub's Markdown, notes below it."""
         lines = [f"**{self.title}**", "", _line(self.columns), _line(("---",) * len(self.columns))]
         lines += [_line(row) for row in self.rows]
         if self.notes:

@@ -59,8 +59,6 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """All of a response, once its last completion has ended."""
-
     completions: Sequence[Outcome]
     usage: Usage
     watermark: WatermarkBlock

@@ -85,7 +85,6 @@ class CallReader:
         self._told = self._told or bool(words.strip())
 
     def _find_call(self) -> Steps:
-        """Passes words on until a call opens."""
         form = self._form
         while True:
             if form.alone:
@@ -119,7 +118,6 @@ class CallReader:
             yield
 
     def _call(self) -> Steps:
-        """One call: name, arguments, and what stands between them."""
         form, arguments, name = self._form, "", None
         for part in re.split(f"([{NAME}{ARGUMENTS}])", form.call):
             if part == NAME and name is not None:
@@ -198,7 +196,6 @@ class CallReader:
         return True
 
     def _json(self) -> Steps:
-        """Passes a JSON object on as it is written."""
         value = _JsonValue()
         more = True
         while more:
@@ -244,7 +241,6 @@ class CallReader:
         return bool(re.match(r"\w", self._held))
 
     def _key(self, tagged: Tagged) -> Generator[None, None, str | None]:
-        """A key, up to what stands behind any."""
         befores = {each.before for each in tagged.quotes.values()}
         while True:
             places = [at for before in befores if (at := self._held.find(before)) > 0]

@@ -111,7 +111,6 @@ class ChoicesFormat(ABC):
         yield event(ErrorEnvelope.model_validate(openai_envelope(error)))
 
     def _common(self, index: int, part: Outcome | Delta, *, first: bool) -> dict[str, Any]:
-        """What a choice holds in either API."""
         plan = self._plan
         wants_logprobs = plan.requests[index].sampling.logprobs is not None
         with_ids = bool(self._body.return_token_ids)

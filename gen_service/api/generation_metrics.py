@@ -152,7 +152,6 @@ class GenerationMetrics:
         self._tokens.labels("read").inc(read)
 
     def texts_read(self, outcome: str, texts: int) -> None:
-        """A request for readings ended; `outcome` is one of READINGS."""
         self._readings.labels(outcome).inc(texts)
 
     def watermark(self, status: str, watermarked_blocks: int, reasons: Mapping[str, int]) -> None:

@@ -435,7 +435,6 @@ def _as_read(value: Any) -> str:
 
 
 def _keeps(told: str, calls: Sequence[Call]) -> bool:
-    """Whether the template writes all texts among the arguments."""
     texts = [value for _, given in calls for value in given.values() if isinstance(value, str)]
     spelled = (json.dumps(text)[1:-1] for text in texts)
     return all(text in told or other in told for text, other in zip(texts, spelled, strict=True))
@@ -495,7 +494,6 @@ def _common_end(text: str, other: str) -> str:
 
 
 def _is_inside(text: str, at: int) -> bool:
-    """Whether a cut falls into a mark or a word."""
     return 0 < at < len(text) and bool(_OPEN.search(text[:at]) or _IN_A_WORD.match(text, at - 1))
 
 

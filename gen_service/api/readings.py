@@ -181,7 +181,6 @@ async def _read(
 
 
 async def _all(works: Sequence[Coroutine[Any, Any, Result]]) -> list[Result]:
-    """The results; the first failure ends the others."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         return list(await asyncio.gather(*tasks))

@@ -135,7 +135,6 @@ class Plan:
 
     @property
     def prompt_tokens(self) -> int:
-        """Tokens of all prompts, each counted once."""
         return sum(len(prompt.token_ids) for prompt in self.prompts)
 
     @property

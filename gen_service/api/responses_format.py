@@ -164,7 +164,6 @@ class ResponsesFormat:
         return self._event(events.ContentPartEvent(type=name, part=item.content[0], **self._place()))
 
     def _place(self) -> events.Place:
-        """Where the last item is, for an event of it."""
         return {
             "item_id": self._output[-1].id,
             "output_index": len(self._output) - 1,

@@ -92,7 +92,6 @@ class JsonRoute(APIRoute):
         return handle_parsed
 
     def unknown(self, request: Request) -> Iterator[UnknownField]:
-        """Fields of its body that nobody knows."""
         if self.body_field is not None:
             body: Any = self.body_field.field_info.annotation
             yield from unknown_fields(body, request.scope["state"].get(PARSED_BODY))

@@ -86,7 +86,6 @@ def _of_kinds(schema: Any, holder: Any, prefix: str) -> Iterator[Asked]:
 
 
 def _given_schema(given: str | dict[str, Any], field: str) -> dict[str, Any]:
-    """A schema, which may be written as a text."""
     if isinstance(given, str) and len(given) > _BLANKS * MAX_SCHEMA_BYTES:
         raise BadRequest(
             f"{field}: the schema is larger than the limit of {MAX_SCHEMA_BYTES} bytes.", param=field
@@ -163,7 +162,6 @@ def _schema(asked: ResponseFormat | None) -> Mapping[str, Any] | None:
 
 
 def _source(asked: ResponseFormat | None, reasoning: Reasoning | None, field: str) -> GrammarSource:
-    """The grammar of a form that is not text."""
     schema = _schema(asked)
     if schema is not None:
         return answer_source(schema, reasoning)

@@ -173,7 +173,6 @@ class TaggedGrammar:
         return f"%json {guided(whole, lenient=self._lenient)}"
 
     def _nested(self, name: str, schema: Any, depth: int) -> str:
-        """The name of a rule for a value inside another."""
         schema = self._resolved(schema) if depth < _DEEPEST else {"type": ["string", "integer", "boolean"]}
         allowed = kinds(schema) or set(_ALL if depth < 1 else _ALL[:-2])
         self.lines.append(f"{name}: " + self._other(name, schema, allowed, depth + 1))

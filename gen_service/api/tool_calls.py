@@ -21,7 +21,6 @@ class Calls:
         self.pending: list[CallDelta] = []
 
     def read(self, text: str, *, final: bool) -> str:
-        """Takes more of the answer; the words in it."""
         words, pieces = self._reader.read(text, final=final)
         for piece in pieces:
             name, arguments = piece.function.name, piece.function.arguments

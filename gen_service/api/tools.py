@@ -160,11 +160,9 @@ class ToolUse:
 
     @property
     def schemas(self) -> dict[str, Mapping[str, Any]]:
-        """Of the arguments of each function that may be called."""
         return {each.name: {"type": "object", **(each.parameters or NO_ARGUMENTS)} for each in self.functions}
 
     def at_fault(self, error: SchemaRefused) -> str:
-        """The function whose schema is refused, if it is one."""
         number = (error.rule or "").removeprefix("call_").split("_")[0]
         return f' parameters of "{self.functions[int(number)].name}":' if number.isdecimal() else ""
 

@@ -105,7 +105,6 @@ class Decoder:
 
 
 def _filtered(logits: Mapping[S, torch.Tensor], sequences: Collection[S]) -> dict[S, Filtered]:
-    """What the filters leave of the rows of each sequence."""
     found: dict[S, Filtered] = {}
     for bounded in (True, False):
         own = [sequence for sequence in sequences if sequence.filters.bounded is bounded]

@@ -266,7 +266,6 @@ def check_schemas(schemas: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _values(schema: Any, keyword: str, kind: type[T] | tuple[type[T], ...]) -> Iterator[T]:
-    """Every value of a keyword, at any depth."""
     if isinstance(schema, Mapping):
         value = schema.get(keyword)
         if isinstance(value, kind):
@@ -277,7 +276,6 @@ def _values(schema: Any, keyword: str, kind: type[T] | tuple[type[T], ...]) -> I
 
 
 def _numbers(values: Iterable[Any]) -> Iterator[float]:
-    """Every number in some values, at any depth."""
     for value in values:
         if isinstance(value, Mapping | list):
             yield from _numbers(value.values() if isinstance(value, Mapping) else value)

@@ -28,7 +28,6 @@ class Bans:
         self._lengths = sorted({len(before) for before in self._last})
 
     def active(self, completion_length: int) -> bool:
-        """Whether anything may be forbidden after so many tokens."""
         return completion_length < self._min_tokens or bool(self._last)
 
     def apply(self, logits: torch.Tensor, completion: Sequence[int], paths: Sequence[Sequence[int]]) -> None:

@@ -52,7 +52,6 @@ class Marks:
         return mark
 
     def ends_in(self, mark: str) -> bool:
-        """Whether a text would end inside a mark."""
         return not self._ends.isdisjoint(self._with_signs(mark))
 
     def lark(self, mark: str, written: Mapping[str, str] = MappingProxyType({})) -> str:

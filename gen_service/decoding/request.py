@@ -71,7 +71,6 @@ class SamplingParams:
 
     @property
     def filters(self) -> FilterParams:
-        """Those of its fields that are filters."""
         return FilterParams(**{each.name: getattr(self, each.name) for each in fields(FilterParams)})
 
 

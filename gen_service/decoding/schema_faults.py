@@ -116,7 +116,6 @@ def malformed(schema: Any) -> Sequence[str] | None:
 
 
 def pattern_fault(pattern: str) -> bool:
-    """Whether the library cannot keep to a pattern."""
     return bool(_said({"type": "string", "pattern": f"({pattern})"}))
 
 

@@ -41,7 +41,6 @@ class TextStream:
         return self._release(new, final=False, stops=stops)
 
     def finish(self, *, stops: bool = True) -> str:
-        """What was held back, at the end of the completion."""
         return self._release(self._text.finish(), final=True, stops=stops)
 
     def _release(self, new: str, *, final: bool, stops: bool) -> str:

@@ -52,7 +52,6 @@ class KvCache:
         return sum(arena.rows[0].numel() * arena.rows.element_size() for arena in self._layers.values())
 
     def move(self, source: int, target: int, length: int) -> None:
-        """Copies `length` rows; the two places may overlap."""
         for arena in self._layers.values():
             arena.rows[target : target + length] = arena.rows[source : source + length].clone()
 

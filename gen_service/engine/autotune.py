@@ -89,7 +89,6 @@ def _dtypes(settings: EngineSettings) -> tuple[str, ...]:
 
 
 def _thread_counts(settings: EngineSettings) -> tuple[int, ...]:
-    """The numbers of threads to choose from."""
     if settings.threads == "auto":
         return tuple(sorted({1, own_threads()}))
     return (settings.threads or torch.get_num_threads(),)

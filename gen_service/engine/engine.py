@@ -89,12 +89,10 @@ class Engine:
 
     @property
     def alive(self) -> bool:
-        """False once the engine's thread has ended on its own."""
         return not self._died
 
     @property
     def running(self) -> int:
-        """Requests that have a place in the steps."""
         return self.stats.running
 
     @property

@@ -120,7 +120,6 @@ def _held(running: Sequence[J]) -> Counter[str]:
 
 
 def _youngest_first(running: Sequence[J], ages: Mapping[J, float]) -> list[J]:
-    """All but the oldest of each tenant."""
     tenants: set[str] = set()
     others: list[J] = []
     for sequence in sorted(running, key=ages.__getitem__):

@@ -190,7 +190,6 @@ class Stepper:
 
     @property
     def stats(self) -> EngineStats:
-        """As they are now; for any thread."""
         scheduler = self._scheduler
         return EngineStats(
             running=self.running,

@@ -52,7 +52,6 @@ class DeltaStream(AsyncIterator[Delta]):
         return item
 
     async def aclose(self) -> None:
-        """Cancels the request if it is not finished."""
         if not self._ended:
             self._ended = True
             self._mailbox.cancel()

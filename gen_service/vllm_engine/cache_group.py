@@ -111,7 +111,6 @@ class CacheGroup:
 
     @property
     def block_size(self) -> int:
-        """Tokens of a block of the attention kernel."""
         return int(self._table.block_size)
 
     @property
@@ -125,7 +124,6 @@ class CacheGroup:
         return found
 
     def copy(self, sources: Ints, targets: Ints) -> None:
-        """Copies blocks to others that are no sources."""
         for source, start, stop in runs(sources, targets):
             for cache in self._caches:
                 cache[:, start:stop] = cache[:, source : source + 1]

@@ -68,7 +68,6 @@ class Job:
 
     @property
     def reading(self) -> bool:
-        """Whether a text is read, and nothing written."""
         return isinstance(self.ticket.request, ReadingRequest)
 
     def parameters(self) -> SamplingParams:
@@ -330,7 +329,6 @@ class Host:
             self._outbox.send()
 
     def _leave(self, job: Job) -> None:
-        """Forgets a request, and has vLLM abort it."""
         if self.jobs.pop(job.ticket.name, None) is None:
             return
         self._gate.remove(job)

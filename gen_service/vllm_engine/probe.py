@@ -44,7 +44,6 @@ class Probe:
         return self._probed.get((row, path))
 
     def forget(self) -> None:
-        """Finds no branch any more until the next forward."""
         self._probed = {}
 
     def length(self, branch: int) -> int:

@@ -73,12 +73,10 @@ class VllmEngine:
 
     @property
     def alive(self) -> bool:
-        """False once vLLM's engine has ended on its own."""
         return not self._host.died
 
     @property
     def running(self) -> int:
-        """Requests that have had a place in a step."""
         return sum(job.started for job in list(self._host.jobs.values()))
 
     @property

@@ -54,11 +54,9 @@ class WorkerRequests:
         return len(self._tickets) + len(self._in_hand)
 
     def take(self, ticket: Ticket) -> None:
-        """Keeps a ticket until its request comes."""
         self._tickets[ticket.name] = ticket
 
     def forget(self, name: str) -> None:
-        """Gives up a ticket whose request will not come."""
         self._tickets.pop(name, None)
 
     def begin(self, request_id: str, arguments: Mapping[str, Any], reused: int) -> None:
@@ -154,7 +152,6 @@ class WorkerRequests:
             self._report.rows["reading" if isinstance(self._in_hand.get(name), Reading) else kind] += count
 
     def step_ends(self) -> None:
-        """Sends what happened since the last report."""
         self._meter.ends(self._report, self._decoder.seconds)
         report, self._report = self._report, StepReport()
         if self._send is not None:

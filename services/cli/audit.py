@@ -129,7 +129,6 @@ def prune(
 
 
 def _limit(keep: str | None, before: datetime | None) -> datetime:
-    """The time from which on records stay."""
     now = datetime.now(UTC)
     if before is not None:
         if keep is not None:

@@ -188,7 +188,6 @@ def _own_texts(path: Path | None) -> list[str] | None:
 
 
 def _named(names: list[str]) -> list[str]:
-    """The files; of a folder both that a run writes."""
     files: list[str] = []
     for name in names:
         folder = Path(name)
@@ -214,6 +213,5 @@ def _figures(report: dict[str, Any]) -> "list[Figure]":
 
 
 def _of(report: dict[str, Any]) -> dict[str, Any]:
-    """What two runs should have in common."""
     model, key = report.get("model", {}), report.get("key", {})
     return {"profile": key.get("profile"), "model files": model.get("files"), "size": report.get("size")}

@@ -80,7 +80,6 @@ def demonstrate(services: LocalServices, console: Console) -> None:
 
 
 def _ask(services: LocalServices, console: Console) -> str:
-    """The answer to the question, printed as it is written."""
     setup = services.setup
     console.print(f"\n[bold]You:[/] {QUESTION}\n[bold]{escape(setup.model_id)}:[/]")
     messages = [{"role": "user", "content": QUESTION}]

@@ -187,7 +187,6 @@ def export(
 
 
 def is_terminal() -> bool:
-    """Whether somebody may be looking at standard output."""
     return sys.stdout.isatty()
 
 

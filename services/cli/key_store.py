@@ -112,7 +112,6 @@ def print_json(document: object) -> None:
 
 
 def tell(document: object, text: str, *, as_json: bool) -> None:
-    """The document as JSON, or what it says to people."""
     if as_json:
         print_json(document)
     else:
@@ -120,5 +119,4 @@ def tell(document: object, text: str, *, as_json: bool) -> None:
 
 
 def moment(value: datetime | None) -> str:
-    """A time in UTC to the minute, or a dash."""
     return f"{value:%Y-%m-%d %H:%M}" if value else "-"

@@ -25,8 +25,6 @@ _MOST_PROBLEMS = 5
 
 
 class PolicySettings(Settings):
-    """Which traffic of the generation service is marked."""
-
     policy_file: ReadableFile | None = Field(
         default=None, description="YAML or JSON file with rules on which texts are marked. Left out: all are."
     )

@@ -128,7 +128,6 @@ class KeyStoreSettings(Settings):
             raise StartupError(f"TTMARK_KEK_FILE: {error}") from None
 
     def url(self) -> str:
-        """The store's URL, which may hold a password."""
         if self.store_url_file is None:
             return self.store_url.get_secret_value()
         url = self.text_of("store_url_file")

@@ -86,7 +86,6 @@ def dump_token(record: TokenRecord) -> dict[str, object]:
 
 
 def new_token() -> tuple[str, str]:
-    """A random token id and secret, in hex."""
     return secrets.token_hex(8), secrets.token_hex(32)
 
 
@@ -290,7 +289,6 @@ class TokenRegistry:
         return record
 
     def _seen(self, token_id: str, seconds: float) -> TokenRecord | None:
-        """The record as it was read within so many seconds."""
         record, checked_at = self._known.get(token_id, (None, 0.0))
         return record if self._monotonic() - checked_at <= seconds else None
 

@@ -99,7 +99,6 @@ class Chain:
         return head
 
     def holds(self, head: Head) -> bool:
-        """Whether the record is in this chain, as it is."""
         if head.chain != self._head.chain or head.sequence > self._head.sequence:
             return False
         parts = [part for part in self._segments() if part.first <= head.sequence]
@@ -230,7 +229,6 @@ class Removal:
         return self.last.sequence - self.first.sequence + 1
 
     def said(self) -> dict[str, str | int]:
-        """What the trail says of it for good."""
         return {
             "chain": self.last.chain,
             "first": self.first.sequence,

@@ -62,7 +62,6 @@ class Record:
 
     @property
     def head(self) -> Head:
-        """The chain's head when this is its newest record."""
         return Head(self.chain, self.sequence, self.hash)
 
 

@@ -20,8 +20,6 @@ _BLOCK = 65_536
 
 @dataclass(frozen=True, slots=True, order=True)
 class Segment:
-    """A file with consecutive records of one chain."""
-
     chain: str
     first: int
     path: Path

@@ -141,7 +141,6 @@ class AuditTrail:
 
     @property
     def unanchored(self) -> int:
-        """Records that the store does not know of yet."""
         head, anchored = self._chain.head, self._anchored
         return head.sequence - (anchored[1] if anchored and anchored[0] == head.chain else 0)
 
@@ -155,7 +154,6 @@ class AuditTrail:
             self._write(event)
 
     def hear(self, event: AuditEvent) -> None:
-        """Appends the event, or counts it as lost."""
         with self._lock:
             try:
                 self._write(event)

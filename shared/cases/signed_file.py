@@ -53,7 +53,6 @@ class CasePublicKey:
         return cls(key)
 
     def pem(self) -> str:
-        """The text of a file for `from_pem`."""
         return self.key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
     @property

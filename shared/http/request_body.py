@@ -181,7 +181,6 @@ def parse_json(body: bytes, limits: HttpLimits) -> Any:
 
 
 def _problem(body: bytes, limits: HttpLimits) -> ServiceError | None:
-    """What is wrong with brackets and strings."""
     if b"\\" in body:
         body = b"".join(_unescaped(body))
     most = _STRINGS_FOR_A_CONTAINER * limits.max_json_containers

@@ -79,7 +79,6 @@ class LibraryKeyFile(BaseModel):
 
     @classmethod
     def of(cls, document: object) -> "LibraryKeyFile":
-        """The same from the JSON that it holds."""
         try:
             return cls.model_validate(document)
         except ValidationError as error:
@@ -92,5 +91,4 @@ class LibraryKeyFile(BaseModel):
         )
 
     def profile_for(self, fingerprint: str) -> Profile:
-        """The profile of its texts with a tokenizer."""
         return Profile.model_validate({**self.profile, "tokenizer_fingerprint": fingerprint})

@@ -12,7 +12,6 @@ from ttmark.shared.vault.ledger import Ledger
 
 
 def watch_volume(volume: VolumeCounter, registry: CollectorRegistry) -> None:
-    """Registers the gauges of rotation by volume; likewise without names."""
     Gauge(
         "ttmark_key_volume_share",
         "Tokens marked by all replicas with the primary version nearest to its limit, over that limit;"

@@ -75,5 +75,4 @@ class KeyInfo(_Key):
 
     @property
     def primary(self) -> VersionInfo | None:
-        """The version that new texts are made with."""
         return next((version for version in self.versions if version.state is KeyState.PRIMARY), None)

@@ -268,7 +268,6 @@ def check_own(record: KeyRecord) -> None:
 
 
 def own_key(key: HeldKey) -> UnlockedKey:
-    """The key, or InvalidTransition where it is another system's."""
     if isinstance(key, ForeignKey):
         raise _another_systems(key.key_id, key.profile)
     return key

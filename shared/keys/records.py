@@ -62,7 +62,6 @@ class UnlockedKey:
 
     @property
     def detectable(self) -> tuple[UnlockedVersion, ...]:
-        """The versions whose texts are looked for, newest first."""
         return tuple(version for version in reversed(self.versions) if version.state.detectable)
 
 

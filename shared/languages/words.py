@@ -38,7 +38,6 @@ class Words:
         )
 
     def number(self, number: int) -> str:
-        """With the language's sign between groups of three digits."""
         return f"{number:,}".replace(",", str(self._sentences["number.group"]))
 
     def listed(self, parts: list[str]) -> str:

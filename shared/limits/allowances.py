@@ -130,7 +130,6 @@ class LimitMetrics:
             self._refusals.labels(limit)
 
     def refused(self, limit: str) -> None:
-        """A request was refused; `limit` is one of LIMITS."""
         self._refusals.labels(limit).inc()
 
     def watch(self, shared: Callable[[], bool]) -> None:

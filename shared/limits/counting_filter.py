@@ -149,7 +149,6 @@ class LocalSpaces:
         self._spaces: dict[str, dict[int, _Generation]] = {}
 
     def ask(self, inquiry: Inquiry) -> list[Reply]:
-        """Counts each question, or says why not."""
         current, before = self._generations(inquiry)
         return [_ask(inquiry, question, current, before) for question in inquiry.questions]
 

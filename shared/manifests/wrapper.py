@@ -96,5 +96,4 @@ def wrappers(text: str) -> list[Wrapper]:
 
 
 def without_wrappers(text: str) -> str:
-    """What a reader sees of the text."""
     return _WRAPPER.sub("", text) if may_hold_wrappers(text) else text

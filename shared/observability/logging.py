@@ -126,7 +126,6 @@ class _LineLogger(structlog.WriteLogger):
         self.name = name
 
     def msg(self, message: str) -> None:
-        """Writes a line, unless the disk is full."""
         with suppress(OSError):
             super().msg(message)
 

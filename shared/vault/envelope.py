@@ -74,7 +74,6 @@ async def seal_envelope(
     data_key: DataKey,
     previous: Envelope | None,
 ) -> Envelope:
-    """The next version of a record, ready to be stored."""
     wrapped = await kek.wrap(data_key.exposed(), _wrap_name(kind, record_id))
     document = _Document(
         epoch=previous.epoch + 1 if previous else 1,

@@ -45,7 +45,6 @@ class DataKey(Confidential):
 
     @classmethod
     def generate(cls) -> "DataKey":
-        """A fresh key from the operating system's generator."""
         return cls(os.urandom(32))
 
     def seal(self, plain: bytes, associated: bytes) -> bytes:

@@ -150,7 +150,6 @@ class RedisClient:
             _log.warning("%s: a crash of the server may lose acknowledged changes", reason)
 
     async def close(self) -> None:
-        """Closes idle connections; those in use close with their conversation."""
         await self._connections.close()
 
 

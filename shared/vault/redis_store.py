@@ -69,7 +69,6 @@ class RedisStore:
         return {name.decode(): int(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
     async def watch(self, changed: Callable[[str], None]) -> None:
-        """Subscribes to the channel until the connection breaks."""
         async with self._client.borrow() as redis:
             await redis.ask(("SUBSCRIBE", CHANGES_CHANNEL))
             while True:

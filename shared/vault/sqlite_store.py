@@ -72,7 +72,6 @@ class SqliteFile:
         return await self.run(in_transaction)
 
     async def close(self) -> None:
-        """Closes the file; repeating it is harmless."""
         if self._closed:
             return
         self._closed = True

@@ -57,7 +57,6 @@ class CompiledSource:
 
     @classmethod
     def beside(cls, source: Path, flags: tuple[str, ...]) -> "CompiledSource":
-        """Keeps the libraries in a folder beside the source."""
         return cls(source, (*flags, *_SHARED), source.with_name("__compiled__"))
 
     def load(self) -> ctypes.CDLL:

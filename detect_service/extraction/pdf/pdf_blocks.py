@@ -144,7 +144,6 @@ class _Blocks:
         return self._narrow.get(id(line), self._settings[line.column]).fills(line, following)
 
     def _goes_on(self, current: _Paragraph, line: Line, following: Line | None) -> bool:
-        """Whether a line belongs to the paragraph before it."""
         last, first = current.lines[-1], len(current.lines) == 1
         ours, theirs = self._settings[last.column], self._settings[line.column]
         if abs(last.size - line.size) > 0.06 * last.size or self._apart(last, line):

@@ -115,7 +115,6 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, limits: ExtractionLimits) -> Self:
-        """A new process; it gets ready on its own."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-B", "-m", _MODULE, json.dumps(asdict(limits))),
             stdin=PIPE,

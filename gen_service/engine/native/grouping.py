@@ -100,7 +100,6 @@ def group_linears(model: torch.nn.Module, grouping: Grouping, head: torch.nn.Mod
 
 
 def grouped_matrices(model: torch.nn.Module, fused: FusedLlama | None) -> list[GroupedMatrix]:
-    """Those that a model, or what computes it, multiplies with."""
     if fused is not None:
         return [matrix for matrix in fused.matrices() if isinstance(matrix, GroupedMatrix)]
     return [layer.matrix for layer in model.modules() if isinstance(layer, GroupedLinear)]

@@ -191,7 +191,6 @@ def detect_direct(
 
 
 def direct_totals(watermark: Watermark, prf_keys: Sequence[bytes], rows: BlockRows) -> NDArray[np.float64]:
-    """The sum of the blocks' scores under each key [keys]."""
     totals = np.zeros(len(prf_keys))
     for keys, scores in rows.scores_under_each(watermark, prf_keys):
         pause()

@@ -46,7 +46,6 @@ class Segment:
 
 
 def disjoint(spans: Iterable[AnySpan]) -> Iterator[AnySpan]:
-    """The spans, best first, that overlap no better one."""
     kept: list[AnySpan] = []
     for span in spans:
         if all(span.end <= other.start or other.end <= span.start for other in kept):

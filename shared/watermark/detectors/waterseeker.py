@@ -34,7 +34,6 @@ Windows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray
 
 
 def waterseeker_parameters() -> dict[str, float]:
-    """What the null of `waterseeker_peaks` depends on beside the scores."""
     return {"window": WINDOW, "deviations": DEVIATIONS, "merged_gap": MERGED_GAP, "shortest": SHORTEST}
 
 

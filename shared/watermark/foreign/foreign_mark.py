@@ -35,8 +35,6 @@ NOTHING_SCORED = ForeignEvidence(0.0, 0.0, 0)
 
 
 class ScoredText(Protocol):
-    """A text whose tokens were scored under one key."""
-
     @property
     def positions(self) -> Tokens:
         """Places in the text of the scored tokens [N], ascending."""

@@ -64,7 +64,6 @@ class Kgw(ForeignMark):
 
     @property
     def row_tokens(self) -> int:
-        """The token and what its seed is made of."""
         return self.context_width if self.seeding_scheme == "selfhash" else 2
 
     def read(self, tokens: Tokens) -> "KgwScores":

@@ -160,7 +160,6 @@ class SglangGumbel(ForeignMark):
         return GumbelText(scored, [KeyScores(1.0, scores, least)])
 
     def tokens_needed(self, log10_p: float) -> int:
-        """A token scores `_BEST` at most."""
         return self.context_window + smallest_count(
             log10_p, lambda count: log10_tail(_BEST * count, count, [1.0])
         )

@@ -66,7 +66,6 @@ class SynthIdText(ForeignMark):
         return SynthIdScores(self, fresh[kept] + self.ngram_len - 1, places[kept], self.bits(places[kept]))
 
     def tokens_needed(self, log10_p: float) -> int:
-        """All bits of so many tokens are 1."""
         return self.ngram_len - 1 + math.ceil(-log10_p / (len(self.keys) * math.log10(2.0)))
 
     def bits(self, places: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -99,7 +99,6 @@ class VllmGumbel(ForeignMark):
         return GumbelText(scored, of_keys)
 
     def tokens_needed(self, log10_p: float) -> int:
-        """A token scores `_BEST` at most, under each key."""
         weights = [weight for _, weight in weighted_keys(self.key, self.alpha)]
         return smallest_count(log10_p, lambda count: log10_tail(_BEST * count, count, weights))
 

@@ -92,7 +92,6 @@ def _runs(chain: Chain, rows: int) -> Iterator[slice]:
 
 
 def _model(chain: Chain) -> Any:
-    """`struct model` over the arrays of a chain."""
     arrays = (chain.ratios.ratios, chain.paths, chain.kinds, chain.surprise)
     _, classes, cells = chain.ratios.ratios.shape
     return ctypes.byref(
@@ -111,8 +110,6 @@ LOG10_2 = float(np.log10(2.0))
 
 
 class Passes(Protocol):
-    """Whoever computes them computes the same bits."""
-
     def forward(self, chain: Chain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
         """The sum over paths of prior times ratios, for rows of cells [rows, positions], under each prior.
 

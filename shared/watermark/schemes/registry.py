@@ -57,7 +57,6 @@ def build_scheme(name: str, parameters: Mapping[str, Parameter]) -> Scheme:
 
 
 def scheme_parameters(scheme: Scheme) -> dict[str, Parameter]:
-    """The resolved parameters of a scheme, by name."""
     return {field.name: getattr(scheme, field.name) for field in fields(scheme)}
 
 
