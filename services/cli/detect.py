@@ -22,8 +22,9 @@ from ttmark.services.cli.options import (
 )
 from ttmark.services.cli.terminal import print_table
 from ttmark.services.startup import require, warn
-from ttmark.shared.client import Client
+from ttmark.shared.client import AsyncClient, Client
 from ttmark.shared.languages.words import counted
+from ttmark.shared.outgoing import blocking
 from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, Document
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ PhaseOption = Literal["0", "any"]
 Method = Literal["scan", "waterseeker"]
 
 FOUND_CODE = 3
+_PATIENCE = 360.0  # seconds: a client's own for each of four files, which may wait for each other
 _READ_AS = "Wrong values cost power. Default: the model's own, with any of these or --prompt."
 
 
@@ -145,14 +147,17 @@ def detect(
         found, failed = result.verdict == "watermarked", result.error is not None
     elif bulk is None:
         # Has settings, which other commands start without.
-        from ttmark.services.cli.detect_files import detect_files, say_wait
+        from ttmark.services.cli.detect_files import SaidWaits, detect_files
 
-        with (
-            one_line_errors(),
-            Client(url, access_token(token), plain_http=plain_http, on_wait=say_wait) as client,
-        ):
+        with one_line_errors():
             request = options.request([Document(text="")], origin)
-            outcomes, skipped = detect_files(files or [], request, client)
+            asked = AsyncClient(
+                url, access_token(token), patience=_PATIENCE, plain_http=plain_http, on_wait=SaidWaits()
+            )
+            try:
+                outcomes, skipped = detect_files(files or [], request, asked)
+            finally:
+                blocking(asked.__aexit__())
         show([one for one in outcomes if isinstance(one, DetectionResult)], as_json=as_json)
         found, failed = show_rest(outcomes, skipped, as_json=as_json)
     else:

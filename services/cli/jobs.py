@@ -20,7 +20,7 @@ from ttmark.services.cli.options import (
     access_token,
     one_line_errors,
 )
-from ttmark.services.cli.terminal import Yes, confirm
+from ttmark.services.cli.terminal import ProgressLine, Yes, confirm
 from ttmark.services.startup import StartupError, no_start_after, require, warn
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.languages.words import counted
@@ -195,13 +195,10 @@ def _results(client: Client, job_id: str, out: Path | None, *, wait: bool) -> in
 
 
 def _wait(client: Client, job_id: str) -> None:
-    from ttmark.detect_service.bulk.run import Progress
-    from ttmark.services.cli.bulk import ProgressLine
-
     with ProgressLine() as line:
 
         def show(now: JobStatus) -> None:
-            line.update(Progress(now.answered, now.answered, now.answered / now.documents))
+            line.update(now.answered, now.answered / now.documents)
 
         end = client.wait_for_job(job_id, show, poll_seconds=_POLL_SECONDS)
     typer.echo(_said(end), err=True)

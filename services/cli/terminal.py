@@ -1,15 +1,20 @@
-"""The terminal: asks before what cannot be taken back, and shows tables."""
+"""The terminal: asks before what cannot be taken back, shows tables, and how far a run is."""
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
+
+from ttmark.shared.languages.words import counted
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where nobody can answer.")]
 
@@ -75,3 +80,37 @@ def _end_of(name: str, room: int) -> str:
     while cell_len(name) >= room:
         name = name[1:]
     return f"…{name}"
+
+
+@dataclass
+class ProgressLine:
+    """A bar with rate and remaining time on a terminal; elsewhere a line each ten seconds."""
+
+    what: str = "row"
+    started: float = field(default_factory=time.monotonic)
+    _spoke: float = 0.0
+
+    def __enter__(self) -> "ProgressLine":
+        columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+        console = Console(stderr=True)
+        self._bar = Progress(*columns, console=console, disable=not sys.stderr.isatty(), transient=True)
+        self._task = self._bar.add_task("", total=1.0)
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return time.monotonic() - self.started
+
+    def update(self, done: int, share: float, new: int | None = None) -> None:
+        """Shows how many are done, which share that is, and the rate of those that are new: else of all."""
+        said = f"{counted(done, self.what)}, {(done if new is None else new) / self.seconds:.1f}/s"
+        self._bar.update(self._task, completed=share, description=said)
+        if self._bar.disable and self.seconds - self._spoke >= 10:
+            self._spoke = self.seconds
+            left = self.seconds * (1 - share) / max(share, 1e-9)
+            typer.echo(f"{said}, {share:.0%}, {left:.0f} s left", err=True)

@@ -6,6 +6,7 @@ from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
+from openai import OpenAI
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.actions import choose, file, give, invoke, row
@@ -73,11 +74,20 @@ def test_a_passage_of_a_pdf_has_the_number_of_its_page(connected: Page, site) ->
     expect(connected.locator("#passages")).to_contain_text("page 2")
 
 
-def test_the_console_and_the_command_answer_alike(connected: Page, site, tmp_path: Path) -> None:
-    marked = site.marked("press-room", 160)
-    for name, made in FILES.items():
-        (tmp_path / name).write_bytes(made(marked))
-        (tmp_path / f"human-{name}").write_bytes(made(site.human(160)))
+OUTCOMES = {"watermarked": "detected", "not_detected": "not_detected", "too_short": None}
+
+
+def test_the_console_the_command_and_openai_s_client_answer_alike(
+    connected: Page, site, tmp_path: Path
+) -> None:
+    texts = {
+        "watermarked": site.marked("press-room", 160),
+        "not_detected": site.human(160),
+        "too_short": "Hi.",
+    }
+    for verdict, text in texts.items():
+        for name, made in FILES.items():
+            (tmp_path / f"{verdict}-{name}").write_bytes(made(text))
     paths = sorted(tmp_path.iterdir())
     in_the_console: dict[str, dict[str, object]] = {}
 
@@ -90,7 +100,7 @@ def test_the_console_and_the_command_answer_alike(connected: Page, site, tmp_pat
     connected.route("**/v1/content_provenance_checks", watch)
     give(connected, *(file(path.name, path.read_bytes()) for path in paths))
     connected.locator("#check").click()
-    expect(connected.locator("#batch-title")).to_have_text("8 of 8 files", timeout=60_000)
+    expect(connected.locator("#batch-title")).to_have_text("12 of 12 files", timeout=60_000)
     said = invoke(["detect", "--json", "--url", site.url, "--token", site.tokens["full"], *map(str, paths)])
     results = [json.loads(line) for line in said.stdout.splitlines() if line.startswith('{"id"')]
     by_the_command = {Path(one["id"]).name: one for one in results}
@@ -98,7 +108,12 @@ def test_the_console_and_the_command_answer_alike(connected: Page, site, tmp_pat
     for name, one in by_the_command.items():
         there = in_the_console[name]
         assert {**there, "id": one["id"], "evidence": None} | {"case": 0} == {**one, "case": 0}
-        assert (one["verdict"] == "watermarked") == (not name.startswith("human"))
+        assert name.startswith(one["verdict"])
+    client = OpenAI(api_key=site.tokens["full"], base_url=f"{site.url}/v1", max_retries=0)
+    for path in paths:
+        results = client.content_provenance_checks.create(file=path).results
+        found = {one.type: one.outcome for one in results}
+        assert found.get("text_watermark") == OUTCOMES[by_the_command[path.name]["verdict"]], path.name
 
 
 @pytest.mark.long

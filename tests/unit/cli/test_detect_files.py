@@ -1,15 +1,21 @@
 """`ttmark detect FILE...` from its arguments to its exit code, with a service that this test plays."""
 
+import asyncio
 import json
 import os
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
 from tests.unit.cli.conftest import Run
 from ttmark.services.cli import detect as command
+from ttmark.services.cli import terminal
+from ttmark.shared.client import AsyncClient
 from ttmark.shared.http.form_body import parse_form
 
 MARKED = "marked"
@@ -36,6 +42,10 @@ class Played:
             return httpx.Response(429, json=answer, headers={"Retry-After": content[5:]})
         if content == "forbidden":
             return httpx.Response(403, json={"title": "Forbidden", "detail": "The token lacks a scope."})
+        if content == "lost":
+            raise httpx.ReadError("Connection reset by peer")
+        if content == "failed":
+            return httpx.Response(500, json={"title": "x", "detail": "An error on our side."})
         if content == TOO_LONG:
             return httpx.Response(413, json={"title": "x", "detail": "The file is long.", "param": "file"})
         texts = content.split(" & ")
@@ -116,6 +126,104 @@ def test_a_bad_file_is_named_and_the_others_are_answered(run: Run, service: Play
     assert "6 files: 4 not examined, 1 not detected, 1 watermarked" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("fault", "last", "said"),
+    [
+        ("lost", "watermarked", "Connection reset by peer. The request may have arrived, so it was not sent"),
+        ("failed", "watermarked", "An error on our side."),
+        ("forbidden", None, "The token lacks a scope."),
+    ],
+)
+def test_answers_that_came_are_not_lost_with_another(
+    run: Run, service: Played, fault: str, last: str | None, said: str
+) -> None:
+    write(a=MARKED, b=fault, **dict.fromkeys("cdefgh", MARKED))
+    result = run("--json", *(f"{name}.txt" for name in "abcdefgh"), "none.txt")
+    assert result.exit_code == 1
+    lines = {line["id"]: line for line in map(json.loads, result.stdout.splitlines())}
+    verdicts = [lines[f"{name}.txt"].get("verdict") for name in "abcdefgh"]
+    assert verdicts == ["watermarked", None, *["watermarked"] * 3, *[last] * 3]
+    assert said in lines["b.txt"]["error"]
+    assert last or said in lines["h.txt"]["error"]
+    assert f"ttmark: b.txt: {lines['b.txt']['error']}" in result.stderr
+    assert len(service.requests) == (8 if last else 5)
+
+
+def test_some_files_are_asked_about_at_once_and_wait_for_each_other(
+    run_against: Callable[..., Run], service: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, most = 0, []
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal now
+        now += 1
+        most.append(now)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        now -= 1
+        return service.answer(request)
+
+    monkeypatch.setattr(AsyncClient, "_sleep", lambda *_: asyncio.sleep(0))
+    run = run_against(command, answer, "detect", "--token", "t")
+    service.busy = 10  # of four files some are refused three times: for three minutes
+    Path("in").mkdir()
+    for number in range(12):
+        Path(f"in/{number:02}.txt").write_text("wait 60" if 3 < number < 8 else MARKED)
+    result = run("--json", "in")
+    assert result.exit_code == 0
+    assert (most[1], max(most)) == (1, 4)
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == sorted(
+        map(str, Path("in").iterdir())
+    )
+    assert result.stderr.count("Again in 60 seconds: waiting.") == 1
+
+
+def test_a_pipe_that_is_silent_for_long_delays_no_answer(
+    run_against: Callable[..., Run], service: Played
+) -> None:
+    came, in_time = threading.Event(), []
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0)
+        if len(service.requests) == 1:
+            came.set()
+        return service.answer(request)
+
+    def fill() -> None:
+        in_time.append(came.wait(10))
+        Path("pipe").write_text("2")
+
+    run = run_against(command, answer, "detect", "--token", "t")
+    write(a="1", b=MARKED)
+    os.mkfifo("pipe")
+    filling = threading.Thread(target=fill)
+    filling.start()
+    result = run("--json", "a.txt", "b.txt", "pipe")
+    filling.join()
+    assert (result.exit_code, len(result.stdout.splitlines()), in_time) == (0, 3, [True])
+
+
+def test_a_long_run_says_how_far_it_is(
+    run_against: Callable[..., Run], service: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = 0
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal seconds
+        seconds += 10
+        return service.answer(request)
+
+    run = run_against(command, answer, "detect", "--token", "t")
+    monkeypatch.setattr(terminal, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + seconds))
+    write(a="1", b="2")
+    result = run("--json", "a.txt", "b.txt")
+    assert result.stderr.splitlines()[:2] == [
+        "1 file, 0.1/s, 50%, 10 s left",
+        "2 files, 0.1/s, 100%, 0 s left",
+    ]
+    assert len(result.stdout.splitlines()) == 2
+
+
 def test_a_file_of_several_texts_has_a_line_for_each(run: Run) -> None:
     write(a=f"1 & {MARKED}")
     result = run("--json", "a.txt")
@@ -128,17 +236,15 @@ def test_a_file_of_several_texts_has_a_line_for_each(run: Run) -> None:
 
 
 def test_a_service_that_takes_no_more_is_said_at_once_and_costs_no_answer(run: Run, service: Played) -> None:
-    write(a=MARKED, b="wait 10000", c="3")
-    result = run("--json", "a.txt", "b.txt", "c.txt")
+    write(a=MARKED, b="wait 10000", **dict.fromkeys("cdef", "3"))
+    result = run("--json", *(f"{name}.txt" for name in "abcdef"))
     assert result.exit_code == 1
     said = "ttmark: The token's limit is reached. Again in 3 hours: the rest is not examined."
     assert result.stderr.splitlines()[0] == said
-    assert [json.loads(line).get("verdict") for line in result.stdout.splitlines()] == [
-        "watermarked",
-        None,
-        None,
-    ]
-    assert "ttmark: b.txt: the service takes no more for 3 hours" in result.stderr
+    examined = {line["id"] for line in map(json.loads, result.stdout.splitlines()) if "verdict" in line}
+    assert examined == {"a.txt", "c.txt", "d.txt", "e.txt"}  # three were asked about with the one refused
+    for name in ("b.txt", "f.txt"):
+        assert f"ttmark: {name}: the service takes no more for 3 hours" in result.stderr
     service.busy = 1
     write(b="wait 1")
     result = run("b.txt")

@@ -11,7 +11,7 @@ from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli import terminal as terminal_module
 from ttmark.services.cli.detect import show
 from ttmark.services.cli.main import app
-from ttmark.shared.client import Client
+from ttmark.shared.client import AsyncClient
 from ttmark.shared.detection_words import message
 from ttmark.shared.schemas.content_provenance import CheckedText, ContentProvenanceCheck
 from ttmark.shared.schemas.detection import (
@@ -124,13 +124,13 @@ def test_files_and_bulk_rows_are_read_in_both_ways_unless_told_otherwise(mode: s
 def test_a_prompt_and_sampling_are_asked_with_each_file(monkeypatch, tmp_path):
     asked = []
 
-    def answered(_: object, __: bytes, ___: str, request: CombinedRequest) -> ContentProvenanceCheck:
+    async def answered(_: object, __: bytes, ___: str, request: CombinedRequest) -> ContentProvenanceCheck:
         asked.append(request)
         result = CombinedResult(id="a", verdict="not_detected", tokens=9, hypotheses=1)
         texts = [CheckedText(result=result)]
         return ContentProvenanceCheck(created_at=1, results=[], not_looked_at=[], texts=texts, request_id="r")
 
-    monkeypatch.setattr(Client, "check_content", answered)
+    monkeypatch.setattr(AsyncClient, "check_content", answered)
     file = tmp_path / "a.txt"
     file.write_text("It was a cold clear day.")
     options = ["--prompt", "Go on", "--temperature", "0.7", "--top-k", "50", "--min-p", "0.1"]
