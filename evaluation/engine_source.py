@@ -15,14 +15,9 @@ from transformers import AutoModelForCausalLM
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.run_folder import Completion, OnText, OnTokens
 from ttmark.evaluation.text_files import MAX_TOKENS, read_prompts
-from ttmark.gen_service.engine import (
-    Delta,
-    Engine,
-    EngineSettings,
-    GenerationRequest,
-    Marking,
-    SamplingParams,
-)
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.tokenization import TextTokenizer
 
 _ROWS = 64  # of logits in double precision at once

@@ -22,9 +22,10 @@ from ttmark.gen_service.api.prompts import as_seen, text_ids
 from ttmark.gen_service.api.watermark_report import ReceiptRule, scored
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
-from ttmark.gen_service.engine import Engine, EngineSettings
 from ttmark.gen_service.engine.autotune import own_threads
+from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.loaded_model import boundary_tokens, usable_device
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.library.generation_requests import generation_request, sampling_params
 from ttmark.library.in_transformers import InTransformers

@@ -12,8 +12,10 @@ import structlog
 
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT
-from ttmark.gen_service.engine import Engine, EngineSettings, ModelLoadError
+from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+from ttmark.gen_service.engine.errors import ModelLoadError
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.services.model_folder import (
     default_model,
     model_id,

@@ -18,8 +18,8 @@ from ttmark.evaluation.options import Json, model_path
 from ttmark.evaluation.report.result import Table
 from ttmark.evaluation.run_folder import write_kept
 from ttmark.evaluation.run_manifest import command_line, machine, versions
-from ttmark.gen_service.engine import Engine, EngineSettings
-from ttmark.gen_service.engine.settings import Quantization
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.settings import EngineSettings, Quantization
 
 _FILTERS = {"paper": (PAPER,), "strict": (STRICT,), "chat": (CHAT,), "both": (PAPER, STRICT)}
 _BUDGETS_BESIDE_PEERS = (4, 8)

@@ -6,7 +6,8 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from ttmark.evaluation.bench.workload import Measurement, Stopwatch, Workload
-from ttmark.gen_service.engine import Engine, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.engine.engine import Engine
 from ttmark.shared.observability.memory import process_memory
 from ttmark.shared.watermark import Watermark, detect_direct
 

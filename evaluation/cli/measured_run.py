@@ -16,7 +16,9 @@ from ttmark.evaluation.options import model_path
 from ttmark.evaluation.report.result import Result
 from ttmark.evaluation.run_folder import Run, progress_bars
 from ttmark.evaluation.run_manifest import check_identity, folder_hash, machine, versions
-from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFailed
+from ttmark.gen_service.decoding.request import SequenceFailed
+from ttmark.gen_service.engine.errors import EngineError
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.tokenization import TokenizerMissing
 
 

@@ -18,7 +18,7 @@ from ttmark.evaluation.results.detectors import MakeService, Pool, Reader, likel
 from ttmark.evaluation.results.peers import PEERS, PeerMark, has_sbw
 from ttmark.evaluation.text_edits import Material, mix, words_of
 from ttmark.evaluation.text_files import read_field
-from ttmark.gen_service.engine import GenerationRequest, Marking
+from ttmark.gen_service.decoding.request import GenerationRequest, Marking
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.schemes.registry import scheme_title

@@ -16,7 +16,7 @@ from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
 from ttmark.gen_service.api.reasoning import Reasoning, ReasoningRule
 from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
-from ttmark.gen_service.engine import Delta, GenerationRequest, ReadingRequest
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
 from ttmark.shared.http.service_errors import ModelNotFound
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.schemas.sampling import SamplingDefaults

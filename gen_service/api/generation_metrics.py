@@ -12,16 +12,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from ttmark.gen_service.api.backend import Generator
 from ttmark.gen_service.api.server_metrics import PROVIDER, Operation, ServerMetrics
-from ttmark.gen_service.engine import (
-    ContextTooLong,
-    Delta,
-    Draining,
-    EngineDied,
-    GenerationRequest,
-    OutOfTime,
-    Overloaded,
-    SequenceFailed,
-)
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest, SequenceFailed
+from ttmark.gen_service.engine.errors import ContextTooLong, Draining, EngineDied, OutOfTime, Overloaded
 from ttmark.shared.http.service_errors import (
     ContextLengthExceeded,
     InternalError,

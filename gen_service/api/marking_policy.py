@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ttmark.gen_service.engine import Marking
+from ttmark.gen_service.decoding.request import Marking
 from ttmark.shared.access.scopes import Principal, TokenUse
 from ttmark.shared.http.service_errors import PolicyDenied
 from ttmark.shared.schemas.sampling import SamplingFields

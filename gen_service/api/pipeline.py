@@ -19,7 +19,7 @@ from ttmark.gen_service.api.request_plan import Plan
 from ttmark.gen_service.api.responses_format import ResponsesFormat
 from ttmark.gen_service.api.server_metrics import Operation
 from ttmark.gen_service.api.watermark_report import PENDING, answer_headers
-from ttmark.gen_service.engine import Delta
+from ttmark.gen_service.decoding.request import Delta
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import unless_disconnected
 from ttmark.shared.http.service_errors import InternalError, PolicyDenied, ServiceError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from ttmark.gen_service.api.marking_policy import ManifestDemand
-from ttmark.gen_service.engine import Delta
+from ttmark.gen_service.decoding.request import Delta
 from ttmark.shared.http.service_errors import BadRequest, NotReady
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential

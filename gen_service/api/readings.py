@@ -15,7 +15,7 @@ from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.generation_metrics import engine_errors_as_answers
 from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limit, plain_prompts
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams, Floats
-from ttmark.gen_service.engine import ReadingRequest
+from ttmark.gen_service.decoding.request import ReadingRequest
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.byte_reading import (
     LEAST_LOGPROB,

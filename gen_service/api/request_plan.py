@@ -15,7 +15,7 @@ from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, cont
 from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.structured_outputs import Asked, asked_form, response_grammar
 from ttmark.gen_service.api.tools import ToolUse, tool_use
-from ttmark.gen_service.engine import GenerationRequest, SamplingParams
+from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, NotReady
 from ttmark.shared.languages.words import counted

@@ -8,7 +8,7 @@ from ttmark.gen_service.api.account import Answer
 from ttmark.gen_service.api.format import event
 from ttmark.gen_service.api.request_plan import Plan
 from ttmark.gen_service.api.tool_calls import Calls
-from ttmark.gen_service.engine import Delta, FinishReason
+from ttmark.gen_service.decoding.request import Delta, FinishReason
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.schemas import responses
 from ttmark.shared.schemas import responses as events

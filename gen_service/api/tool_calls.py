@@ -6,7 +6,7 @@ from typing import Any
 
 from ttmark.gen_service.api.call_reader import CallReader
 from ttmark.gen_service.api.tools import ToolUse
-from ttmark.gen_service.engine import FinishReason
+from ttmark.gen_service.decoding.request import FinishReason
 from ttmark.shared.schemas.chat import ChatFinishReason
 from ttmark.shared.schemas.tools import CallDelta, MadeCall, MadeFunction
 

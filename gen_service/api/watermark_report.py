@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ttmark.gen_service.api.marking_policy import DEFAULT_RULE, MarkingChoice
-from ttmark.gen_service.engine import GenerationRequest, MarkReport
+from ttmark.gen_service.decoding.request import GenerationRequest, MarkReport
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.watermark_block import Detectability, Receipt, WatermarkBlock, WatermarkStatus

@@ -9,11 +9,13 @@ from transformers import AutoModelForCausalLM
 
 from tests.harness.random_model import save_random_model, small_llama
 from tests.unit.engine.architectures import SERVED, SlowRunner
-from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.engine.attention import KvCache
+from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.watermark import Watermark, detect_direct
 
 pytestmark = [

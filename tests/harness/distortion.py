@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ttmark.gen_service.engine import GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.shared.watermark import Watermark
 
 CANDIDATES = 3

@@ -21,7 +21,9 @@ from tests.harness.typical_lengths import is_found
 from ttmark.evaluation.conformance.unmarked_texts import human_documents
 from ttmark.evaluation.intervals import clopper_pearson, mean
 from ttmark.evaluation.text_edits import Material, mix
-from ttmark.gen_service.engine import Engine, EngineSettings, SamplingParams
+from ttmark.gen_service.decoding.request import SamplingParams
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 

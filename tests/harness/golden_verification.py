@@ -25,8 +25,10 @@ from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.decoding.request import ReadingRequest
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
-from ttmark.gen_service.engine import Engine, EngineSettings, ReadingRequest
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.services.model_folder import read_chat_template
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading, Content

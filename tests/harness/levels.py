@@ -24,9 +24,9 @@ TORCH = {
 def measured(folder: Path, quantization: str) -> dict[str, object]:
     import torch
 
-    from ttmark.gen_service.engine import EngineSettings
     from ttmark.gen_service.engine.attention import KvCache
     from ttmark.gen_service.engine.loading import load_model
+    from ttmark.gen_service.engine.settings import EngineSettings
 
     torch.set_num_threads(1)
     settings = EngineSettings(dtype="bfloat16", device="cpu", threads=1, quantization=quantization)  # type: ignore[arg-type]

@@ -15,10 +15,10 @@ import torch
 
 from ttmark.evaluation.conformance.unmarked_texts import shipped_sets
 from ttmark.evaluation.run_folder import append_lines, read_lines
-from ttmark.gen_service.engine import EngineSettings
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.ragged_batch import Append
+from ttmark.gen_service.engine.settings import EngineSettings
 
 _TOKENS = 192
 _SEED = 54

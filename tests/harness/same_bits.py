@@ -13,11 +13,11 @@ from typing import Literal
 import numpy as np
 import torch
 
-from ttmark.gen_service.engine import EngineSettings
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.settings import EngineSettings
 
 _SEQUENCES, _EXTENT, _MOST_CHUNK, _MOST_ROWS = 24, 192, 64, 256
 SPACE = _SEQUENCES * _EXTENT

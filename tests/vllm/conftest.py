@@ -15,7 +15,9 @@ from transformers import DeepseekV3Config, Gemma3TextConfig, LlamaConfig
 
 from tests.harness.random_model import save_random_model
 from tests.vllm.every_kind import Maker
-from ttmark.gen_service.engine import Delta, Engine, EngineSettings, GenerationRequest
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.services.served_models import VLLM_ENVIRONMENT
 from ttmark.shared.tokenization import TextTokenizer
 

@@ -15,7 +15,8 @@ from transformers import AutoModelForCausalLM
 from tests.vllm.conftest import complete, complete_all, embedded_engine
 from tests.vllm.every_kind import Maker
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
-from ttmark.gen_service.engine import Engine, GenerationRequest, ReadingRequest
+from ttmark.gen_service.decoding.request import GenerationRequest, ReadingRequest
+from ttmark.gen_service.engine.engine import Engine
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 

@@ -19,7 +19,9 @@ from tests.vllm.conftest import (
     nothing_left,
 )
 from tests.vllm.every_kind import Maker
-from ttmark.gen_service.engine import Engine, GenerationRequest, ModelLoadError
+from ttmark.gen_service.decoding.request import GenerationRequest
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.errors import ModelLoadError
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from tests.vllm.conftest import Answer, complete_all, load_vllm
 from ttmark.evaluation.intervals import Interval, clopper_pearson
+from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark, detect_direct
 

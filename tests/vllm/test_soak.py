@@ -16,7 +16,8 @@ import pytest
 from tests.vllm.conftest import ask, complete, complete_all, load_vllm
 from tests.vllm.every_kind import Maker, with_grammar
 from tests.vllm.faults import KINDS, METHODS, Faulty, Silent, held, install
-from ttmark.gen_service.engine import GenerationRequest, OutOfTime, ReadingRequest, SequenceFailed
+from ttmark.gen_service.decoding.request import GenerationRequest, ReadingRequest, SequenceFailed
+from ttmark.gen_service.engine.errors import OutOfTime
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 

@@ -18,7 +18,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from tests.contract.openai.composed import Service, build_service
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH, MODEL, FakeGenerator, byte_tokenizer
-from ttmark.gen_service.engine import Engine, EngineSettings
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.services.model_folder import read_chat_template
 from ttmark.services.served_models import VLLM_ENVIRONMENT
 

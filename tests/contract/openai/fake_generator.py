@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from ttmark.gen_service.engine import (
+from ttmark.gen_service.decoding.request import (
     Delta,
     GenerationRequest,
     MarkReport,
-    Overloaded,
     ReadingRequest,
     TokenLogprob,
 )
+from ttmark.gen_service.engine.errors import Overloaded
 from ttmark.shared.tokenization import TextTokenizer
 
 MODEL = "tiny"

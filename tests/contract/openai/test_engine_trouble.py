@@ -9,14 +9,8 @@ import openai
 import pytest
 
 from tests.contract.openai.composed import BODIES
-from ttmark.gen_service.engine import (
-    ContextTooLong,
-    Draining,
-    EngineDied,
-    OutOfTime,
-    Overloaded,
-    SequenceFailed,
-)
+from ttmark.gen_service.decoding.request import SequenceFailed
+from ttmark.gen_service.engine.errors import ContextTooLong, Draining, EngineDied, OutOfTime, Overloaded
 
 # What an engine refuses with, and what a client hears, on every route.
 TROUBLE = [

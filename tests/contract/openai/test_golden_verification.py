@@ -15,8 +15,10 @@ from tests.harness.golden_verification import (
     reading_app,
 )
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
+from ttmark.gen_service.decoding.request import ReadingRequest
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.gen_service.engine import Engine, EngineSettings, ReadingRequest
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.services.model_folder import read_chat_template
 from ttmark.shared.byte_reading import ByteReading, byte_ends, content_bytes, id_ends
 from ttmark.shared.tokenization import TextTokenizer

@@ -9,7 +9,8 @@ import pytest
 
 from tests.contract.openai.composed import BODIES
 from tests.contract.openai.fake_generator import MODEL
-from ttmark.gen_service.engine import Draining, OutOfTime, Overloaded, SequenceFailed
+from ttmark.gen_service.decoding.request import SequenceFailed
+from ttmark.gen_service.engine.errors import Draining, OutOfTime, Overloaded
 
 OURS = ("completion_duration", "time_to_first_token", "time_per_output_token")
 THEIRS = ("request_duration", "time_to_first_token", "time_per_output_token")

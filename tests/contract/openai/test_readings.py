@@ -16,7 +16,7 @@ from tests.contract.openai.test_engine_trouble import TROUBLE
 from ttmark.detect_service.model_reader.dialect import ReaderDown, ttmark_dialect
 from ttmark.detect_service.model_reader.reader_client import ReaderClient
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
-from ttmark.gen_service.engine import ReadingRequest, SequenceFailed
+from ttmark.gen_service.decoding.request import ReadingRequest, SequenceFailed
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import TooManyRequests
 

@@ -13,7 +13,7 @@ from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH, FakeGenerator
 from tests.harness.likelihood import detect_likelihood
 from ttmark.gen_service.api.chat_template import ChatTemplate
-from ttmark.gen_service.engine import Delta
+from ttmark.gen_service.decoding.request import Delta
 
 ASKED: Any = [{"role": "user", "content": "?"}]
 CITY = {"type": "string", "maxLength": 6, "pattern": "^[a-z]*$"}

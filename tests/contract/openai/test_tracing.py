@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
-from ttmark.gen_service.engine import SequenceFailed
+from ttmark.gen_service.decoding.request import SequenceFailed
 
 REQUEST = {"model": "tiny", "prompt": "confidential prompt", "max_tokens": 4}
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"

@@ -17,7 +17,7 @@ from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits, ServedModel
 from ttmark.gen_service.demo_model import PROMPTS_PATH
-from ttmark.gen_service.engine import Engine
+from ttmark.gen_service.engine.engine import Engine
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion

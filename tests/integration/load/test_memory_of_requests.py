@@ -7,8 +7,10 @@ import random
 import psutil
 import pytest
 
+from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.watermark import Watermark
 
 REQUESTS = 15_000

@@ -11,13 +11,9 @@ import pytest
 import torch
 
 from tests.unit.engine.asking import Faulty, collect, marking, until
-from ttmark.gen_service.engine import (
-    Engine,
-    EngineSettings,
-    GenerationRequest,
-    SamplingParams,
-    SequenceFailed,
-)
+from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams, SequenceFailed
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.watermark import Watermark
 
 pytestmark = pytest.mark.long

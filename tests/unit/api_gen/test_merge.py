@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ttmark.gen_service.api.pipeline import merge
-from ttmark.gen_service.engine import Delta
+from ttmark.gen_service.decoding.request import Delta
 
 
 class Source:

@@ -7,15 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ttmark.gen_service.engine import (
-    Delta,
-    Engine,
-    EngineSettings,
-    GenerationRequest,
-    Marking,
-    SamplingParams,
-)
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.engine.cached_sequence import CachedSequence
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.stream import Mailbox
 from ttmark.shared.watermark import Watermark
 

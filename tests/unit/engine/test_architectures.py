@@ -10,14 +10,11 @@ import pytest
 from tests.harness.random_model import save_random_model
 from tests.unit.engine.architectures import SERVED, SlowRunner
 from tests.unit.engine.asking import StartEngine, marking, together, tokens
-from ttmark.gen_service.engine import (
-    Engine,
-    EngineSettings,
-    GenerationRequest,
-    SamplingParams,
-)
+from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams
+from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.native import find_kernels
+from ttmark.gen_service.engine.settings import EngineSettings
 
 pytestmark = pytest.mark.long
 

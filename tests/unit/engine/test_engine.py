@@ -19,7 +19,8 @@ from tests.unit.engine.asking import (
     tokens,
     until,
 )
-from ttmark.gen_service.engine import ContextTooLong, Engine
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.errors import ContextTooLong
 from ttmark.shared.watermark import Watermark, detect_direct
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.asking import StartEngine, ask, collect, marking
-from ttmark.gen_service.engine import Engine, EngineSettings
 from ttmark.gen_service.engine.attention import KvCache
+from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.settings import EngineSettings
 
 
 @pytest.mark.parametrize("block_size", [2, 3])

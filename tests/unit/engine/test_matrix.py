@@ -6,10 +6,11 @@ import pytest
 import structlog
 import torch
 
-from ttmark.gen_service.engine import EngineSettings, transformers_model
+from ttmark.gen_service.engine import transformers_model
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.llama import Matrix
 from ttmark.gen_service.engine.loading import load_model
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.transformers_model import can_pack
 
 ROUNDING = {torch.float32: 2e-6, torch.bfloat16: 1e-2}

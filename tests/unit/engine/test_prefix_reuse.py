@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tests.unit.engine.asking import StartEngine, collect, marking, tokens
-from ttmark.gen_service.decoding.request import SequenceFailed
-from ttmark.gen_service.engine import Delta, Engine, GenerationRequest, SamplingParams
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest, SamplingParams, SequenceFailed
+from ttmark.gen_service.engine.engine import Engine
 
 SYSTEM = tuple(100 + 7 * place % 150 for place in range(70))
 

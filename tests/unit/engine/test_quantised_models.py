@@ -19,8 +19,9 @@ from tests.unit.engine.asking import StartEngine
 from tests.unit.engine.test_grouped_matrix import whole
 from tests.unit.engine.test_prefix_reuse import conversation
 from tests.unit.engine.test_reading import reading
-from ttmark.gen_service.engine import Engine, EngineSettings, transformers_model
+from ttmark.gen_service.engine import transformers_model
 from ttmark.gen_service.engine.attention import KvCache
+from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.loaded_model import LoadedModel
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.native import find_kernels
@@ -28,6 +29,7 @@ from ttmark.gen_service.engine.native.grouped import GROUP, GroupedMatrix
 from ttmark.gen_service.engine.native.grouping import BITS
 from ttmark.gen_service.engine.ragged_batch import Append
 from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.watermark import Watermark, scheme_names
 
 pytestmark = pytest.mark.skipif(find_kernels() is None, reason="no compiler, or no such processor")

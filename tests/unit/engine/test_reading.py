@@ -13,17 +13,15 @@ from ttmark.evaluation.engine_source import CausalModel
 from ttmark.gen_service.decoding import logprobs as logprobs_module
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.engine import (
-    ContextTooLong,
-    Engine,
+from ttmark.gen_service.decoding.request import (
     GenerationRequest,
-    OutOfTime,
-    Overloaded,
     ReadingRequest,
     SamplingParams,
     SequenceFailed,
-    cached_sequence,
 )
+from ttmark.gen_service.engine import cached_sequence
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.errors import ContextTooLong, OutOfTime, Overloaded
 from ttmark.shared.watermark.likelihood.hidden_markov_model import load_mixtures
 
 OPEN = FilterParams()

@@ -10,17 +10,13 @@ from hypothesis import strategies as st
 from tests.harness.fake_job import FakeJob, run
 from tests.unit.engine.asking import SteppedByHand
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
-from ttmark.gen_service.engine import (
-    Engine,
-    EngineSettings,
-    GenerationRequest,
-    Overloaded,
-    ReadingRequest,
-    SamplingParams,
-)
+from ttmark.gen_service.decoding.request import GenerationRequest, ReadingRequest, SamplingParams
 from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReading
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.errors import Overloaded
 from ttmark.gen_service.engine.kv_cache_manager import ExtentAllocator
 from ttmark.gen_service.engine.scheduler import Scheduler
+from ttmark.gen_service.engine.settings import EngineSettings
 
 SHARE = 0.2
 STEP_ROWS, CHUNK = 512, 64

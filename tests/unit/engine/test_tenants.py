@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.asking import StartEngine, SteppedByHand, marking
-from ttmark.gen_service.engine import GenerationRequest, Overloaded
-from ttmark.gen_service.engine import SamplingParams as Sampling
+from ttmark.gen_service.decoding.request import GenerationRequest
+from ttmark.gen_service.decoding.request import SamplingParams as Sampling
+from ttmark.gen_service.engine.errors import Overloaded
 
 
 def ask(tenant: str, max_tokens: int, seed: int = 1) -> GenerationRequest:

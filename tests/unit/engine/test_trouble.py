@@ -14,15 +14,9 @@ from tests.unit.engine.asking import Faulty, StartEngine, ask, collect, marking,
 from ttmark.gen_service.decoding import filters
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.filters import bounded_rows
-from ttmark.gen_service.engine import (
-    Draining,
-    Engine,
-    EngineDied,
-    GenerationRequest,
-    OutOfTime,
-    Overloaded,
-    SequenceFailed,
-)
+from ttmark.gen_service.decoding.request import GenerationRequest, SequenceFailed
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.errors import Draining, EngineDied, OutOfTime, Overloaded
 
 
 async def test_a_full_queue_refuses_at_once_with_a_time_to_wait(start_engine: StartEngine) -> None:

@@ -16,7 +16,7 @@ from ttmark.evaluation.quality.arms import EACH, KINDS, ONE_KEY, AnswerSource, A
 from ttmark.evaluation.quality.equivalence import Difference, Margin, holm, judged
 from ttmark.evaluation.run_folder import Completion
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
-from ttmark.gen_service.engine import EngineSettings
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.services.evaluated_detection import Service
 
 LENGTH = Margin("length", "tokens")

@@ -11,7 +11,7 @@ from ttmark.detect_service.extraction import ExtractionLimits
 from ttmark.detect_service.jobs.job_store import LEASE_SECONDS
 from ttmark.detect_service.jobs.sealed_jobs import JobLimits
 from ttmark.detect_service.public import PublicTier
-from ttmark.gen_service.engine import EngineSettings
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings
 from ttmark.services import canary, detection_service, key_access
 from ttmark.services.cli.main import app
