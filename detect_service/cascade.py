@@ -19,10 +19,10 @@ _READ_FROM, _LESS = 0.8, 0.3
 # Of a conversation: of its largest E so far. Of five messages of random words one in ten has it.
 _CONVERSATION_FROM = 0.3
 
-Reading = Literal["auto", "always", "never"]
+ReaderChoice = Literal["auto", "always", "never"]
 
 
-def may_be_read(finding: Finding, fpr: float, wanted: Reading) -> bool:
+def may_be_read(finding: Finding, fpr: float, wanted: ReaderChoice) -> bool:
     """Whether a document is to be read that has this finding without a reader, which counts a tenth."""
     if wanted != "auto":
         return wanted == "always"
@@ -31,7 +31,7 @@ def may_be_read(finding: Finding, fpr: float, wanted: Reading) -> bool:
     return finding.best_log10_e >= _READ_FROM * math.log10(finding.hypotheses / finding.weight) - _LESS
 
 
-def conversation_may_be_read(log10_p: float, fpr: float, wanted: Reading) -> bool:
+def conversation_may_be_read(log10_p: float, fpr: float, wanted: ReaderChoice) -> bool:
     """Whether a conversation is to be read that has this p-value without a reader, which counts a tenth."""
     if wanted != "auto":
         return wanted == "always"

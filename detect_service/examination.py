@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ttmark.detect_service.spent.spent_document import SpentDocument
 
 T = TypeVar("T")
-Outcome = tuple[DetectionResult, Finding | None]
+Examined = tuple[DetectionResult, Finding | None]
 Finish = Callable[[int, DetectionResult, Sequence[str]], DetectionResult]
 """Completes the result of document number so and so, of a request that skipped these keys."""
 
@@ -90,7 +90,7 @@ class Examination:
     _documents: dict[int, Sequence[DocumentReader]] = field(default_factory=dict)
     _first: dict[int, Best | None] = field(default_factory=dict)
     _to_be_read: set[int] = field(default_factory=set)
-    _outcomes: dict[int, Outcome] = field(default_factory=dict)
+    _outcomes: dict[int, Examined] = field(default_factory=dict)
 
     def look(self) -> None:
         """Reads all documents and tries the keys on them, without a language model.
@@ -116,7 +116,7 @@ class Examination:
         contents = [reader.content for readers in documents for reader in readers]
         return list(dict.fromkeys(content for content in contents if content))
 
-    def outcomes(self, readings: Readings) -> list[Outcome]:
+    def outcomes(self, readings: Readings) -> list[Examined]:
         """The result of each document, with the evidence for it: None where no key had a version to try.
 
         Args:
@@ -227,7 +227,7 @@ class Examination:
         both = with_reading(first, second[1])
         return (second[0] if both.evidence is second[1].evidence else best, both), "read"
 
-    def _outcome(self, readings: Readings, index: int) -> Outcome:
+    def _outcome(self, readings: Readings, index: int) -> Examined:
         request, selection, readers = self.request, self.selection, self._documents[index]
         found, reader_state = self._both_steps(index, readings)
         best, finding = (0, None) if found is None else found

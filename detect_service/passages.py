@@ -18,7 +18,7 @@ from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
 from ttmark.shared.watermark.likelihood.marked_passages import POSSIBLY, find_carried, share_of
 from ttmark.shared.watermark.likelihood.reading import Reading
 
-Span = tuple[int, int]
+Core = tuple[int, int]
 
 
 def marked_passages(
@@ -36,7 +36,7 @@ def marked_passages(
     Args:
         token_ids, reading: of the way of reading that the finding is of.
     """
-    found: list[tuple[FoundSegment, Span]] = []  # with what surely belongs to it
+    found: list[tuple[FoundSegment, Core]] = []  # with what surely belongs to it
     unmarked: dict[str, NDArray[np.float64]] = {}  # by tokenizer: chance of each token, whatever the key
     makers = max(1, len(finding.fired))
     for key, version, pool_key, presence in _present(finding):
@@ -53,7 +53,7 @@ def marked_passages(
         unmarked[tokenizer] = unmarked.get(tokenizer, 1.0) * (1.0 - presence * carried.carried)
     shares = np.sum([share_of(1.0 - chances, makers) for chances in unmarked.values()], axis=0)
     estimate, low, high = np.minimum(shares, 1.0).tolist()
-    kept: list[tuple[FoundSegment, Span]] = []
+    kept: list[tuple[FoundSegment, Core]] = []
     for passage, (start, end) in sorted(found, key=lambda one: one[0].log10_e):
         if all(end <= other_start or other_end <= start for _, (other_start, other_end) in kept):
             kept.append((passage, (start, end)))
@@ -77,7 +77,7 @@ def _present(finding: Finding) -> Iterator[tuple[UnlockedKey, UnlockedVersion, i
                 yield *one, odds[number] / (1.0 + odds[number])
 
 
-def _meeting(found: Sequence[tuple[FoundSegment, Span]]) -> list[FoundSegment]:
+def _meeting(found: Sequence[tuple[FoundSegment, Core]]) -> list[FoundSegment]:
     """The passages of disjoint cores in order, none beyond where it meets the next."""
     passages = [passage for passage, _ in found]
     for number, ((_, core), (passage, after)) in enumerate(itertools.pairwise(found)):

@@ -20,7 +20,7 @@ from ttmark.shared.schemas.detection import (
     ReaderState,
     Segment,
 )
-from ttmark.shared.watermark.foreign.foreign_mark import Passage
+from ttmark.shared.watermark.foreign.foreign_mark import ForeignPassage
 from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
 from ttmark.shared.watermark.likelihood.reading import Reading
@@ -136,7 +136,7 @@ def shown_key(
 
 
 def shown_segment(
-    passage: FoundSegment | Passage, reader: DocumentReader, key: HeldKey, shown: DetectedKey
+    passage: FoundSegment | ForeignPassage, reader: DocumentReader, key: HeldKey, shown: DetectedKey
 ) -> Segment:
     """A passage, in the text as it was sent, with the key as callers are told it."""
     first, last = reader.characters(key, passage.start, passage.end) or (None, None)

@@ -16,7 +16,7 @@ from ttmark.detect_service.api.extract import (
 from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics
 from ttmark.detect_service.api.public import public_limits, public_routers
-from ttmark.detect_service.api.routes import Answer
+from ttmark.detect_service.api.routes import Answering
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.console import SignIn, console_router
 from ttmark.detect_service.extraction import ExtractionWorkers
@@ -35,7 +35,7 @@ from ttmark.shared.http.request_body import HttpLimits
 class Application:
     means: Means
     admission: Admission
-    answer: Answer
+    answer: Answering
     metrics: DetectionMetrics
     options: AppOptions
     readiness: Callable[[], Readiness]

@@ -36,7 +36,7 @@ Written = Callable[[DetectionResponse], bytes]
 """The answer in JSON."""
 
 
-class Answer(Protocol):
+class Answering(Protocol):
     """Of a request that came in by HTTP."""
 
     async def __call__(
@@ -44,7 +44,7 @@ class Answer(Protocol):
     ) -> Response: ...
 
 
-def answers(means: Means, metrics: DetectionMetrics, audit: AuditSink, admission: Admission) -> Answer:
+def answers(means: Means, metrics: DetectionMetrics, audit: AuditSink, admission: Admission) -> Answering:
     async def answer(
         body: DetectionRequest, caller: Principal, request: Request, written: Written = response_json
     ) -> Response:
@@ -71,7 +71,7 @@ def asking_router(admission: Admission) -> APIRouter:
     )
 
 
-def detection_router(answer: Answer, admission: Admission) -> APIRouter:
+def detection_router(answer: Answering, admission: Admission) -> APIRouter:
     """The one question: the likelihood ratio."""
     router = asking_router(admission)
 

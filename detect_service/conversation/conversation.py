@@ -42,7 +42,7 @@ Try = tuple[UnlockedKey, UnlockedVersion, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Message:
+class ReadMessage:
     """A message that counts, or one that is left out: without readers.
 
     Attributes:
@@ -92,7 +92,7 @@ class GrownEvidence:
 
 
 def grown_evidence(
-    messages: Sequence[Message], keys: Sequence[UnlockedKey], readings: Mapping[Content, ByteReading]
+    messages: Sequence[ReadMessage], keys: Sequence[UnlockedKey], readings: Mapping[Content, ByteReading]
 ) -> GrownEvidence:
     """The evidence of messages in order.
 
@@ -116,7 +116,7 @@ def grown_evidence(
 
 
 def _of_keys(
-    messages: Sequence[Message],
+    messages: Sequence[ReadMessage],
     keys: Sequence[UnlockedKey],
     readings: Mapping[Content, ByteReading],
     way: Sequence[int],
@@ -162,7 +162,7 @@ class ConversationExamination(SpentExamination):
     """
 
     request: CombinedRequest
-    _messages: list[Message] = field(default_factory=list)
+    _messages: list[ReadMessage] = field(default_factory=list)
     _evidence: GrownEvidence | None = None
     _failed: DetectionResult | None = None
     _is_to_be_read: bool = False
@@ -179,7 +179,7 @@ class ConversationExamination(SpentExamination):
         """
         for index in range(len(self.request.inputs)):
             readers = self._readers(index)
-            self._messages.append(Message(readers, self._asked(index)) if readers else Message())
+            self._messages.append(ReadMessage(readers, self._asked(index)) if readers else ReadMessage())
         readers = [reader for one in self._messages for reader in one.readers]
         check_cost_of(self.request, readers, self.selection, self.backend)
         self._evidence = self._unless_all_fails(

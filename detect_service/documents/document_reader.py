@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.detect_service.normalization.normalizer import Span
 from ttmark.shared.byte_reading import ByteReading, Content, id_ends
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.schemas.detection import Document, NormalizationReport, ReadingName
@@ -13,8 +14,6 @@ from ttmark.shared.watermark.likelihood.reading import Reading
 
 WEIGHTS: Mapping[ReadingName, float] = {"as_sent": 0.5, "unwrapped": 0.25, "typography": 0.25}
 """The parts of the rate that the readings of a text have."""
-
-Span = tuple[int, int]
 
 
 @dataclass(eq=False)

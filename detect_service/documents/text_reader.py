@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.backend import TokenizerSet
-from ttmark.detect_service.documents.document_reader import WEIGHTS, DocumentReader, Span
-from ttmark.detect_service.normalization.normalizer import NormalizedText, TextNormalizer
+from ttmark.detect_service.documents.document_reader import WEIGHTS, DocumentReader
+from ttmark.detect_service.normalization.normalizer import NormalizedText, Span, TextNormalizer
 from ttmark.shared.byte_reading import ByteReading, Content, byte_spans
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.schemas.detection import Document, NormalizationReport, ReadingName

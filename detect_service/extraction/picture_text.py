@@ -15,7 +15,7 @@ from lxml import etree
 from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
 from ttmark.detect_service.extraction.pdf.pdf_blocks import text_of
 from ttmark.detect_service.extraction.pdf.pdf_lines import Line, lines_of
-from ttmark.detect_service.extraction.pdf.pdf_pieces import Drawing, Look, Piece
+from ttmark.detect_service.extraction.pdf.pdf_pieces import Drawing, Piece, TypeFace
 
 LIBRARY = "libtesseract.so.5"
 MOST_PIXELS = 36_000_000
@@ -224,7 +224,7 @@ def lines_of_picture(picture: Picture, page: int) -> Iterator[Line]:
                 if 1 / _LIKE < piece.size / usual < _LIKE:
                     piece.size = usual
                 piece.x0, piece.x1, piece.y = piece.x0 * points, piece.x1 * points, piece.y * points
-                piece.size, piece.look = piece.size * points, Look(heavy)
+                piece.size, piece.look = piece.size * points, TypeFace(heavy)
                 drawing.pieces[0].append(piece)
     return lines_of(drawing, page)
 
@@ -249,7 +249,7 @@ def _read_lines(picture: Picture) -> Iterator[list[tuple[Piece, float]]]:
                 text = (
                     "\u2022" if not words and _is_dot(text, corners, base, size) else _STROKE.sub("I", text)
                 )
-                words.append((Piece(text, corners[0], corners[2], -base, size, Look(), True), stroke))
+                words.append((Piece(text, corners[0], corners[2], -base, size, TypeFace(), True), stroke))
                 certainties.append(certainty)
         if words and median(certainties) >= _LEAST_SURE:
             yield words

@@ -1,8 +1,8 @@
 """Shares a few worker threads fairly between tenants.
 
-A job runs in slices: it ends its turn at the first pause after `slice_seconds`, and the tenant that has had
+A task runs in slices: it ends its turn at the first pause after `slice_seconds`, and the tenant that has had
 the least of the workers' time goes next (start-time fair queueing; Goyal, Vin and Cheng 1996). However much
-one tenant sends, a job of another waits for the end of one slice. Work in the background is in lines of its
+one tenant sends, a task of another waits for the end of one slice. Work in the background is in lines of its
 own, whose time counts for more: it has the workers while nobody else wants them, and a small share else.
 """
 
@@ -27,18 +27,18 @@ class Abandoned(BaseException):
 
 
 class LineName(NamedTuple):
-    """Jobs of one line take turns among themselves, lines among each other."""
+    """Tasks of one line take turns among themselves, lines among each other."""
 
     tenant: str
     background: bool
 
 
-class Job:
+class Task:
     """A computation, its cost and its line; runs on a thread of its own while it has a turn.
 
     Attributes:
         work: the computation; what it returns hands the answer over.
-        tag: jobs of one line take turns in the order of their tags.
+        tag: tasks of one line take turns in the order of their tags.
         since: when the turn, or the time aside, began.
         has_turn: whether it counts as running.
     """
@@ -57,7 +57,7 @@ class Job:
         self._turns = turns
 
     def pause(self) -> None:
-        """Lets another job go first when this one's turn is over.
+        """Lets another task go first when this one's turn is over.
 
         Raises:
             Abandoned: nobody waits for the result.
@@ -67,7 +67,7 @@ class Job:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Others have their turns meanwhile; this job still counts among those of its tenant that run.
+        """Others have their turns meanwhile; this task still counts among those of its tenant that run.
 
         Raises:
             Abandoned: nobody waits for the result.
@@ -85,43 +85,43 @@ class Job:
 
 
 class TenantLine:
-    """Jobs that wait for a turn, and how much of the workers' time the tenant has had.
+    """Tasks that wait for a turn, and how much of the workers' time the tenant has had.
 
-    Within a tenant a short job overtakes a long one, but never for longer than the long one takes itself:
-    jobs go in the order in which they would end if all of them ran at once (weighted fair queueing; Demers,
+    Within a tenant a short task overtakes a long one, but never for longer than the long one takes itself:
+    tasks go in the order in which they would end if all of them ran at once (weighted fair queueing; Demers,
     Keshav and Shenker 1989).
 
     Attributes:
         clock: seconds of workers that the line has had, each counted as 1 / `share`; the line with the fewest
             goes next.
-        jobs: jobs in hand.
-        busy: jobs that run, with a turn or aside.
+        tasks: tasks in hand.
+        busy: tasks that run, with a turn or aside.
     """
 
     def __init__(self, clock: float, share: float) -> None:
         self.clock = clock
         self._share = share
-        self.jobs = 0
+        self.tasks = 0
         self.busy = 0
         self.cost = 0.0
         self._done = 0.0
-        self._waiting: list[tuple[float, int, Job]] = []
+        self._waiting: list[tuple[float, int, Task]] = []
         self._numbers = count()
 
     def charge(self, seconds: float) -> None:
         self.clock += seconds / self._share
 
-    def enter(self, job: Job) -> None:
-        self.jobs += 1
-        self.cost += job.cost
-        job.tag = self._done + job.cost
-        self.wait(job)
+    def enter(self, task: Task) -> None:
+        self.tasks += 1
+        self.cost += task.cost
+        task.tag = self._done + task.cost
+        self.wait(task)
 
-    def wait(self, job: Job) -> None:
-        heapq.heappush(self._waiting, (job.tag, next(self._numbers), job))
+    def wait(self, task: Task) -> None:
+        heapq.heappush(self._waiting, (task.tag, next(self._numbers), task))
 
-    def next(self) -> Job:
-        """Takes the job out of line whose turn is next, where one `has_waiting`."""
+    def next(self) -> Task:
+        """Takes the task out of line whose turn is next, where one `has_waiting`."""
         return heapq.heappop(self._waiting)[2]
 
     @property
@@ -130,10 +130,10 @@ class TenantLine:
             heapq.heappop(self._waiting)
         return bool(self._waiting)
 
-    def forget(self, job: Job) -> None:
-        self.jobs -= 1
-        self.cost -= job.cost
-        self._done += job.cost
+    def forget(self, task: Task) -> None:
+        self.tasks -= 1
+        self.cost -= task.cost
+        self._done += task.cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,24 +160,24 @@ _BACKGROUND_SHARE = 0.1
 
 
 class QueueFull(Exception):
-    """The tenant has as many jobs waiting as it may."""
+    """The tenant has as many tasks waiting as it may."""
 
 
 class QueueObserver(Protocol):
-    """Hears of jobs, on any thread."""
+    """Hears of tasks, on any thread."""
 
     def started(self, waited_seconds: float) -> None:
-        """A job got its first turn."""
+        """A task got its first turn."""
 
     def abandoned(self) -> None:
-        """A job was given up: nobody waited for it."""
+        """A task was given up: nobody waited for it."""
 
 
 class FairQueue:
-    """Runs jobs on threads, `workers` of them at a time.
+    """Runs tasks on threads, `workers` of them at a time.
 
     Args:
-        workers: jobs that run at the same time.
+        workers: tasks that run at the same time.
         most_jobs: of one tenant, running and waiting.
         slice_seconds: how long a turn takes while others wait.
     """
@@ -191,14 +191,14 @@ class FairQueue:
         self._slice_seconds = slice_seconds
         self._lines: dict[LineName, TenantLine] = {}
         self._lock = threading.Lock()
-        # A job that has begun keeps its thread between turns.
+        # A task that has begun keeps its thread between turns.
         self._threads = ThreadPoolExecutor(max_workers=4096, thread_name_prefix="work")
 
     @property
     def depth(self) -> int:
-        """Jobs in hand, running and waiting."""
+        """Tasks in hand, running and waiting."""
         with self._lock:
-            return sum(line.jobs for line in self._lines.values())
+            return sum(line.tasks for line in self._lines.values())
 
     async def run(self, tenant: str, cost: float, work: Callable[[], T], *, background: bool = False) -> T:
         """The result of `work`, or what it raises.
@@ -229,98 +229,98 @@ class FairQueue:
                 return lambda: hand_over(lambda: answer.set_exception(failure))
             return lambda: hand_over(lambda: answer.set_result(result))
 
-        job = Job(self, LineName(tenant, background), cost, answering)
-        self._enter(job)
+        task = Task(self, LineName(tenant, background), cost, answering)
+        self._enter(task)
         try:
             return await answer
         except asyncio.CancelledError:
-            self._give_up(job)
+            self._give_up(task)
             raise
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def let_others_go_first(self, job: Job) -> None:
-        """Ends the job's turn if its time is up and somebody waits."""
-        if time.perf_counter() - job.since < self._slice_seconds:
+    def let_others_go_first(self, task: Task) -> None:
+        """Ends the task's turn if its time is up and somebody waits."""
+        if time.perf_counter() - task.since < self._slice_seconds:
             return
         with self._lock:
-            self._end_turn(job)
-            self._lines[job.line].busy -= 1
-            self._line_up(job)
-        job.turn.wait()
+            self._end_turn(task)
+            self._lines[task.line].busy -= 1
+            self._line_up(task)
+        task.turn.wait()
 
-    def leave(self, job: Job) -> None:
-        """Ends the job's turn; it goes on in the place of another job of its tenant."""
+    def leave(self, task: Task) -> None:
+        """Ends the task's turn; it goes on in the place of another task of its tenant."""
         with self._lock:
-            self._end_turn(job)
+            self._end_turn(task)
             self._give_turns()
 
-    def come_back(self, job: Job) -> None:
+    def come_back(self, task: Task) -> None:
         """Waits for a turn after time aside."""
         with self._lock:
-            line = self._lines[job.line]
-            line.charge(time.perf_counter() - job.since)
+            line = self._lines[task.line]
+            line.charge(time.perf_counter() - task.since)
             line.busy -= 1
-            self._line_up(job)
-        job.turn.wait()
+            self._line_up(task)
+        task.turn.wait()
 
-    def _enter(self, job: Job) -> None:
+    def _enter(self, task: Task) -> None:
         with self._lock:
-            line = self._lines.get(job.line)
+            line = self._lines.get(task.line)
             if line is None:
                 # As far as the one that has had the least: who comes now has no claim to time gone by.
                 clock = min((other.clock for other in self._lines.values()), default=0.0)
-                share = _BACKGROUND_SHARE if job.line.background else 1.0
-                line = self._lines[job.line] = TenantLine(clock, share)
-            if line.jobs >= self._most_jobs:
+                share = _BACKGROUND_SHARE if task.line.background else 1.0
+                line = self._lines[task.line] = TenantLine(clock, share)
+            if line.tasks >= self._most_jobs:
                 raise QueueFull
-            line.enter(job)
+            line.enter(task)
             self._give_turns()
 
-    def _give_up(self, job: Job) -> None:
+    def _give_up(self, task: Task) -> None:
         with self._lock:
-            job.abandoned = True
+            task.abandoned = True
             self._observer.abandoned()
-            if not job.started:
-                self._forget(job)
-            elif not job.has_turn:
-                job.turn.set()  # ends on its thread, without a turn
+            if not task.started:
+                self._forget(task)
+            elif not task.has_turn:
+                task.turn.set()  # ends on its thread, without a turn
 
-    def _run(self, job: Job) -> None:
-        self._observer.started(time.perf_counter() - job.arrived)
+    def _run(self, task: Task) -> None:
+        self._observer.started(time.perf_counter() - task.arrived)
         answer: Callable[[], None] | None = None
         try:
-            job.check()
-            with interruptible(job):
-                answer = job.work()
+            task.check()
+            with interruptible(task):
+                answer = task.work()
         except Abandoned:
             pass
         finally:
             with self._lock:
-                if job.has_turn:
-                    self._end_turn(job)
-                    self._lines[job.line].busy -= 1
-                self._forget(job)
+                if task.has_turn:
+                    self._end_turn(task)
+                    self._lines[task.line].busy -= 1
+                self._forget(task)
                 self._give_turns()
-        # After the job has left its place: who sends the next request upon an answer finds it free.
+        # After the task has left its place: who sends the next request upon an answer finds it free.
         if answer is not None:
             answer()
 
     # What follows is called with the lock held.
 
-    def _line_up(self, job: Job) -> None:
-        job.turn.clear()
-        self._lines[job.line].wait(job)
+    def _line_up(self, task: Task) -> None:
+        task.turn.clear()
+        self._lines[task.line].wait(task)
         self._give_turns()
-        if job.abandoned:
-            job.turn.set()
+        if task.abandoned:
+            task.turn.set()
 
-    def _end_turn(self, job: Job) -> None:
+    def _end_turn(self, task: Task) -> None:
         now = time.perf_counter()
-        self._lines[job.line].charge(now - job.since)
-        job.since = now
-        job.has_turn = False
+        self._lines[task.line].charge(now - task.since)
+        task.since = now
+        task.has_turn = False
         self._free += 1
 
     def _give_turns(self) -> None:
@@ -329,19 +329,19 @@ class FairQueue:
             if not ready:
                 return
             line = min(ready, key=lambda line: line.clock)
-            job = line.next()
+            task = line.next()
             self._free -= 1
             line.busy += 1
-            job.has_turn = True
-            job.since = time.perf_counter()
-            if job.started:
-                job.turn.set()
+            task.has_turn = True
+            task.since = time.perf_counter()
+            if task.started:
+                task.turn.set()
             else:
-                job.started = True
-                self._threads.submit(job.context.run, self._run, job)
+                task.started = True
+                self._threads.submit(task.context.run, self._run, task)
 
-    def _forget(self, job: Job) -> None:
-        line = self._lines[job.line]
-        line.forget(job)
-        if not line.jobs:
-            del self._lines[job.line]
+    def _forget(self, task: Task) -> None:
+        line = self._lines[task.line]
+        line.forget(task)
+        if not line.tasks:
+            del self._lines[task.line]

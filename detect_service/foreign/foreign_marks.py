@@ -25,7 +25,7 @@ from ttmark.shared.schemas.detection import (
 from ttmark.shared.watermark.foreign import ForeignEvidence, ForeignMark, Kgw, SynthIdText, VllmGumbel
 from ttmark.shared.watermark.foreign.foreign_mark import (
     NOTHING_SCORED,
-    Passage,
+    ForeignPassage,
     passages,
     reported,
     window_count,
@@ -53,7 +53,7 @@ class ForeignFinding:
     log10_p: float
     hypotheses: int
     evidence: ForeignEvidence
-    passages: tuple[Passage, ...]
+    passages: tuple[ForeignPassage, ...]
     reader: DocumentReader
     decision: Decision
 
@@ -130,7 +130,7 @@ def _tries(
     for how in ways:
         hypotheses = 1 if how == "direct" else max(1, window_count(tokens.size))
         evidence, log10_p = NOTHING_SCORED, 0.0
-        found: tuple[Passage, ...] = ()
+        found: tuple[ForeignPassage, ...] = ()
         if scored and how == "direct":
             evidence = text.evidence(0, scored)
             log10_p = evidence.log10_p + correction

@@ -54,7 +54,7 @@ class ReaderElsewhere(ReaderError):
     """The reader's address is not one that texts may be sent to."""
 
 
-class Question(NamedTuple):
+class ReaderRequest(NamedTuple):
     """A POST to a reader.
 
     Attributes:
@@ -73,7 +73,7 @@ class Question(NamedTuple):
 Origin = Mapping[str, Any]
 """What texts are supposed to continue, and their sampling, as fields of `/v1/readings`; empty: nothing is."""
 
-Dialect = Callable[[Sequence[Content], Origin], Question]
+Dialect = Callable[[Sequence[Content], Origin], ReaderRequest]
 """What asks one kind of reader for readings of texts; pure, and called in threads.
 
 Raises `OriginNotRead` where the kind has no way to ask so.
@@ -85,11 +85,11 @@ _PART_BYTES = 64  # a part has a byte at least, and two places and a number in t
 
 
 def ttmark_dialect(model: str) -> Dialect:
-    def question(texts: Sequence[Content], origin: Origin) -> Question:
+    def question(texts: Sequence[Content], origin: Origin) -> ReaderRequest:
         size = sum(len(content_bytes(text)) for text in texts)
         most = _FRAME_BYTES + _TEXT_BYTES * len(texts) + _PART_BYTES * size
         body = {"model": model, "texts": list(texts), **origin}
-        return Question(_PATH, body, most, partial(_readings, texts))
+        return ReaderRequest(_PATH, body, most, partial(_readings, texts))
 
     return question
 

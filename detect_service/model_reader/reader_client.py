@@ -13,12 +13,12 @@ import orjson
 from ttmark.detect_service.model_reader.dialect import (
     Dialect,
     Origin,
-    Question,
     ReaderBusy,
     ReaderDown,
     ReaderElsewhere,
     ReaderError,
     ReaderRefused,
+    ReaderRequest,
     TokenRefused,
 )
 from ttmark.shared.batches import batches
@@ -154,7 +154,7 @@ class ReaderClient(Confidential):
         content = await self._answer(question)
         return await asyncio.to_thread(_understood, question, content)
 
-    async def _answer(self, question: Question) -> bytes:
+    async def _answer(self, question: ReaderRequest) -> bytes:
         """The body of a good answer, as far as it may be true."""
         url, own, extensions = self._url.join(question.path), {}, {}
         if not self._anywhere:
@@ -189,7 +189,7 @@ def _failure(response: httpx.Response) -> ReaderError:
     return ReaderRefused(said) if status in _ABOUT_THE_TEXTS else ReaderDown(said)
 
 
-def _understood(question: Question, content: bytes) -> list[ByteReading]:
+def _understood(question: ReaderRequest, content: bytes) -> list[ByteReading]:
     try:
         answer: Any = orjson.loads(content)
     except orjson.JSONDecodeError:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ttmark.detect_service.model_reader.dialect import Dialect, Origin, OriginNotRead, Question
+from ttmark.detect_service.model_reader.dialect import Dialect, Origin, OriginNotRead, ReaderRequest
 from ttmark.shared.byte_reading import (
     ByteReading,
     Content,
@@ -54,14 +54,14 @@ def vllm_dialect(model: str, tokenizer: TextTokenizer, context_tokens: int) -> D
         parts = [_Part([*begin, *ids[at:end]], len(begin) + kept - at) for at, kept, end in windows]
         return _Text(parts, byte_ends(text, encoded.offsets))
 
-    def question(texts: Sequence[Content], origin: Origin) -> Question:
+    def question(texts: Sequence[Content], origin: Origin) -> ReaderRequest:
         if origin:
             raise OriginNotRead("a vLLM server has no filters to read a text with")
         asked = [cut(text) for text in texts if isinstance(text, str)]
         prompts = [part.prompt for text in asked for part in text.parts]
         body = {"model": model, "prompt": prompts, "max_tokens": 1, "prompt_logprobs": 1, **_SAMPLING}
         most = _FRAME_BYTES + sum(_TOKEN_BYTES * (1 + len(prompt)) for prompt in prompts)
-        return Question(_PATH, body, most, partial(_readings, asked))
+        return ReaderRequest(_PATH, body, most, partial(_readings, asked))
 
     return question
 

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 
 from ttmark.detect_service.api.admission import Admission
 from ttmark.detect_service.api.problems import Caller
-from ttmark.detect_service.api.routes import Answer, asking_router
+from ttmark.detect_service.api.routes import Answering, asking_router
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     DetectionResponse,
@@ -13,7 +13,7 @@ from ttmark.shared.schemas.detection import (
 )
 
 
-def paper_router(answer: Answer, admission: Admission) -> APIRouter:
+def paper_router(answer: Answering, admission: Admission) -> APIRouter:
     router = asking_router(admission)
 
     @router.post("/direct", response_model=DetectionResponse)

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from ttmark.detect_service.api.body_route import body_route, body_size, valid_fields
 from ttmark.detect_service.api.extract import FileReader
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
-from ttmark.detect_service.api.routes import Answer
+from ttmark.detect_service.api.routes import Answering
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.extraction import Extraction
 from ttmark.detect_service.provenance_checks.results import Models, outcomes
@@ -35,7 +35,7 @@ _ELSEWHERE = ("inputs", "conversation")
 
 
 def checks_router(
-    reader: FileReader, answer: Answer, backend: DetectionBackend, run_long: RunLong
+    reader: FileReader, answer: Answering, backend: DetectionBackend, run_long: RunLong
 ) -> APIRouter:
     """The route; `run_long` validates long bodies."""
     router = APIRouter(tags=["detection"], route_class=body_route(Scope.DETECT, run_long))

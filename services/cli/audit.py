@@ -22,7 +22,7 @@ from ttmark.shared.audit.chain import Removal, one_removal_at_a_time, removal, r
 from ttmark.shared.audit.chain_check import Problem, Seam, Verification, verify_folder
 from ttmark.shared.audit.export import export_lines, verify_export
 from ttmark.shared.audit.record import Damaged
-from ttmark.shared.audit.segments import Segment, segments
+from ttmark.shared.audit.segments import ChainSegment, segments
 from ttmark.shared.audit.trail import Heads
 from ttmark.shared.cases.signed_file import CasePublicKey, NotACaseKey
 from ttmark.shared.languages.words import counted
@@ -44,7 +44,7 @@ def trail_folder() -> Path:
     return folder
 
 
-def trail_segments() -> dict[str, list[Segment]]:
+def trail_segments() -> dict[str, list[ChainSegment]]:
     """The segments in it, by chain; none where nobody wrote yet.
 
     Raises:

@@ -25,7 +25,7 @@ from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import MAX_POOL, Profile
 from ttmark.shared.schemas.profile_presets import Purpose
 from ttmark.shared.vault.audit_events import AuditEvent
-from ttmark.shared.vault.key_store_errors import KeyNotFound, ReplicasBehind
+from ttmark.shared.vault.key_store_errors import NoSuchKey, ReplicasBehind
 
 app = typer.Typer(help="Watermark keys and their versions.", no_args_is_help=True)
 
@@ -287,7 +287,7 @@ def _find(key_id: str, version: int) -> None:
     async def command(store: KeyStore) -> None:
         found = await store.ring.info(key_id)
         if version not in {one.version for one in found.versions}:
-            raise KeyNotFound(f"key {key_id} has no version {version}")
+            raise NoSuchKey(f"key {key_id} has no version {version}")
 
     run(command)
 

@@ -28,7 +28,7 @@ from ttmark.shared.audit.record import (
     record_line,
 )
 from ttmark.shared.audit.segments import (
-    Segment,
+    ChainSegment,
     forget,
     last_line,
     name_chain,
@@ -115,7 +115,7 @@ class Chain:
             self._begin()
             self._append({"action": BROKEN, "chain": before.chain, "last": before.sequence})
 
-    def checkpoint(self, keep: timedelta) -> list[Segment]:
+    def checkpoint(self, keep: timedelta) -> list[ChainSegment]:
         """Says in a record that segments without a record younger than `keep` go; these, for `remove`.
 
         They may go once the key store knows of that record: until then it excuses nothing. The segment that
@@ -138,7 +138,7 @@ class Chain:
             self._close_segment()
             os.close(self._owned)
 
-    def _segments(self) -> list[Segment]:
+    def _segments(self) -> list[ChainSegment]:
         return segments(self._folder).get(self._head.chain, [])
 
     def _go_on(self, chain: str) -> None:
@@ -192,10 +192,10 @@ class Chain:
         if self._file >= 0:
             os.fsync(self._file)
         self._close_segment()
-        part = Segment.named(self._folder, self._head.chain, self._head.sequence + 1)
+        part = ChainSegment.named(self._folder, self._head.chain, self._head.sequence + 1)
         self._open(part, os.O_RDWR | os.O_CREAT)
 
-    def _open(self, part: Segment, flags: int) -> None:
+    def _open(self, part: ChainSegment, flags: int) -> None:
         self._file = os.open(part.path, flags | os.O_APPEND, 0o600)
         self._size = os.fstat(self._file).st_size
 
@@ -221,7 +221,7 @@ class Removal:
 
     first: Record
     last: Record
-    parts: tuple[Segment, ...]
+    parts: tuple[ChainSegment, ...]
     all_of_it: bool
 
     @property

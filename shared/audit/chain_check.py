@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ttmark.shared.audit.record import CHECKPOINT, NO_RECORD, Anchor, Damaged, Head, Record, read_record
-from ttmark.shared.audit.segments import Segment
+from ttmark.shared.audit.segments import ChainSegment
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Verification:
 
 
 def verify_folder(
-    found: Mapping[str, list[Segment]], anchors: Mapping[str, Anchor], seam: Seam | None = None
+    found: Mapping[str, list[ChainSegment]], anchors: Mapping[str, Anchor], seam: Seam | None = None
 ) -> Verification:
     """Checks all chains of a folder against what the key store knows.
 
@@ -200,7 +200,7 @@ def verify_folder(
 
 
 def _verify_chain(
-    chain: str, parts: Iterable[Segment], anchor: Anchor | None, seam: Seam, result: Verification
+    chain: str, parts: Iterable[ChainSegment], anchor: Anchor | None, seam: Seam, result: Verification
 ) -> Problem | None:
     check = ChainCheck(chain, anchor)
     for part in parts:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ttmark.shared.audit.chain_check import ChainCheck, Problem, Seam
 from ttmark.shared.audit.record import Head, Record, read_record
-from ttmark.shared.audit.segments import Segment
+from ttmark.shared.audit.segments import ChainSegment
 from ttmark.shared.cases.signed_file import CasePublicKey
 from ttmark.shared.vault.envelope import canonical_json
 
@@ -57,7 +57,7 @@ class Closing(BaseModel):
 
 
 def export_lines(
-    found: Mapping[str, list[Segment]], since: str | None, until: str | None, sign: Sign | None
+    found: Mapping[str, list[ChainSegment]], since: str | None, until: str | None, sign: Sign | None
 ) -> Iterator[bytes]:
     """Lines without their ends: of each chain the records with `since` <= time < `until`; the closing line.
 
@@ -119,7 +119,7 @@ def verify_export(
     return seam.close_part() or closing
 
 
-def _of_range(parts: list[Segment], since: str | None) -> list[Segment]:
+def _of_range(parts: list[ChainSegment], since: str | None) -> list[ChainSegment]:
     """Without segments that end before the range, by the first record of the next."""
     skipped = 0
     for following in parts[1:]:

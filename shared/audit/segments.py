@@ -19,13 +19,13 @@ _BLOCK = 65_536
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Segment:
+class ChainSegment:
     chain: str
     first: int
     path: Path
 
     @classmethod
-    def named(cls, folder: Path, chain: str, first: int) -> "Segment":
+    def named(cls, folder: Path, chain: str, first: int) -> "ChainSegment":
         """The segment of a folder whose first record is number `first`."""
         return cls(chain, first, folder / f"{chain}.{first:012d}.jsonl")
 
@@ -46,17 +46,17 @@ class Segment:
         return None if line is None else read_record(line)
 
 
-def segments(folder: Path) -> dict[str, list[Segment]]:
+def segments(folder: Path) -> dict[str, list[ChainSegment]]:
     """All segments of a folder by chain, each in order; other files are left alone.
 
     Raises:
         OSError: the folder cannot be read.
     """
-    found: dict[str, list[Segment]] = {}
+    found: dict[str, list[ChainSegment]] = {}
     for path in folder.iterdir():
         name = _NAME.fullmatch(path.name)
         if name is not None:
-            found.setdefault(name["chain"], []).append(Segment(name["chain"], int(name["first"]), path))
+            found.setdefault(name["chain"], []).append(ChainSegment(name["chain"], int(name["first"]), path))
     return {chain: sorted(found[chain]) for chain in sorted(found)}
 
 
@@ -73,12 +73,12 @@ def last_line(path: Path) -> tuple[bytes, int]:
     return whole.rpartition(b"\n")[2], len(torn)
 
 
-def old_segments(parts: Sequence[Segment], before: str) -> list[tuple[Segment, Record]]:
+def old_segments(parts: Sequence[ChainSegment], before: str) -> list[tuple[ChainSegment, Record]]:
     """Those at a chain's beginning whose records are all from before that time, each with its last record.
 
     What follows a damaged record stays, as evidence.
     """
-    old: list[tuple[Segment, Record]] = []
+    old: list[tuple[ChainSegment, Record]] = []
     for part in parts:
         line, _ = last_line(part.path)
         try:
@@ -91,7 +91,7 @@ def old_segments(parts: Sequence[Segment], before: str) -> list[tuple[Segment, R
     return old
 
 
-def remove(parts: Iterable[Segment]) -> None:
+def remove(parts: Iterable[ChainSegment]) -> None:
     """Removes segments, the oldest first: after an interruption what is left has no gap."""
     for part in parts:
         part.path.unlink(missing_ok=True)

@@ -20,12 +20,12 @@ from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance
 from ttmark.shared.signpost import DOCUMENT_PATH
 
-Answer = TypeVar("Answer", bound=BaseModel)
+AnyAnswer = TypeVar("AnyAnswer", bound=BaseModel)
 Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[Answer]):
+class Call(Generic[AnyAnswer]):
     """One request, and the schema of its answer or of each event of it.
 
     Attributes:
@@ -35,7 +35,7 @@ class Call(Generic[Answer]):
 
     method: str
     path: str
-    answer: type[Answer]
+    answer: type[AnyAnswer]
     body: dict[str, Any] | None = None
     files: Mapping[str, tuple[str | None, bytes]] | None = None
     key: str | None = None
@@ -50,13 +50,13 @@ class Call(Generic[Answer]):
         """The key as it is: the service says what is wrong with it."""
         return {} if self.key is None else {b"Idempotency-Key": self.key.encode("utf-8", "replace")}
 
-    def of(self, request: BaseModel | Fields, **more: Any) -> "Call[Answer]":
+    def of(self, request: BaseModel | Fields, **more: Any) -> "Call[AnyAnswer]":
         """This call, with a request and more fields as its body."""
         if isinstance(request, BaseModel):
             request = request.model_dump(exclude_none=True, by_alias=True)
         return replace(self, body={**request, **more})
 
-    def once(self, key: str | None) -> "Call[Answer]":
+    def once(self, key: str | None) -> "Call[AnyAnswer]":
         """This call under an idempotency key, a new one if none is given."""
         return replace(self, key=uuid.uuid4().hex if key is None else key)
 

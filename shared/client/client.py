@@ -17,7 +17,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast, get_args, o
 import httpx
 
 from ttmark.shared.client import calls, outcomes
-from ttmark.shared.client.calls import Answer, Call, Fields
+from ttmark.shared.client.calls import AnyAnswer, Call, Fields
 from ttmark.shared.client.outcomes import (
     Attempt,
     OnWait,
@@ -41,11 +41,11 @@ T = TypeVar("T")
 
 
 def _answered(
-    call: Callable[P, Call[Answer]],
-) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, Answer]]:
+    call: Callable[P, Call[AnyAnswer]],
+) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, AnyAnswer]]:
     """A method with the name, the docstring and, for `inspect`, the arguments of a call."""
 
-    async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+    async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> AnyAnswer:
         return await self._answer(call(*args, **kwargs))
 
     own, signature = inspect.signature(method).parameters["self"], inspect.signature(call)
@@ -142,10 +142,10 @@ class _Either(ABC):
         if isinstance(self, Client):  # whose sockets a loop holds that does not end with it
             weakref.finalize(self, _leave, self._http)
 
-    async def _answer(self, call: Call[Answer]) -> Answer:
+    async def _answer(self, call: Call[AnyAnswer]) -> AnyAnswer:
         return parsed(call, await self._send(call))
 
-    async def _send(self, call: Call[Answer], deadline: Deadline | None = None) -> httpx.Response:
+    async def _send(self, call: Call[AnyAnswer], deadline: Deadline | None = None) -> httpx.Response:
         """The good answer; with a deadline its body is still to be read."""
         tries = attempts(call, self._http.base_url, *self._patience)
         next(tries)
@@ -159,7 +159,7 @@ class _Either(ABC):
             response: httpx.Response = answered.value
             return response
 
-    async def _attempt(self, call: Call[Answer], deadline: Deadline, *, stream: bool) -> Attempt:
+    async def _attempt(self, call: Call[AnyAnswer], deadline: Deadline, *, stream: bool) -> Attempt:
         try:
             request = self._http.build_request(
                 call.method,

@@ -18,7 +18,7 @@ import httpx
 import orjson
 from pydantic import ValidationError
 
-from ttmark.shared.client.calls import Answer, Call
+from ttmark.shared.client.calls import AnyAnswer, Call
 from ttmark.shared.outgoing import AnswerNotRead, NotSent
 
 
@@ -82,7 +82,7 @@ _LONGEST_WORDS, _DIGITS = 2_000, 10
 """Of what a service says in an error, and of a time that it names."""
 
 
-def parsed(call: Call[Answer], response: httpx.Response) -> Answer:
+def parsed(call: Call[AnyAnswer], response: httpx.Response) -> AnyAnswer:
     """The typed answer; fields that this client does not know are left out.
 
     Raises:
@@ -91,7 +91,7 @@ def parsed(call: Call[Answer], response: httpx.Response) -> Answer:
     return _valid(call, response, response.content)
 
 
-def parsed_event(call: Call[Answer], response: httpx.Response, line: str) -> Answer | None:
+def parsed_event(call: Call[AnyAnswer], response: httpx.Response, line: str) -> AnyAnswer | None:
     """The event that a line of a stream holds, if it holds one.
 
     Raises:
@@ -106,7 +106,7 @@ def parsed_event(call: Call[Answer], response: httpx.Response, line: str) -> Ans
     return _valid(call, response, data)
 
 
-def _valid(call: Call[Answer], response: httpx.Response, content: bytes) -> Answer:
+def _valid(call: Call[AnyAnswer], response: httpx.Response, content: bytes) -> AnyAnswer:
     try:
         return call.answer.model_validate_json(content)
     except ValidationError as error:

@@ -85,7 +85,7 @@ async def restore_backup(store: RecordStore, kek: KeyWrapper, backup: bytes) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class BackupCheck:
     """What a store holds.
 
     Attributes:
@@ -101,7 +101,7 @@ class Verification:
     problems: Mapping[str, str]
 
 
-async def verify_store(store: RecordStore, kek: KeyWrapper, ledger: Ledger | None = None) -> Verification:
+async def verify_store(store: RecordStore, kek: KeyWrapper, ledger: Ledger | None = None) -> BackupCheck:
     """Opens every secret of every key and every token.
 
     Raises:
@@ -125,7 +125,7 @@ async def verify_store(store: RecordStore, kek: KeyWrapper, ledger: Ledger | Non
                 counts[kind] += 1
             except KeyStoreError as error:
                 problems[f"{kind} {record_id}"] = str(error)
-    return Verification(counts[key_codec.KIND], counts["versions"], counts[tokens.KIND], dict(keks), problems)
+    return BackupCheck(counts[key_codec.KIND], counts["versions"], counts[tokens.KIND], dict(keks), problems)
 
 
 def check_life_cycle(key_id: str, record: KeyRecord) -> None:

@@ -16,8 +16,8 @@ from ttmark.shared.vault.kek import DataKey, KeyWrapper
 from ttmark.shared.vault.key_store_errors import (
     InvalidTransition,
     KeyExists,
-    KeyNotFound,
     KeyStoreError,
+    NoSuchKey,
     ReplicasBehind,
     RevisionConflict,
 )
@@ -32,7 +32,7 @@ class KeyRing:
     """Creates, rotates and opens keys. Of two changes at once, one is applied after the other.
 
     Every method raises StoreUnavailable, RecordTampered, RecordRolledBack and UnknownKek; those that
-    take a key id raise KeyNotFound.
+    take a key id raise NoSuchKey.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class KeyRing:
 
 def _existing(key_id: str, envelope: Envelope | None) -> Envelope:
     if envelope is None:
-        raise KeyNotFound(f"there is no key {key_id}")
+        raise NoSuchKey(f"there is no key {key_id}")
     return envelope
 
 
@@ -258,7 +258,7 @@ def find_version(record: KeyRecord, version: int) -> VersionRecord:
     for candidate in record.versions:
         if candidate.version == version:
             return candidate
-    raise KeyNotFound(f"key {record.key_id} has no version {version}")
+    raise NoSuchKey(f"key {record.key_id} has no version {version}")
 
 
 def check_own(record: KeyRecord) -> None:

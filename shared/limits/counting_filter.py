@@ -60,7 +60,7 @@ class AnswerRule:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
+class CountedDocument:
     """One document as a space sees it.
 
     Attributes:
@@ -87,7 +87,7 @@ class Inquiry:
 
     space: str
     caller: str
-    questions: Sequence[Question]
+    questions: Sequence[CountedDocument]
     limits: Sequence[int]
     window_seconds: float
     findings: float
@@ -173,7 +173,7 @@ class LocalSpaces:
         }
 
 
-def _ask(inquiry: Inquiry, question: Question, current: _Generation, before: _Generation) -> Reply:
+def _ask(inquiry: Inquiry, question: CountedDocument, current: _Generation, before: _Generation) -> Reply:
     rows = question.cells.shape[1]
     for generation in (current, before):
         if question.digest in generation.answered:
@@ -191,7 +191,7 @@ def _ask(inquiry: Inquiry, question: Question, current: _Generation, before: _Ge
 
 
 def _refusal(
-    inquiry: Inquiry, question: Question, current: _Generation, before: _Generation
+    inquiry: Inquiry, question: CountedDocument, current: _Generation, before: _Generation
 ) -> Refusal | None:
     mine = current.drawn[inquiry.caller] + question.price
     if mine + before.drawn[inquiry.caller] > inquiry.budget:

@@ -26,9 +26,9 @@ from ttmark.shared.limits.counting_filter import (
     LASTING,
     WARM,
     AnswerRule,
+    CountedDocument,
     Inquiry,
     Names,
-    Question,
     Refusal,
     Reply,
     States,
@@ -137,7 +137,7 @@ class AnswerLedger(Confidential):
         salts = [np.uint64(int.from_bytes(self.hash(b"layer", layer), "big")) for layer in layers]
         inquiry = self._inquiry(caller)
         price = round(rate / FINDINGS_UNIT)
-        questions: list[list[Question]] = []
+        questions: list[list[CountedDocument]] = []
         for document in documents:
             # Each asker's own: what is spent for one is not for another.
             digest = self.hash(b"exact " + layers[0], document.exact)
@@ -247,12 +247,12 @@ def _fields(rows: NDArray[np.uint32], found: bool) -> list[bytes]:
     return [b"%b %d" % (_kind(found).encode(), row) for row in rows.tolist()]
 
 
-def _slices(digest: bytes, cells: NDArray[np.uint32], price: int) -> Iterator[Question]:
+def _slices(digest: bytes, cells: NDArray[np.uint32], price: int) -> Iterator[CountedDocument]:
     """A document's question; of a long document several, so that none holds the store up."""
     step = _CELLS_AT_ONCE // len(cells)
     for number, first in enumerate(range(0, max(1, cells.shape[1]), step)):
         part = (int.from_bytes(digest, "big") ^ number).to_bytes(DIGEST_BYTES, "big")
-        yield Question(part, cells[:, first : first + step], 0 if number else price)
+        yield CountedDocument(part, cells[:, first : first + step], 0 if number else price)
 
 
 def short(names: Names) -> NDArray[np.uint32]:

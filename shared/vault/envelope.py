@@ -28,7 +28,7 @@ def canonical_json(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-class _Document(BaseModel):
+class _RecordJson(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     format: Literal[1] = 1
@@ -75,7 +75,7 @@ async def seal_envelope(
     previous: Envelope | None,
 ) -> Envelope:
     wrapped = await kek.wrap(data_key.exposed(), _wrap_name(kind, record_id))
-    document = _Document(
+    document = _RecordJson(
         epoch=previous.epoch + 1 if previous else 1,
         trail=[*previous.trail, previous.digest][-TRAIL_LENGTH:] if previous else [],
         kek=kek.kek_id,
@@ -97,7 +97,7 @@ async def open_envelope(
     """
     refused = RecordTampered(f"{kind} {record_id}: the stored record is damaged or was altered")
     try:
-        document = _Document.model_validate(orjson.loads(payload))
+        document = _RecordJson.model_validate(orjson.loads(payload))
         wrapped = base64.b64decode(document.data_key, validate=True)
     except (orjson.JSONDecodeError, ValidationError, binascii.Error) as error:
         raise refused from error

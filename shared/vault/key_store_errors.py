@@ -25,7 +25,7 @@ class UnknownKek(KeyStoreError):
     """No key-encryption key at hand opens the record."""
 
 
-class KeyNotFound(KeyStoreError):
+class NoSuchKey(KeyStoreError):
     """There is no such key, or no such version of it."""
 
 

@@ -3,7 +3,7 @@
 from ttmark.shared.watermark.detectors.alignment import AlignedEvidence, detect_aligned
 from ttmark.shared.watermark.detectors.block_scores import DirectEvidence, detect_direct
 from ttmark.shared.watermark.detectors.localized import LocalizedEvidence, detect_localized
-from ttmark.shared.watermark.detectors.segments import Segment
+from ttmark.shared.watermark.detectors.segments import LocalizedSegment
 from ttmark.shared.watermark.nulls import corrected
 from ttmark.shared.watermark.prf import ContextTracker, key_lanes, scored_positions
 from ttmark.shared.watermark.schemes.registry import scheme_names
@@ -14,7 +14,7 @@ __all__ = [
     "ContextTracker",
     "DirectEvidence",
     "LocalizedEvidence",
-    "Segment",
+    "LocalizedSegment",
     "Watermark",
     "corrected",
     "detect_aligned",

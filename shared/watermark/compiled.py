@@ -17,7 +17,7 @@ _SHARED = ("-shared", "-fPIC")
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class InstructionSet:
     """Instructions that a processor may have: the compiler's flags for them, and what they need."""
 
     name: str
@@ -28,16 +28,18 @@ class Level:
 _AVX512 = frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma"})
 _V4 = ("-march=x86-64-v4", "-mprefer-vector-width=512")
 _VNNI, _AMX = ("-mavx512vnni",), ("-mavx512bf16", "-mamx-tile", "-mamx-bf16")
-_LEVELS: dict[str, tuple[Level, ...]] = {
+_LEVELS: dict[str, tuple[InstructionSet, ...]] = {
     "x86_64": (
-        Level("x86-64-v4-amx", (*_V4, *_VNNI, *_AMX), _AVX512 | {"avx512_vnni", "avx512_bf16", "amx_bf16"}),
-        Level("x86-64-v4-vnni", (*_V4, *_VNNI), _AVX512 | {"avx512_vnni"}),
-        Level("x86-64-v4", _V4, _AVX512),
-        Level(
+        InstructionSet(
+            "x86-64-v4-amx", (*_V4, *_VNNI, *_AMX), _AVX512 | {"avx512_vnni", "avx512_bf16", "amx_bf16"}
+        ),
+        InstructionSet("x86-64-v4-vnni", (*_V4, *_VNNI), _AVX512 | {"avx512_vnni"}),
+        InstructionSet("x86-64-v4", _V4, _AVX512),
+        InstructionSet(
             "x86-64-v3", ("-march=x86-64-v3",), frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"})
         ),
     ),
-    "aarch64": (Level("armv8-a", ("-march=armv8-a",), frozenset({"asimd"})),),
+    "aarch64": (InstructionSet("armv8-a", ("-march=armv8-a",), frozenset({"asimd"})),),
 }
 """By machine, the highest level first."""
 
@@ -76,7 +78,7 @@ class CompiledSource:
                 return self._load(level)
         return self._load(lowest)
 
-    def _load(self, level: Level) -> ctypes.CDLL:
+    def _load(self, level: InstructionSet) -> ctypes.CDLL:
         kept = self.folder / self.file_name(level)
         if kept.exists():
             return ctypes.CDLL(str(kept))
@@ -96,7 +98,7 @@ class CompiledSource:
         """
         return [self.compile(folder or self.folder, level) for level in all_levels()]
 
-    def compile(self, folder: Path, level: Level) -> Path:
+    def compile(self, folder: Path, level: InstructionSet) -> Path:
         """The library in `folder`, made anew.
 
         Raises:
@@ -114,17 +116,17 @@ class CompiledSource:
             made.replace(target)
         return target
 
-    def file_name(self, level: Level) -> str:
+    def file_name(self, level: InstructionSet) -> str:
         """Another source or other flags are another library."""
         digest = hashlib.sha256(" ".join((*self.flags, *level.flags)).encode() + self.source.read_bytes())
         return f"{self.source.stem}-{level.name}-{digest.hexdigest()[:16]}.so"
 
 
-def all_levels() -> tuple[Level, ...]:
+def all_levels() -> tuple[InstructionSet, ...]:
     return _LEVELS.get(platform.machine(), ())
 
 
-def usable_levels() -> list[Level]:
+def usable_levels() -> list[InstructionSet]:
     known = _processor_flags()
     return [level for level in all_levels() if level.needs <= known]
 

@@ -101,7 +101,7 @@ class _Blocks:
         self._body = [line for line in self._lines if id(line) not in self._aside]
         self._settings = _settings(self._body)
         self._narrow = dict(self._narrow_parts())
-        self._words = _Words(self._lines)
+        self._words = _KnownWords(self._lines)
         self._numbers: dict[int, str] = {}
         self._items: list[float] = []
         self._begun_pages = 0
@@ -348,7 +348,7 @@ def _setting(lines: Sequence[Line]) -> _Setting:
     return found
 
 
-class _Words:
+class _KnownWords:
     """The words of a document, which say whether a hyphen at the end of a line belongs to one."""
 
     def __init__(self, lines: Sequence[Line]) -> None:

@@ -30,7 +30,7 @@ from pdfminer.utils import (
 from ttmark.detect_service.extraction.pdf.pdf_content import TextInterpreter
 
 
-class Look(NamedTuple):
+class TypeFace(NamedTuple):
     bold: bool = False
     italic: bool = False
     code: bool = False
@@ -53,7 +53,7 @@ class Piece:
     x1: float
     y: float
     size: float
-    look: Look
+    look: TypeFace
     blank: bool = False
 
 
@@ -171,7 +171,7 @@ def _value(shown: dict[str, Any], ctm: Matrix) -> Iterator[Piece]:
     size = min((top - low) / max(len(lines), 1) / _LEADING, _VALUE)
     for place, line in enumerate(lines):
         y = (low + top - size) / 2 + _LEADING * size * ((len(lines) - 1) / 2 - place)
-        yield Piece(line, left, min(right, left + size * len(line) / 2), y, size, Look())
+        yield Piece(line, left, min(right, left + size * len(line) / 2), y, size, TypeFace())
 
 
 class _Fonts(PDFResourceManager):
@@ -310,7 +310,7 @@ class _Letters(dict[int, tuple[str, float]]):
         name = str(font.fontname)
         weight = resolve1(font.descriptor.get("FontWeight"))
         heavy = isinstance(weight, int | float) and weight >= _HEAVY
-        self.look = Look(
+        self.look = TypeFace(
             heavy or bool(font.flags & _FORCED_BOLD or _BOLD.search(name)),
             bool(font.italic_angle or font.flags & _SLANTED or _ITALIC.search(name)),
             bool(font.flags & _FIXED_PITCH or _MONOSPACED.search(name)),

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from ttmark.shared.watermark.detectors.alignment import DECOYS, decoy_log10_p, decoy_scores
 from ttmark.shared.watermark.detectors.block_scores import POSITION_SCORES, BlockRows, check_tokens
 from ttmark.shared.watermark.detectors.scan import best_scores, scan_parameters, scan_peaks
-from ttmark.shared.watermark.detectors.segments import Peak, Segment, disjoint, log10_expected, log10_family
+from ttmark.shared.watermark.detectors.segments import (
+    LocalizedSegment,
+    Peak,
+    disjoint,
+    log10_expected,
+    log10_family,
+)
 from ttmark.shared.watermark.detectors.waterseeker import (
     best_window_scores,
     waterseeker_parameters,
@@ -36,7 +42,7 @@ class LocalizedEvidence:
     scored_blocks: int
     """Positions that were scored; blocks may start at each of them."""
     hypotheses: int
-    segments: tuple[Segment, ...]
+    segments: tuple[LocalizedSegment, ...]
     """Disjoint, best first: those with an E-value within the limit."""
 
 
@@ -105,7 +111,7 @@ def _evidence(
     peaks = find_peaks(watermark, method, scores, lambda score: expected(score) <= log10_e_limit)
     segments = tuple(
         # The context of the first block is part of what the generator wrote.
-        Segment(peak.start, peak.end + watermark.context_width, peak.score, expected(peak.score))
+        LocalizedSegment(peak.start, peak.end + watermark.context_width, peak.score, expected(peak.score))
         for peak in disjoint(peak for peak in peaks if peak.score > 0.0)
         if expected(peak.score) <= log10_e_limit
     )

@@ -11,7 +11,7 @@ from ttmark.shared.watermark.nulls import LN10
 _TINY = -15.0
 
 
-class Span(Protocol):
+class TokenSpan(Protocol):
     """Tokens [start, end) of a document."""
 
     @property
@@ -20,7 +20,7 @@ class Span(Protocol):
     def end(self) -> int: ...
 
 
-AnySpan = TypeVar("AnySpan", bound=Span)
+AnySpan = TypeVar("AnySpan", bound=TokenSpan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class LocalizedSegment:
     """A span of tokens [start, end) that carries the watermark."""
 
     start: int

@@ -82,7 +82,7 @@ SHORTEST = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ForeignPassage:
     """Tokens [start, end).
 
     Attributes:
@@ -116,7 +116,7 @@ def window_count(length: int) -> int:
     return count
 
 
-def passages(text: ScoredText, length: int) -> list[Passage]:
+def passages(text: ScoredText, length: int) -> list[ForeignPassage]:
     """All windows with a scored token, the most surprising first."""
     found, step = [], math.log10(max(1, window_count(length)))
     for start, end in grid(length):
@@ -124,18 +124,18 @@ def passages(text: ScoredText, length: int) -> list[Passage]:
         first, last = np.searchsorted(text.positions, (start, end)).tolist()
         if first < last:
             evidence = text.evidence(first, last)
-            found.append(Passage(start, end, evidence.log10_p + step, evidence))
+            found.append(ForeignPassage(start, end, evidence.log10_p + step, evidence))
     return sorted(found, key=lambda one: one.log10_e)
 
 
-def reported(windows: Sequence[Passage], log10_limit: float) -> list[Passage]:
+def reported(windows: Sequence[ForeignPassage], log10_limit: float) -> list[ForeignPassage]:
     """The best windows within the limit that do not overlap, in order; those that touch are one passage."""
-    merged: list[Passage] = []
+    merged: list[ForeignPassage] = []
     kept = disjoint(one for one in windows if one.log10_e <= log10_limit)
     for one in sorted(kept, key=lambda each: each.start):
         if merged and merged[-1].end == one.start:
             before = merged.pop()
             best = min(before, one, key=lambda each: each.log10_e)
-            one = Passage(before.start, one.end, best.log10_e, best.evidence)
+            one = ForeignPassage(before.start, one.end, best.log10_e, best.evidence)
         merged.append(one)
     return merged

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.block_scores import check_tokens
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_mean, log10_of
-from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Ratios, Rows
+from ttmark.shared.watermark.likelihood.hidden_markov_model import MarkovChain, Ratios, Rows
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, gate
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
@@ -150,7 +150,7 @@ class LikelihoodTest:
         )
 
 
-def log10_of_evidence(passes: Passes, chain: Chain, cells: Cells) -> Floats:
+def log10_of_evidence(passes: Passes, chain: MarkovChain, cells: Cells) -> Floats:
     """log10 E of rows of cells [rows, positions] -> [rows]: the mean over the priors of the text."""
     return log10_mean(log10_of(*passes.forward(chain, cells)))
 
@@ -161,7 +161,7 @@ def secret_of(prf_keys: Sequence[bytes]) -> bytes:
     return hmac.digest(extracted, b"ttmark draws\x01", "sha256")
 
 
-def draw_seed(secret: bytes, name: str, chain: Chain, tokens: bytes) -> int:
+def draw_seed(secret: bytes, name: str, chain: MarkovChain, tokens: bytes) -> int:
     """64 bits from a text, its watermark's name and a secret of who detects, which is no watermark key.
 
     With a public seed anybody could look for texts with lucky draws, found at 1.2 to 1.8 times the rate.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ttmark.shared.watermark.compiled import CompiledSource
 from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
-from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain
+from ttmark.shared.watermark.likelihood.hidden_markov_model import MarkovChain
 from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 
 # No sum is reordered and no product fused: the bits are those of numpy.
@@ -52,20 +52,20 @@ class Kernels:
             library.ttmark_draw, model, pointer, pointer, ctypes.c_uint64, size, size, pointer, pointer
         )
 
-    def forward(self, chain: Chain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
+    def forward(self, chain: MarkovChain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
         cells = np.ascontiguousarray(cells)
         parts = [self._forward_rows(chain, cells[run]) for run in _runs(chain, len(cells))]
         return np.concatenate([sums for sums, _ in parts], axis=1), np.concatenate(
             [exponents for _, exponents in parts], axis=1
         )
 
-    def _forward_rows(self, chain: Chain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
+    def _forward_rows(self, chain: MarkovChain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
         shape = (len(chain.paths), len(cells))
         sums, exponents = np.empty(shape), np.empty(shape, dtype=np.int64)
         self._forward(_model(chain), cells.ctypes.data, len(cells), sums.ctypes.data, exponents.ctypes.data)
         return sums, exponents
 
-    def posterior(self, chain: Chain, path: int, row: Cells) -> tuple[Floats, Floats, float, int]:
+    def posterior(self, chain: MarkovChain, path: int, row: Cells) -> tuple[Floats, Floats, float, int]:
         row = np.ascontiguousarray(row)
         kept, begins, apart = np.empty((row.size, 4)), np.empty(row.size), np.empty(row.size)
         whole, scale = ctypes.c_double(), ctypes.c_int64()
@@ -73,7 +73,7 @@ class Kernels:
         self._posterior(_model(chain), path, *places, ctypes.addressof(whole), ctypes.addressof(scale))
         return begins, apart, whole.value, scale.value
 
-    def draw(self, chain: Chain, seed: int, first: int, along: NDArray[np.int64]) -> Cells:
+    def draw(self, chain: MarkovChain, seed: int, first: int, along: NDArray[np.int64]) -> Cells:
         cells = np.empty((along.size, chain.positions), dtype=np.uint16)
         tables = chain.ratios.limits.ctypes.data, chain.ratios.guides.ctypes.data
         for run in _runs(chain, along.size):
@@ -83,7 +83,7 @@ class Kernels:
         return cells
 
 
-def _runs(chain: Chain, rows: int) -> Iterator[slice]:
+def _runs(chain: MarkovChain, rows: int) -> Iterator[slice]:
     """Rows of a call, in multiples of what the kernel computes together; one run at least."""
     size = max(_LANES, _AT_ONCE // max(1, chain.positions) // _LANES * _LANES)
     for first in range(0, max(1, rows), size):
@@ -91,7 +91,7 @@ def _runs(chain: Chain, rows: int) -> Iterator[slice]:
         yield slice(first, min(first + size, rows))
 
 
-def _model(chain: Chain) -> Any:
+def _model(chain: MarkovChain) -> Any:
     arrays = (chain.ratios.ratios, chain.paths, chain.kinds, chain.surprise)
     _, classes, cells = chain.ratios.ratios.shape
     return ctypes.byref(
@@ -110,20 +110,20 @@ LOG10_2 = float(np.log10(2.0))
 
 
 class Passes(Protocol):
-    def forward(self, chain: Chain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
+    def forward(self, chain: MarkovChain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
         """The sum over paths of prior times ratios, for rows of cells [rows, positions], under each prior.
 
         Mantissas and binary exponents, [paths, rows] each.
         """
 
-    def posterior(self, chain: Chain, path: int, row: Cells) -> tuple[Floats, Floats, float, int]:
+    def posterior(self, chain: MarkovChain, path: int, row: Cells) -> tuple[Floats, Floats, float, int]:
         """One row [positions] along one prior, given all its scores.
 
         The chance that a block begins at each position, and that its token is skipped away, [positions] each;
         the sum of `forward`, and its exponent.
         """
 
-    def draw(self, chain: Chain, seed: int, first: int, along: NDArray[np.int64]) -> Cells:
+    def draw(self, chain: MarkovChain, seed: int, first: int, along: NDArray[np.int64]) -> Cells:
         """Cells [rows, positions] of independent texts number `first` on; a number gives one text for ever.
 
         Each has a mark along the prior that `along` [rows] says, or none where that is -1.

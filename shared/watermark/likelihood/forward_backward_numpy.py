@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.interruption import paused_ranges
-from ttmark.shared.watermark.likelihood.hidden_markov_model import NEUTRAL, Chain
+from ttmark.shared.watermark.likelihood.hidden_markov_model import NEUTRAL, MarkovChain
 from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 
 Words = NDArray[np.uint64]
@@ -20,7 +20,7 @@ BIG, SMALL, EXPONENT = 2.0**256, 2.0**-256, 256
 
 
 class NumpyPasses:
-    def forward(self, chain: Chain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
+    def forward(self, chain: MarkovChain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
         paths, rows, tokens = len(chain.paths), len(cells), chain.tokens
         strengths = chain.paths[:, 0].astype(np.int64)
         steps = _Steps(chain)
@@ -49,15 +49,15 @@ class NumpyPasses:
                         exponents += EXPONENT * (big.astype(np.int64) - small)
         return _total(gap, away, blocks), exponents
 
-    def posterior(self, chain: Chain, path: int, row: Cells) -> tuple[Floats, Floats, float, int]:
+    def posterior(self, chain: MarkovChain, path: int, row: Cells) -> tuple[Floats, Floats, float, int]:
         one = _OnePath(chain, path, row)
         kept, whole, scale = one.forward()
         begins, apart = one.backward(kept, whole, scale)
         return begins, apart, whole, scale
 
-    def draw(self, chain: Chain, seed: int, first: int, along: NDArray[np.int64]) -> Cells:
+    def draw(self, chain: MarkovChain, seed: int, first: int, along: NDArray[np.int64]) -> Cells:
         rows = along.size
-        words = _Words(seed, first, rows)
+        words = _RandomWords(seed, first, rows)
         start = words.chances()
         path, marked = np.maximum(along, 0), along >= 0
         strength = chain.paths[path, 0].astype(np.int64)
@@ -92,7 +92,7 @@ class NumpyPasses:
 class _Steps:
     """Chances of the priors' steps, each [paths, 1]."""
 
-    def __init__(self, chain: Chain) -> None:
+    def __init__(self, chain: MarkovChain) -> None:
         _, self._leave, self._enter, self._find, self._lose, _, self._follows = chain.paths.T[:, :, None]
         self._surprise = chain.surprise.tolist()
         self._keep = 1.0 - self._lose
@@ -115,7 +115,7 @@ def _total(gap: Mass, away: Mass, blocks: list[Mass]) -> Mass:
 class _OnePath:
     """Forward and backward over one row along one prior, in Python's numbers."""
 
-    def __init__(self, chain: Chain, path: int, row: Cells) -> None:
+    def __init__(self, chain: MarkovChain, path: int, row: Cells) -> None:
         strength, self._leave, self._enter, self._find, self._lose, self._away, self._follows = (
             float(value) for value in chain.paths[path]
         )
@@ -179,10 +179,10 @@ class _OnePath:
 
 def chances(seed: int, first: int, count: int) -> Floats:
     """A number in [0, 1) for each of the texts number `first` on [count]."""
-    return _Words(seed % 2**64, first, count).chances()
+    return _RandomWords(seed % 2**64, first, count).chances()
 
 
-class _Words:
+class _RandomWords:
     """SplitMix64 (Steele, Lea and Flood 2014), one stream a row."""
 
     def __init__(self, seed: int, first: int, rows: int) -> None:

@@ -5,7 +5,7 @@ passage that carry no mark: edited ones), or *away* (text that is not ours). It 
 the token. A block takes it inside, r tokens on.
 
 A `Path` is a prior over paths, `Ratios` the likelihood ratios of a block's score, marked over unmarked,
-`Chain` one text without keys and scores, and `Rows` its blocks, or those of the messages of a conversation.
+`MarkovChain` one text without keys and scores, and `Rows` its blocks, or those of a conversation's messages.
 """
 
 import json
@@ -194,7 +194,7 @@ MOST_PATHS = 64  # as in kernels.c
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chain:
+class MarkovChain:
     """What may happen at each position of a text, where blocks may begin.
 
     Attributes:
@@ -223,15 +223,15 @@ class Chain:
             raise ValueError("a class of blocks that there is no table for")
 
     @classmethod
-    def plain(cls, ratios: Ratios, positions: int, paths: Floats, tokens: int) -> "Chain":
+    def plain(cls, ratios: Ratios, positions: int, paths: Floats, tokens: int) -> "MarkovChain":
         """A text without a reader, no block of which repeats."""
         kinds = np.full(positions, PLAIN, dtype=np.uint8)
         return cls(ratios, kinds, np.zeros(positions), paths, tokens)
 
-    def with_paths(self, paths: Floats) -> "Chain":
+    def with_paths(self, paths: Floats) -> "MarkovChain":
         return replace(self, paths=paths)
 
-    def without(self, spent: NDArray[np.bool_]) -> "Chain":
+    def without(self, spent: NDArray[np.bool_]) -> "MarkovChain":
         """The same text, whose blocks where `spent` [positions] say nothing: L = 1, and in draws too."""
         return replace(self, kinds=np.where(spent, NEUTRAL, self.kinds).astype(np.uint8))
 
@@ -251,7 +251,7 @@ class Rows:
         positions: of all messages.
     """
 
-    chains: tuple[Chain, ...]
+    chains: tuple[MarkovChain, ...]
     contexts: NDArray[np.int64]
     blocks: NDArray[np.int64]
     scored: NDArray[np.int64]
@@ -287,7 +287,7 @@ class Rows:
             surprise = np.zeros(starts.size) if reading is None else reading.surprise(width, size)
             paths = as_table(evidence_paths(by_surprise=reading is not None))
             parts.append(np.concatenate([contexts, blocks], axis=1))
-            chains.append(Chain(ratios, kinds.astype(np.uint8), surprise, paths, size))
+            chains.append(MarkovChain(ratios, kinds.astype(np.uint8), surprise, paths, size))
         rows = np.concatenate(parts) if parts else np.empty((0, width + size), dtype=np.int64)
         again = _later(rows) | (rows == UNKNOWN_TOKEN).any(axis=1)
         bounds = np.cumsum([0, *(chain.positions for chain in chains)])
@@ -315,7 +315,7 @@ class Rows:
             cells[:, self.scored] = watermark.cells.of(scores)
             yield keys, cells
 
-    def of_messages(self, cells: Cells) -> Iterator[tuple[Chain, Cells]]:
+    def of_messages(self, cells: Cells) -> Iterator[tuple[MarkovChain, Cells]]:
         """Each message with its part of `cells` [keys, positions]."""
         start = 0
         for chain in self.chains:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import chances
-from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, as_table, drawn_paths
+from ttmark.shared.watermark.likelihood.hidden_markov_model import MarkovChain, as_table, drawn_paths
 from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 from ttmark.shared.watermark.nulls import LN10
 
@@ -55,12 +55,12 @@ class Sampler:
     """
 
     passes: Passes
-    chain: Chain
+    chain: MarkovChain
     own: int
     shares: Floats
 
     @classmethod
-    def of(cls, passes: Passes, chain: Chain) -> "Sampler":
+    def of(cls, passes: Passes, chain: MarkovChain) -> "Sampler":
         paths = np.concatenate([chain.paths, as_table(drawn_paths(chain.positions))])
         return cls(passes, chain.with_paths(paths), len(chain.paths), _with_fitted(np.zeros(len(paths))))
 
@@ -127,7 +127,7 @@ class NullTail:
         return int(self.log10_e.size)
 
     @classmethod
-    def draw(cls, passes: Passes, chain: Chain, log10_rate: float, seed: int) -> "NullTail":
+    def draw(cls, passes: Passes, chain: MarkovChain, log10_rate: float, seed: int) -> "NullTail":
         """For the text of `chain` with its priors, to decide at a rate; the same for the same arguments."""
         most = max(_LEAST, min(_MOST, _MOST_CELLS // max(1, chain.positions)))
         first = Sampler.of(passes, chain)

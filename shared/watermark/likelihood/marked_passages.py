@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ttmark.shared.watermark.detectors.block_scores import check_tokens, context_and_block
 from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence, ratios_of
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_of
-from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Path, Rows, as_table
+from ttmark.shared.watermark.likelihood.hidden_markov_model import MarkovChain, Path, Rows, as_table
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 from ttmark.shared.watermark.watermark import Watermark
@@ -96,7 +96,7 @@ def find_carried(
     return Carried(carried, tuple(_passages(passes, chain, cells, carried, watermark.context_width)))
 
 
-def _apart(passes: Passes, chain: Chain, cells: Cells) -> Floats:
+def _apart(passes: Passes, chain: MarkovChain, cells: Cells) -> Floats:
     """Chance of each position to be away from the mark, each prior by its own evidence [positions]."""
     found = [passes.posterior(chain, path, cells) for path in range(len(chain.paths))]
     along = log10_of(np.array([sums for *_, sums, _ in found]), np.array([scale for *_, scale in found]))
@@ -115,7 +115,7 @@ def _first_equals(watermark: Watermark, tokens: NDArray[np.int64]) -> NDArray[np
 
 
 def _passages(
-    passes: Passes, chain: Chain, cells: Cells, carried: Floats, context_width: int
+    passes: Passes, chain: MarkovChain, cells: Cells, carried: Floats, context_width: int
 ) -> list[Passage]:
     whole = float(log10_of_evidence(passes, chain, cells[None])[0])
     passages = []

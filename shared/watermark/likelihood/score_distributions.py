@@ -44,7 +44,7 @@ class CellScale:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LayerOutcome:
     """One of the things that a layer may do to an emitted block of probability p, for many p at once.
 
     Attributes:
@@ -58,7 +58,7 @@ class Outcome:
     share: float
 
 
-Layer = Callable[[Floats], Sequence[Outcome]]
+Layer = Callable[[Floats], Sequence[LayerOutcome]]
 """Outcomes by p [P]; the sum over them of share times mass is p."""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.likelihood.score_distributions import Outcome, layered_law
+from ttmark.shared.watermark.likelihood.score_distributions import LayerOutcome, layered_law
 from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.ragged_arrays import Segments
 from ttmark.shared.watermark.schemes.base import MAX_LAYERS, Probs, Scheme, Words, check_range
@@ -73,12 +73,12 @@ class DiPmark(Scheme):
     def law(self, probs: Probs) -> NDArray[np.float64]:
         """A block at u in the order has the mass (1 - p) u of the others before it."""
 
-        def layer(probs: Probs) -> list[Outcome]:
+        def layer(probs: Probs) -> list[LayerOutcome]:
             places = (np.arange(_PLACES) + 0.5) / _PLACES
             before = (1.0 - probs) * places[:, None]  # [places, P]
             mass = self._moved(before + probs) - self._moved(before)
             mass *= probs / mass.mean(axis=0)  # the mean over places is p, but for the sum's error
             hits = (places > 0.5).tolist()
-            return [Outcome(hit, row, 1.0 / _PLACES) for hit, row in zip(hits, mass, strict=True)]
+            return [LayerOutcome(hit, row, 1.0 / _PLACES) for hit, row in zip(hits, mass, strict=True)]
 
         return layered_law(layer, [1] * self.layers, self.cells, self.blend, probs)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.likelihood.score_distributions import Outcome, layered_law
+from ttmark.shared.watermark.likelihood.score_distributions import LayerOutcome, layered_law
 from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.ragged_arrays import Segments
 from ttmark.shared.watermark.schemes.base import MAX_LAYERS, Probs, Scheme, Words, check_range
@@ -62,10 +62,12 @@ class MCMark(Scheme):
     def law(self, probs: Probs) -> NDArray[np.float64]:
         """The block's channel has mass S = p + (1 - p) / l: p becomes p / S as the target, else p^2 / S."""
 
-        def layer(probs: Probs) -> tuple[Outcome, Outcome]:
+        def layer(probs: Probs) -> tuple[LayerOutcome, LayerOutcome]:
             mass = probs + (1.0 - probs) / self.channels
             target = 1.0 / self.channels
-            return Outcome(True, probs / mass, target), Outcome(False, probs**2 / mass, 1.0 - target)
+            return LayerOutcome(True, probs / mass, target), LayerOutcome(
+                False, probs**2 / mass, 1.0 - target
+            )
 
         return layered_law(layer, [1] * self.layers, self.cells, self.blend, probs)
 

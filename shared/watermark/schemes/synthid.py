@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.interruption import aside
-from ttmark.shared.watermark.likelihood.score_distributions import CellScale, Outcome, layered_law
+from ttmark.shared.watermark.likelihood.score_distributions import CellScale, LayerOutcome, layered_law
 from ttmark.shared.watermark.nulls import LN10, BinomialNull, Null, fair_hits
 from ttmark.shared.watermark.ragged_arrays import Segments
 from ttmark.shared.watermark.schemes.base import Probs, Scheme, Words, check_range
@@ -199,9 +199,9 @@ class SynthID(Scheme):
     def law(self, probs: Probs) -> NDArray[np.float64]:
         """A bit of 1 adds p (1 - p) / 2 to p where half of the others have one; a bit of 0 takes it."""
 
-        def layer(probs: Probs) -> tuple[Outcome, Outcome]:
+        def layer(probs: Probs) -> tuple[LayerOutcome, LayerOutcome]:
             change = probs * (1.0 - probs) / 2.0
-            return Outcome(True, probs + change, 0.5), Outcome(False, probs - change, 0.5)
+            return LayerOutcome(True, probs + change, 0.5), LayerOutcome(False, probs - change, 0.5)
 
         weights = layer_weights(self.depth).tolist() if self.weighted else [1] * self.depth
         return layered_law(layer, weights, self.cells, self.blend, probs)

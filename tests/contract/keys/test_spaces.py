@@ -10,7 +10,7 @@ import pytest
 from tests.contract.keys.asker import DAY, LIMIT, NOON, RULE, Asker, principal, rows
 from ttmark.shared.limits import counting_filter, redis_counters
 from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.counting_filter import CAPACITY, CELLS, Inquiry, Question
+from ttmark.shared.limits.counting_filter import CAPACITY, CELLS, CountedDocument, Inquiry
 from ttmark.shared.limits.redis_counters import RedisCounters
 from ttmark.shared.vault.redis_connections import RedisAddress
 
@@ -56,7 +56,7 @@ def random_inquiries(seed: int) -> Iterable[Inquiry]:
             count = int(chance.integers(0, 24))
             digest = int(chance.integers(1, 60)).to_bytes(8, "big")
             cells = chance.integers(0, 40, (2, count)).astype(np.uint32)
-            questions.append(Question(digest, cells, int(chance.integers(0, 3))))
+            questions.append(CountedDocument(digest, cells, int(chance.integers(0, 3))))
         yield Inquiry(f"space {seed}", str(chance.integers(0, 2)), questions, [4, 12], DAY, 15e-9, now)
 
 

@@ -10,7 +10,7 @@ from tests.unit.audit.conftest import Calendar, records
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.chain_check import Verification, verify_folder
 from ttmark.shared.audit.record import NO_RECORD, Anchor, Head
-from ttmark.shared.audit.segments import Segment, remove, segments
+from ttmark.shared.audit.segments import ChainSegment, remove, segments
 
 
 def verified(folder: Path, *heads: Head) -> Verification:
@@ -51,7 +51,7 @@ def test_a_segment_that_was_begun_on_a_full_disk_hides_no_record_behind_it(tmp_p
     chain = Chain(tmp_path, "gen", now=calendar.now)
     chain.append({"action": "one"})
     chain.close()
-    Segment.named(tmp_path, chain.head.chain, 2).path.write_bytes(torn)
+    ChainSegment.named(tmp_path, chain.head.chain, 2).path.write_bytes(torn)
     chain = Chain(tmp_path, "gen", now=calendar.now)
     assert chain.torn_bytes == len(torn)
     chain.append({"action": "two"})

@@ -18,7 +18,7 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.envelope import Envelope, open_envelope
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import InvalidTransition, KeyNotFound, StoreUnavailable
+from ttmark.shared.vault.key_store_errors import InvalidTransition, NoSuchKey, StoreUnavailable
 from ttmark.shared.vault.store import RecordStore
 from ttmark.shared.vault.vault import Vault
 
@@ -151,7 +151,7 @@ async def test_the_record_says_which_versions_left_and_others_are_written_as_bef
 
 
 async def test_a_key_without_detected_versions_and_a_missing_one_are_not_exported(ring, profile):
-    with pytest.raises(KeyNotFound):
+    with pytest.raises(NoSuchKey):
         await ring.export("k")
     await ring.create("k", tenant="t", profile=profile)
     await ring.disable("k", 1)

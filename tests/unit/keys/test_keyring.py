@@ -11,7 +11,7 @@ from ttmark.shared.keys.key_records import KeyRecord, VersionRecord
 from ttmark.shared.keys.keyring import KeyRing, disabled, promoted, retired
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.key_store_errors import InvalidName, InvalidTransition, KeyExists, KeyNotFound
+from ttmark.shared.vault.key_store_errors import InvalidName, InvalidTransition, KeyExists, NoSuchKey
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 Call = Callable[[KeyRing, Profile], Awaitable[object]]
@@ -45,8 +45,8 @@ async def test_repeating_a_change_changes_nothing(ring: KeyRing, profile: Profil
     ("call", "error", "said"),
     [
         (lambda ring, profile: ring.create("k", tenant="other", profile=profile), KeyExists, "key k exists"),
-        (lambda ring, _: ring.open("nope"), KeyNotFound, "there is no key nope"),
-        (lambda ring, _: ring.promote("k", 7), KeyNotFound, "key k has no version 7"),
+        (lambda ring, _: ring.open("nope"), NoSuchKey, "there is no key nope"),
+        (lambda ring, _: ring.promote("k", 7), NoSuchKey, "key k has no version 7"),
         (lambda ring, _: ring.promote("k", 1), InvalidTransition, "version 1 of k is active: only a pending"),
         (lambda ring, _: ring.retire("k", 2), InvalidTransition, "promote another version first"),
         (lambda ring, _: ring.rotate("k"), InvalidTransition, "version 3 of k is pending"),

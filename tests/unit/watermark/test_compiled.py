@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ttmark.shared.watermark import compiled
-from ttmark.shared.watermark.compiled import CompiledSource, Level, all_levels, usable_levels
+from ttmark.shared.watermark.compiled import CompiledSource, InstructionSet, all_levels, usable_levels
 
 
 @pytest.fixture(name="source")
@@ -43,7 +43,7 @@ def test_where_nothing_can_be_written_it_is_compiled_for_the_process(
 ) -> None:
     make = CompiledSource.compile
 
-    def read_only(self: CompiledSource, folder: Path, level: Level) -> Path:
+    def read_only(self: CompiledSource, folder: Path, level: InstructionSet) -> Path:
         if folder == self.folder:
             raise OSError(errno.EROFS, "read-only file system")
         return make(self, folder, level)
@@ -66,7 +66,7 @@ def test_a_compiler_that_knows_fewer_instructions_compiles_for_fewer(
     source: CompiledSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (level, *_) = usable_levels()
-    newest = Level("newest", ("-mno-compiler-knows-this",), frozenset())
+    newest = InstructionSet("newest", ("-mno-compiler-knows-this",), frozenset())
     monkeypatch.setattr(compiled, "usable_levels", lambda: [newest, level])
     assert source.load().answer() == 42
     assert [path.name for path in source.folder.iterdir()] == [source.file_name(level)]

@@ -8,7 +8,7 @@ import pytest
 from ttmark.shared.watermark.foreign import ForeignMark, Kgw, SglangGumbel, SynthIdText, VllmGumbel
 from ttmark.shared.watermark.foreign.foreign_mark import (
     ForeignEvidence,
-    Passage,
+    ForeignPassage,
     grid,
     passages,
     reported,
@@ -57,8 +57,12 @@ def test_the_best_possible_text_reaches_a_p_value_at_the_length_that_is_needed(m
 
 def test_passages_that_touch_are_one_and_worse_ones_that_overlap_are_dropped() -> None:
     nothing = ForeignEvidence(0.0, 0.0, 1)
-    windows = [Passage(64, 128, -9, nothing), Passage(96, 160, -8, nothing), Passage(128, 192, -7, nothing)]
-    windows += [Passage(300, 332, -6, nothing), Passage(400, 432, -1, nothing)]
+    windows = [
+        ForeignPassage(64, 128, -9, nothing),
+        ForeignPassage(96, 160, -8, nothing),
+        ForeignPassage(128, 192, -7, nothing),
+    ]
+    windows += [ForeignPassage(300, 332, -6, nothing), ForeignPassage(400, 432, -1, nothing)]
     assert [(one.start, one.end, one.log10_e) for one in reported(windows, -5)] == [
         (64, 192, -9),
         (300, 332, -6),
