@@ -1,6 +1,7 @@
 """Signed cases: pages of them, and the key that they are verified with."""
 
 from fastapi import APIRouter, Request, Response
+from pydantic import Field
 
 from ttmark.detect_service.api.body_route import body_route, body_size, json_answer
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
@@ -9,8 +10,24 @@ from ttmark.shared.access.scopes import Scope
 from ttmark.shared.cases.signed_file import Case, CaseKey, CaseRefused, case_page, verified_case
 from ttmark.shared.http.request_body import RunLong
 from ttmark.shared.http.service_errors import NotFound, TooLarge, Unprocessable
-from ttmark.shared.schemas.cases import CasePage, CasePageRequest
 from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.fields import AnswerModel, StrictModel
+
+
+class CasePageRequest(StrictModel):
+    """A case that this service signed."""
+
+    case: str = Field(min_length=1, description="The case as the result had it.")
+    text: str | None = Field(
+        default=None, description="The text that was checked, to be shown with its passages marked."
+    )
+
+
+class CasePage(AnswerModel):
+    """The page."""
+
+    page: str = Field(description="A html file that `ttmark case verify` reads, to be saved as it is.")
+
 
 CASES_PATH = "/v1/cases"
 PUBLIC_KEY_PATH = "/.well-known/ttmark-case-key"

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Body, Request, Response
 from pydantic import TypeAdapter
 
 from ttmark.detect_service.api.body_route import body_route, body_size, valid_fields
-from ttmark.detect_service.api.extract import FileReader
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
 from ttmark.detect_service.api.routes import Answering
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.extraction import Extraction
+from ttmark.detect_service.extraction.routes import FileReader
 from ttmark.detect_service.provenance_checks.results import Models, outcomes
 from ttmark.detect_service.results import result_json
 from ttmark.shared.access.scopes import Scope

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from ttmark.detect_service.api.admission import Admission, HttpGate
 from ttmark.detect_service.api.body_route import body_route, json_answer
-from ttmark.detect_service.api.cases import PUBLIC_KEY_PATH
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.ask import Means, Question, ask
+from ttmark.detect_service.cases.routes import PUBLIC_KEY_PATH
 from ttmark.detect_service.manifests.manifest_examiner import with_manifests
 from ttmark.detect_service.public import PAGE_PATH, PUBLIC_PATH, PublicTier
 from ttmark.detect_service.spent.spending import Spending

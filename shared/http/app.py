@@ -23,7 +23,6 @@ from starlette.types import Scope
 
 from ttmark.shared.access.scopes import Scope as AccessScope
 from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware, Guests
-from ttmark.shared.http.dropped_routes import instead_of
 from ttmark.shared.http.health import Readiness, ReadinessCollector, health_router
 from ttmark.shared.http.request_body import BodyMiddleware, HttpLimits, RunLong
 from ttmark.shared.http.request_id import HEADER as REQUEST_ID_HEADER
@@ -258,3 +257,18 @@ def beside(lifespan: Lifespan | None, works: Sequence[Callable[[], Coroutine[Any
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     return both
+
+
+DROPPED_ROUTES = {
+    "/v1/cases": "The service keeps no cases: keep the signed file that `case` adds to an answer.",
+    "/v1/watermark/verify": "Ask POST /v1/detect of the detection service, with a prompt and sampling.",
+    "/v1/queue": "The service has no queue: attach signed cases to tickets of a system for them.",
+}
+"""By what a path begins with, of either service. What is still there below it is not asked for here."""
+
+
+def instead_of(path: str) -> str | None:
+    """What took the place of the route that this path named."""
+    return next(
+        (instead for route, instead in DROPPED_ROUTES.items() if f"{path}/".startswith(f"{route}/")), None
+    )

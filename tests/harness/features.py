@@ -23,10 +23,8 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "canary": ("services/canary.py", "services/settings/canary.py"),
     "cases": (
         "detect_service/cases/",
-        "detect_service/api/cases.py",
         "services/cli/case.py",
         "shared/cases/",
-        "shared/schemas/cases.py",
     ),
     "console": ("detect_service/console/",),
     "conversation": (
@@ -40,7 +38,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "services/local/smollm2.py",
     ),
     "files": (
-        "detect_service/api/extract.py",
         "detect_service/extraction/",
         "detect_service/provenance_checks/",
         "services/cli/detect_files.py",
@@ -49,7 +46,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "foreign": ("detect_service/foreign/", "shared/watermark/foreign/"),
     "idempotency": ("detect_service/idempotency/",),
     "jobs": (
-        "detect_service/api/jobs.py",
         "detect_service/jobs/",
         "services/cli/job_documents.py",
         "services/cli/jobs.py",
@@ -74,7 +70,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "playground": ("gen_service/playground/",),
     "policy": ("gen_service/api/marking_policy.py",),
     "public": (
-        "detect_service/api/public.py",
         "detect_service/public/",
         "shared/limits/public_allowance.py",
         "shared/schemas/public.py",

@@ -8,9 +8,9 @@ from typing import Any, get_args
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
-from ttmark.detect_service.api.extract import ExtractionMetrics
 from ttmark.detect_service.api.metrics_and_audit import MODES, REFUSALS, DetectionMetrics, WorkMetrics
 from ttmark.detect_service.extraction.extraction import Format
+from ttmark.detect_service.extraction.routes import ExtractionMetrics
 from ttmark.detect_service.jobs.job_service import EVENTS, JobMetrics
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics

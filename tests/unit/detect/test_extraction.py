@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tests.harness.hostile_files import HOSTILE_FILES
 from tests.harness.hostile_files.documents import epub, odt
-from ttmark.detect_service.api.extract import written
 from ttmark.detect_service.extraction import Extraction, ExtractionBusy, UnreadableFile
 from ttmark.detect_service.extraction.readers_by_format import extract_text
+from ttmark.detect_service.extraction.routes import written
 from ttmark.detect_service.extraction.workers.worker_process import part_slices
 from ttmark.shared.schemas.extraction import ExtractedPart, ExtractionResponse
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from ttmark.shared.http import service_errors as errors
-from ttmark.shared.http.dropped_routes import DROPPED_ROUTES
+from ttmark.shared.http.app import DROPPED_ROUTES
 from ttmark.shared.http.service_errors import ServiceError, openai_envelope, problem_document
 
 Code = Callable[[httpx.Response], str]
