@@ -20,8 +20,8 @@ from ttmark.shared.vault.key_store_errors import (
     InvalidToken,
     InvalidTransition,
     KeyExists,
-    KeyNotFound,
     KeyStoreError,
+    NoSuchKey,
 )
 
 key_ids = st.sampled_from(["a", "b", "c"])
@@ -96,7 +96,7 @@ class LifeCycle(RuleBasedStateMachine):
     def change(self, operation: str, key_id: str, version: int, call: Any) -> None:
         states = self.keys.get(key_id, ())
         if version > len(states):
-            self.expect(KeyNotFound, call)
+            self.expect(NoSuchKey, call)
         elif (expected := after(states, operation, version)) is None:
             self.expect(InvalidTransition, call)
         else:

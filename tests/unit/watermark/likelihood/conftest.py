@@ -10,7 +10,7 @@ from ttmark.shared.watermark.likelihood.forward_backward import Kernels, Passes,
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
 from ttmark.shared.watermark.likelihood.hidden_markov_model import (
     POINTS,
-    Chain,
+    MarkovChain,
     Mixtures,
     Path,
     Ratios,
@@ -43,14 +43,16 @@ def compiled() -> Kernels:
     return found
 
 
-def random_chain(ratios: Ratios, positions: int, tokens: int, paths: tuple[Path, ...], seed: int) -> Chain:
+def random_chain(
+    ratios: Ratios, positions: int, tokens: int, paths: tuple[Path, ...], seed: int
+) -> MarkovChain:
     """A text of all classes of blocks, whose surprise comes and goes."""
     rng = np.random.default_rng(seed)
     kinds = rng.integers(0, ratios.ratios.shape[1], positions).astype(np.uint8)
-    return Chain(ratios, kinds, rng.random(positions) * 0.9, as_table(paths), tokens)
+    return MarkovChain(ratios, kinds, rng.random(positions) * 0.9, as_table(paths), tokens)
 
 
-def enumerated(chain: Chain, path: Path, row: Floats) -> list[tuple[float, list[str]]]:
+def enumerated(chain: MarkovChain, path: Path, row: Floats) -> list[tuple[float, list[str]]]:
     """Every path through a text with its prior times ratios, and what it does at each token."""
 
     def steps(at: int, state: str, mass: float, done: list[str]) -> Iterator[tuple[float, list[str]]]:

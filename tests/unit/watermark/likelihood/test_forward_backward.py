@@ -13,7 +13,7 @@ from ttmark.shared.watermark.likelihood.forward_backward import Passes, log10_me
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
 from ttmark.shared.watermark.likelihood.hidden_markov_model import (
     MOST_PATHS,
-    Chain,
+    MarkovChain,
     Mixtures,
     Path,
     Ratios,
@@ -119,7 +119,7 @@ def test_a_text_number_gives_the_same_text_in_any_run(passes: Passes, mixtures: 
 def test_evidence_far_beyond_the_range_of_a_number_is_kept(passes: Passes, mixtures: Mixtures) -> None:
     ratios = Ratios.of(Watermark("gumbel", 2), mixtures)
     paths = as_table((Path(0, 1e-9, away=1e-9),))
-    chain = Chain.plain(ratios, 4_000, paths, 2)
+    chain = MarkovChain.plain(ratios, 4_000, paths, 2)
     best = np.zeros((1, 4_000), dtype=np.uint16)
     best[:, ::2] = 383
     found = float(log10_of(*passes.forward(chain, best))[0, 0])
@@ -148,7 +148,7 @@ def test_draws_have_the_density_that_the_forward_pass_says(passes: Passes, mixtu
 
 
 def test_a_text_without_positions_says_nothing(passes: Passes, mixtures: Mixtures) -> None:
-    chain = Chain.plain(tiny(mixtures), 0, as_table(evidence_paths(False)), 2)
+    chain = MarkovChain.plain(tiny(mixtures), 0, as_table(evidence_paths(False)), 2)
     assert log10_of(*passes.forward(chain, np.zeros((3, 0), dtype=np.uint16))).tolist() == [[0.0] * 3] * 6
 
 
@@ -169,7 +169,7 @@ def test_what_the_kernel_would_read_beyond_is_refused(
         "paths": as_table(PATHS),
     }
     with pytest.raises(ValueError, match=message):
-        Chain(tiny(mixtures), tokens=2, **{**parts, **change})
+        MarkovChain(tiny(mixtures), tokens=2, **{**parts, **change})
 
 
 def test_the_logarithm_of_a_mean_does_not_overflow() -> None:

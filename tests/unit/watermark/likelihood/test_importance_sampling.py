@@ -7,19 +7,24 @@ import pytest
 
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.forward_backward import find_passes
-from ttmark.shared.watermark.likelihood.hidden_markov_model import Chain, Ratios, as_table, evidence_paths
+from ttmark.shared.watermark.likelihood.hidden_markov_model import (
+    MarkovChain,
+    Ratios,
+    as_table,
+    evidence_paths,
+)
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, Sampler
 from ttmark.shared.watermark.likelihood.score_distributions import Cells
 
 PASSES = find_passes()
 
 
-def chain(name: str = "gumbel", positions: int = 120) -> Chain:
+def chain(name: str = "gumbel", positions: int = 120) -> MarkovChain:
     ratios = Ratios.of(Watermark(name, 2))
-    return Chain.plain(ratios, positions, as_table(evidence_paths(False)), 2)
+    return MarkovChain.plain(ratios, positions, as_table(evidence_paths(False)), 2)
 
 
-def without_mark(text: Chain, rows: int, seed: int) -> Cells:
+def without_mark(text: MarkovChain, rows: int, seed: int) -> Cells:
     words = np.random.default_rng(seed).integers(0, 2**64, (rows, text.positions), dtype=np.uint64)
     return np.searchsorted(text.ratios.limits[0, 0, :-1], words, side="right").astype(np.uint16)
 
