@@ -1,5 +1,6 @@
 """Completions by a transformers model as it is, through its own forward pass and cache."""
 
+import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -76,6 +77,9 @@ class _Batch:
         self._model = model
         self._device = next(model.parameters()).device
         self._cache = DynamicCache(config=model.config)
+        # Renamed in transformers 5.24. A model takes the other name, too, and ignores it.
+        named = "cache" in inspect.signature(model.forward).parameters
+        self._cache_name = "cache" if named else "past_key_values"
         self._seen = np.zeros((len(rows), 0), dtype=np.bool_)  # [rows, columns] that hold a token of the row
         self._cached = [0] * len(rows)
         self.rows = rows
@@ -149,9 +153,9 @@ class _Batch:
             input_ids=torch.from_numpy(tokens).to(self._device),
             position_ids=torch.from_numpy(positions).to(self._device),
             attention_mask=hidden,
-            past_key_values=self._cache,
             use_cache=True,
             logits_to_keep=keep,
+            **{self._cache_name: self._cache},
         )
         logits: torch.Tensor = out.logits
         return logits

@@ -27,6 +27,14 @@ def theirs() -> tuple[Any, Any]:
     return AutoModelForCausalLM.from_pretrained(DEMO_MODEL_PATH, dtype=torch.float32), tokenizer
 
 
+class NamesPastKeyValues(LlamaForCausalLM):
+    """A class of before transformers 5.24, as code beside a model's weights is."""
+
+    def forward(self, input_ids: Any = None, past_key_values: Any = None, **others: Any) -> Any:
+        others.pop("cache", None)  # nothing that it knows
+        return super().forward(input_ids, past_key_values=past_key_values, **others)
+
+
 def requests(model: ttmark.Model, key: ttmark.Key, options: dict[str, Any]) -> list[GenerationRequest]:
     """One for each prompt, with the seeds that follow from 1."""
     return [
@@ -65,6 +73,15 @@ def test_many_completions_are_those_of_the_engine(
     options = {**OPTIONS, "repetition_penalty": penalty, "max_new_tokens": 40 // block_size}
     asked = requests(model, key, options)
     assert token_ids(ttmark.load(theirs), asked) == token_ids(model, asked)
+
+
+@pytest.mark.filterwarnings("ignore:.past_key_values. is deprecated")
+def test_a_model_is_given_its_cache_by_the_name_that_it_has_for_it(
+    model: ttmark.Model, theirs: tuple[Any, Any], key: ttmark.Key
+) -> None:
+    older = NamesPastKeyValues.from_pretrained(DEMO_MODEL_PATH, dtype=torch.float32)
+    asked = requests(model, key, OPTIONS)
+    assert token_ids(ttmark.load((older, theirs[1])), asked) == token_ids(model, asked)
 
 
 def test_custom_generate_writes_what_the_library_does_with_a_padded_batch(
