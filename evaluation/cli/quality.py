@@ -25,7 +25,7 @@ from ttmark.evaluation.options import (
     run_folder,
 )
 from ttmark.evaluation.quality import measures
-from ttmark.evaluation.quality.arms import EACH, KINDS, ONE_KEY, UNMARKED, AnswerSource, Arm
+from ttmark.evaluation.quality.arms import EACH, KINDS, ONE_KEY, OURS, UNMARKED, AnswerSource, Arm
 from ttmark.evaluation.quality.equivalence import LEAST_CLUSTERS
 from ttmark.evaluation.report.result import Result
 from ttmark.evaluation.run_folder import Questions, Run
@@ -53,7 +53,11 @@ class Quality:
     tokens: Annotated[int, typer.Option(min=8, help="Most tokens of an answer.")] = 128
     arms: Annotated[
         tuple[str, ...],
-        typer.Option("--arm", help=f"{', '.join(KINDS)}; may be repeated.", show_default="all"),
+        typer.Option(
+            "--arm",
+            help=f"{', '.join(KINDS)}; may be repeated. gumbel:800 has 800 answers.",
+            show_default="all",
+        ),
     ] = tuple(KINDS)
     setting: Annotated[Setting, typer.Option(help="Sampling.")] = Setting.SMOLLM2
     judge: Annotated[
@@ -62,6 +66,7 @@ class Quality:
             help="Model of the perplexity: another one than writes, as --model; default: demo beside others."
         ),
     ] = None
+    judged: Annotated[int, typer.Option(min=1, help="Answers of an arm whose perplexity is measured.")] = 2400
     dictionary: Annotated[
         str, typer.Option(help="hunspell's: a language that comes with it, or a path without .dic.")
     ] = "en_US"
@@ -79,8 +84,7 @@ class Quality:
         settings = as_served(folder, self.threads, self.batch)
 
         def source(path: str) -> AnswerSource:
-            if unknown := set(self.arms) - set(KINDS):
-                raise ValueError(f"--arm {min(unknown)}: there are {', '.join(KINDS)}")
+            self._counts()
             if self.judge is not None and model_path(self.judge) == path:
                 raise ValueError(f"--judge {name}: the writer does not judge itself")
             return AnswerSource(path, prompts, settings)
@@ -89,7 +93,8 @@ class Quality:
 
     def _measured(self, prompts: Path, run: Run, source: AnswerSource) -> Result:
         """Writes the answers that are missing and compares each arm with the unmarked one."""
-        count = -(-self.answers // EACH) * EACH
+        counts = self._counts()
+        count = max(counts.values())
         numbers = [place // EACH % len(source.prompts) for place in range(count)]
         lines = zip(read_field(prompts, "prompt"), read_field(prompts, "answer", ""), strict=True)
         facts = [answer or None for prompt, answer in lines if prompt]
@@ -100,24 +105,26 @@ class Quality:
                 run.folder, nats_of(Path(model_path(judge))), run.progress, "perplexity.jsonl"
             )
 
-        def of_arm(kind: str) -> measures.Measured:
+        def of_arm(kind: str, count: int) -> measures.Measured:
             answers = run.texts(Arm(None, 1, setting, self.tokens, kind=kind), count)
             texts = [source.tokenizer.decode(one.token_ids).strip() for one in answers]
             found = measures.measured(answers, self.tokens)
             found[measures.DISTINCT] = measures.distinct(texts, EACH, ONE_KEY)
             if questions is not None:
-                asked = [(f"nats of {judge}", None, text) for text in texts]
+                asked = [(f"nats of {judge}", None, text) for text in texts[: self.judged]]
                 nats = questions.answers(f"perplexity, {kind}", asked)
-                found[measures.PERPLEXITY] = np.where(nats > 0, nats, np.nan)
+                found[measures.PERPLEXITY] = measures.per_token(nats, found[measures.LENGTH])
             if listed is not None:
                 found[measures.UNLISTED] = measures.unlisted(texts, listed)
-            found[measures.MATCH] = measures.matches(texts, [facts[number] for number in numbers])
+            found[measures.MATCH] = measures.matches(texts, [facts[number] for number in numbers[:count]])
             return found
 
-        unmarked = of_arm(UNMARKED)
-        verdicts = {kind: measures.compare(of_arm(kind), unmarked, numbers) for kind in self.arms}
+        unmarked = of_arm(UNMARKED, count)
+        verdicts = {
+            kind: measures.compare(of_arm(kind, some), unmarked, numbers) for kind, some in counts.items()
+        }
         notes = [
-            f"{count:,} answers an arm of up to {self.tokens} tokens, {setting}, to {len(set(numbers))}"
+            f"Answers of up to {self.tokens} tokens, {setting}, to {len(set(numbers))}"
             f" prompts; of each {EACH} {ONE_KEY} are by one key, each other by its own. Prompts, and so keys,"
             " are clusters. p-values are Holm's, over the measures of the arm.",
             "Equivalent: two one-sided tests at 5 %. Changed: not equivalent, and different at 5 %. Answers"
@@ -125,7 +132,7 @@ class Quality:
             " again as there are.",
         ]
         if questions is not None:
-            notes.append(f"Perplexity: of {judge}.")
+            notes.append(f"Perplexity: of {judge}, of the first {self.judged:,} answers of an arm at most.")
         missing = {
             "perplexity under a third model (give --judge)": questions,
             "words that a list lacks (pip install chunspell)": listed,
@@ -141,11 +148,23 @@ class Quality:
         tables = [measures.margins_table([margin for margin in measures.ABOUT if margin in unmarked])]
         tables += [measures.verdicts_table(KINDS[kind].title, of, notes) for kind, of in verdicts.items()]
         data = [
-            {"arm": kind, "answers": count, **one.stored()} for kind, of in verdicts.items() for one in of
+            {"arm": kind, "answers": counts[kind], **one.stored()}
+            for kind, of in verdicts.items()
+            for one in of
         ]
         return Result(
             self.name, command_line(without="--out"), tuple(tables), tuple(data), machine(), versions()
         )
+
+    def _counts(self) -> dict[str, int]:
+        """Answers by arm, in eights."""
+        found = {}
+        for arm in self.arms:
+            kind, _, count = arm.partition(":")
+            if kind not in KINDS or not (count or "1").isdecimal():
+                raise ValueError(f"--arm {arm}: there are {', '.join(KINDS)}; more answers: {OURS}:6400")
+            found[kind] = -(-int(count or self.answers) // EACH) * EACH
+        return found
 
     def _judge(self) -> str | None:
         """The given model, or the demo's, where that does not write itself."""

@@ -26,7 +26,7 @@ ABOUT: Mapping[Margin, str] = {
     AT_LIMIT: "answers with as many tokens as they may have",
     REPETITION: "runs of four tokens that the answer had before, of all its runs of four",
     DISTINCT: "different texts among the answers to a prompt that one key marked, of all of them",
-    PERPLEXITY: "mean surprise of the answer's tokens, read without its prompt; 0.0488 nats are 5 % of it",
+    PERPLEXITY: "mean surprise of a token of all answers, read without prompts; 0.0488 nats are 5 %",
     UNLISTED: "words that hunspell's list of the language does not know, of all words",
     MATCH: "answers to questions of fact that have the expected words",
 }
@@ -58,6 +58,20 @@ def distinct(texts: Sequence[str], each: int, of: int) -> Sample:
     for start in range(0, len(texts), each):
         shares[start] = len({*texts[start : start + of]}) / of
     return shares
+
+
+def per_token(nats: Sample, sizes: Sample) -> Sample:
+    """Values [answers] that have the mean over tokens as theirs, and its spread (a ratio, linearised).
+
+    Args:
+        nats: mean surprise of the tokens of each of the first answers; 0: it has none to judge.
+        sizes: tokens of each answer [answers].
+    """
+    known = np.full(len(sizes), np.nan)
+    known[: len(nats)] = np.where(nats > 0, nats, np.nan)
+    weights = np.where(np.isnan(known), np.nan, sizes)
+    mean = np.nansum(known * weights) / np.nansum(weights)
+    return np.asarray(mean + (known - mean) * weights / np.nanmean(weights))
 
 
 def matches(texts: Sequence[str], expected: Sequence[str | None]) -> Sample:
@@ -104,9 +118,12 @@ def word_list(dictionary: str) -> Callable[[str], bool] | None:
 
 
 def compare(marked: Measured, unmarked: Measured, clusters: Sequence[int]) -> list[Verdict]:
-    """Of every measure that both arms have; pairs by place."""
-    found = [Difference.of(margin, marked[margin], unmarked[margin], clusters) for margin in marked]
-    return judged([one for one in found if one is not None], len(clusters))
+    """Of every measure that both arms have; pairs by place, as many as are marked."""
+    count = len(marked[LENGTH])
+    found = [
+        Difference.of(margin, marked[margin], unmarked[margin][:count], clusters[:count]) for margin in marked
+    ]
+    return judged([one for one in found if one is not None], count)
 
 
 def margins_table(measures: Sequence[Margin]) -> Table:

@@ -109,6 +109,22 @@ def test_measures_of_answers() -> None:
     assert np.isnan(lacking[1])
 
 
+def test_surprise_is_of_a_token_so_a_long_answer_counts_for_more_and_its_error_is_that_of_a_ratio() -> None:
+    assert measures.per_token(np.array([2.0, 1.0, 0.0]), np.array([1.0, 3.0, 2.0, 5.0]))[:2].mean() == 1.25
+    draws = np.random.default_rng(0)
+
+    def sample() -> tuple[np.ndarray, np.ndarray]:
+        sizes = draws.integers(1, 100, 300).astype(float)
+        return 5 + draws.normal(0, 1, 300) / np.sqrt(sizes) + (sizes < 10), sizes
+
+    pooled = [float(np.average(nats, weights=sizes)) for nats, sizes in (sample() for _ in range(2_000))]
+    said = np.mean([measures.per_token(*sample()).std() / np.sqrt(300) for _ in range(50)])
+    assert said == pytest.approx(np.std(pooled), rel=0.1)
+    known = measures.per_token(np.array([0.0, 3.0]), np.ones(3))
+    assert np.isnan(known[[0, 2]]).all()
+    assert known[1] == 3
+
+
 def test_a_word_that_the_lists_encoding_cannot_write_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As hunspell's English list, which is in Latin-1."""
 
@@ -160,18 +176,20 @@ def test_the_command_convicts_resumes_and_says_what_is_missing(
         size = ("--answers", "80", "--tokens", "12", "--threads", "1")
         options = (*size, "--model", "demo", "--out", str(out))
         result = CliRunner().invoke(eval_app(Service), ["quality", *options, *more])
-        assert result.exit_code == ("nothing" in more), result.output
+        assert result.exit_code == ("nothing" in more[-1]), result.output
         return result.output
 
-    assert "there are ours, gumbel, synthid" in call("--arm", "nothing")
+    for wrong in ("nothing", "ours:nothing"):
+        assert "there are ours, gumbel, synthid" in call("--arm", wrong)
     call("--arm", "gumbel")
     first = {path.name: path.read_bytes() for path in (out / "texts").glob("*.jsonl")}
-    call("--arm", "gumbel", "--arm", "ours")
-    assert all((out / "texts" / name).read_bytes() == content for name, content in first.items())
+    call("--arm", "gumbel:160", "--arm", "ours")
+    assert all((out / "texts" / name).read_bytes().startswith(content) for name, content in first.items())
     page = (out / "quality.md").read_text()
     assert page.index("Margins") < page.index("ours, as by default")
     for words in ("(give --judge)", "(pip install chunspell)", "exact match (no prompt has an `answer`)"):
         assert words in page
     data = orjson.loads((out / "quality.json").read_bytes())["data"]
     verdicts = {(one["arm"], one["difference"]["margin"]["measure"]): one["verdict"] for one in data}
+    assert {one["arm"]: one["answers"] for one in data} == {"gumbel": 160, "ours": 80}
     assert verdicts["gumbel", measures.DISTINCT.measure].startswith("changed by -")
