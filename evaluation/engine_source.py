@@ -32,7 +32,11 @@ class LanguageModel(Protocol):
 
 
 class CausalModel:
-    """A causal language model on the CPU, or on a GPU if there is one; in fp32 if not said otherwise."""
+    """A causal language model on the CPU, or on a GPU if there is one.
+
+    Args:
+        dtype: of torch; "auto": as the model is stored.
+    """
 
     def __init__(self, model: str, dtype: str = "float32") -> None:
         self._device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -130,10 +130,10 @@ def _cosines(folder: Path) -> Callable[[str, Sequence[str]], list[float]]:
 
 
 def nats_of(folder: Path) -> Callable[[None, Sequence[str]], list[float]]:
-    """The mean surprise of the tokens of texts under the causal language model in a folder."""
+    """The mean surprise of the tokens of texts under the causal language model in a folder, as it is stored."""
     from ttmark.evaluation.engine_source import CausalModel, log_likelihood
 
-    model, tokenizer = CausalModel(str(folder)), TextTokenizer.load(folder)
+    model, tokenizer = CausalModel(str(folder), "auto"), TextTokenizer.load(folder)
 
     def nats(_: None, texts: Sequence[str]) -> list[float]:
         """Of every token but the first; 0 for a text that has no other."""
