@@ -2,7 +2,8 @@
 
 First the pieces of the generation service, one after the other in one process; then all processes of
 `ttmark up`, when they are ready and after some requests, 32 at once. Resident memory counts shared pages in
-each process, `pss` a share of them. Rows of the KV cache that have been written are told apart.
+each process, `pss` a share of them. Rows of the KV cache that have been written are told apart. Last
+the peak of transformers in a process that writes 1, 8 and 32 sequences at once.
 """
 
 import argparse
@@ -25,6 +26,17 @@ GEN_PORT, DETECT_PORT = 18_400, 18_401
 AT_ONCE, TOKENS = 32, 40
 QUESTION = "Write a short story about lighthouse keeper number {}."
 CACHED = re.compile(r"^ttmark_engine_kv_cache_(?:used|prefix)_tokens\{.*\} (\S+)", re.M)
+
+
+TRANSFORMERS = f"""
+import resource, sys, torch
+from transformers import AutoModelForCausalLM
+model = AutoModelForCausalLM.from_pretrained(sys.argv[1], dtype=torch.bfloat16).eval()
+prompts = torch.arange(100, {100 + TOKENS}).repeat(int(sys.argv[2]), 1)
+model.generate(prompts, attention_mask=torch.ones_like(prompts), do_sample=True, min_new_tokens={TOKENS},
+               max_new_tokens={TOKENS})
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
 
 
 def pieces(folder: Path, choices: Path) -> Iterator[str]:
@@ -124,6 +136,10 @@ def main() -> None:
             command = " ".join(process.cmdline()[1:5])
             row = {"at": moment, "process": command, "resident": memory.rss >> 20, "pss": memory.pss >> 20}
             print(json.dumps(row), flush=True)
+        for count in (1, 8, AT_ONCE):
+            command = [sys.executable, "-c", TRANSFORMERS, str(folder), str(count)]
+            peak = int(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+            print(json.dumps({"peer": "transformers", "sequences": count, "peak": peak}), flush=True)
 
 
 if __name__ == "__main__":
