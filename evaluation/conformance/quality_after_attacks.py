@@ -130,7 +130,7 @@ def _cosines(folder: Path) -> Callable[[str, Sequence[str]], list[float]]:
 
 
 def nats_of(folder: Path) -> Callable[[None, Sequence[str]], list[float]]:
-    """The mean surprise of the tokens of texts under the causal language model in a folder, in its own type."""
+    """The mean surprise of the tokens of texts under the causal language model in a folder, in its type."""
     from ttmark.evaluation.engine_source import CausalModel, log_likelihood
 
     model, tokenizer = CausalModel(str(folder), "auto"), TextTokenizer.load(folder)
