@@ -137,8 +137,8 @@ def main() -> None:
             row = {"at": moment, "process": command, "resident": memory.rss >> 20, "pss": memory.pss >> 20}
             print(json.dumps(row), flush=True)
         for count in (1, 8, AT_ONCE):
-            command = [sys.executable, "-c", TRANSFORMERS, str(folder), str(count)]
-            peak = int(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+            peer = [sys.executable, "-c", TRANSFORMERS, str(folder), str(count)]
+            peak = int(subprocess.run(peer, stdout=subprocess.PIPE, text=True, check=True).stdout)
             print(json.dumps({"peer": "transformers", "sequences": count, "peak": peak}), flush=True)
 
 
