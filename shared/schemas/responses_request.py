@@ -212,6 +212,7 @@ class ResponsesRequest(SamplingFields):
     prompt: NotTaken = None
     moderation: NotTaken = None
     access_programs: NotTaken = None
+    background_options: NotTaken = None
     image: Ignored = None
     max_tool_calls: Ignored = None
     stream_options: StreamOptions | None = Field(default=None, description="Accepted and not looked at.")
