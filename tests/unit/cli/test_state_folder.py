@@ -85,10 +85,10 @@ def test_every_service_gives_a_model_the_same_name_whether_it_sees_the_folder_or
 @pytest.mark.parametrize(
     ("arguments", "fetched"),
     [
-        (["eval", "direct", "--model", "smollm2", "--label", "No"], True),
+        (["eval", "results", "--model", "smollm2", "--label", "No"], True),
         (["bench", "generate", "--model=smollm2", "--dtype", "x"], True),
-        (["eval", "direct", "--model", "demo", "--label", "No"], False),
-        (["eval", "direct", "--model", "smollm2", "--help"], False),
+        (["eval", "results", "--model", "demo", "--label", "No"], False),
+        (["eval", "results", "--model", "smollm2", "--help"], False),
     ],
 )
 def test_smollm2_is_fetched_where_an_experiment_names_it(tmp_path, monkeypatch, arguments, fetched) -> None:
