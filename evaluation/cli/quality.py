@@ -121,7 +121,8 @@ class Quality:
 
         unmarked = of_arm(UNMARKED, count)
         verdicts = {
-            kind: measures.compare(of_arm(kind, some), unmarked, numbers) for kind, some in counts.items()
+            kind: measures.compare(of_arm(kind, some), of_arm(UNMARKED, some), numbers[:some])
+            for kind, some in counts.items()
         }
         notes = [
             f"Answers of up to {self.tokens} tokens, {setting}, to {len(set(numbers))}"

@@ -118,12 +118,9 @@ def word_list(dictionary: str) -> Callable[[str], bool] | None:
 
 
 def compare(marked: Measured, unmarked: Measured, clusters: Sequence[int]) -> list[Verdict]:
-    """Of every measure that both arms have; pairs by place, as many as are marked."""
-    count = len(marked[LENGTH])
-    found = [
-        Difference.of(margin, marked[margin], unmarked[margin][:count], clusters[:count]) for margin in marked
-    ]
-    return judged([one for one in found if one is not None], count)
+    """Of every measure that both arms have; pairs by place."""
+    found = [Difference.of(margin, marked[margin], unmarked[margin], clusters) for margin in marked]
+    return judged([one for one in found if one is not None], len(clusters))
 
 
 def margins_table(measures: Sequence[Margin]) -> Table:
