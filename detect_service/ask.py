@@ -13,20 +13,20 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.cases.case_writer import Cases
-from ttmark.detect_service.conversation.conversation import ConversationExamination
 from ttmark.detect_service.cost import estimated_cost, estimated_tokens
 from ttmark.detect_service.detectors import method_of
 from ttmark.detect_service.documents.document_limits import readers_of, sizes_to_read
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.examination import Examination, Finish, OwnReader, Readings
+from ttmark.detect_service.features.cases.case_writer import Cases
+from ttmark.detect_service.features.conversation.conversation import ConversationExamination
+from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
+from ttmark.detect_service.features.manifests.manifest_stripping import parted
+from ttmark.detect_service.features.reader.reads_along import ReadsAlong, readings_of
+from ttmark.detect_service.features.spent.spending import Spending
+from ttmark.detect_service.features.spent.spent_document import Counted
+from ttmark.detect_service.features.spent.spent_examination import SpentExamination
 from ttmark.detect_service.key_selection import KeySelection, check_askable, permitted
-from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
-from ttmark.detect_service.manifests.manifest_stripping import parted
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong, readings_of
-from ttmark.detect_service.spent.spending import Spending
-from ttmark.detect_service.spent.spent_document import Counted
-from ttmark.detect_service.spent.spent_examination import SpentExamination
 from ttmark.detect_service.verdict import Finding
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import Content

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.detectors import method_of
 from ttmark.detect_service.documents.document_reader import DocumentReader
-from ttmark.detect_service.foreign.foreign_marks import foreign_cost
+from ttmark.detect_service.features.foreign.foreign_marks import foreign_cost
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.shared.http.service_errors import TooMuchWork
 from ttmark.shared.keys.records import ForeignKey

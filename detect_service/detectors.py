@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ttmark.detect_service.features.paper.methods import PAPER
 from ttmark.detect_service.method import DocumentCost, Look, Method
-from ttmark.detect_service.paper.methods import PAPER
 from ttmark.detect_service.verdict import Detector, Finding, Fired, KeyVersion, Reach, Tokens
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import (

@@ -19,7 +19,7 @@ from ttmark.detect_service.documents.document_limits import read_document, reade
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.documents.documents_without_verdict import is_fault, not_examined
 from ttmark.detect_service.documents.voices import voice_of
-from ttmark.detect_service.foreign.foreign_marks import foreign_findings, with_foreign
+from ttmark.detect_service.features.foreign.foreign_marks import foreign_findings, with_foreign
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.method import Look, Method
 from ttmark.detect_service.results import with_evidence
@@ -42,7 +42,7 @@ from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.null_replacement import Redrawn
 
 if TYPE_CHECKING:
-    from ttmark.detect_service.spent.spent_document import SpentDocument
+    from ttmark.detect_service.features.spent.spent_document import SpentDocument
 
 T = TypeVar("T")
 Examined = tuple[DetectionResult, Finding | None]

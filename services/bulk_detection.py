@@ -5,8 +5,8 @@ from itertools import islice
 from pathlib import Path
 
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.bulk.examiner import Examiner
-from ttmark.detect_service.bulk.input_formats import open_source
+from ttmark.detect_service.features.bulk.examiner import Examiner
+from ttmark.detect_service.features.bulk.input_formats import open_source
 from ttmark.detect_service.key_selection import select_keys
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.settings.detection import DetectionSettings

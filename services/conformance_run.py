@@ -23,11 +23,11 @@ from ttmark.evaluation.run_folder import Detect, OnText, OnTokens, Questions, Ru
 from ttmark.evaluation.run_manifest import check_identity, command_line
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.key_selection import markings
-from ttmark.gen_service.api.marking_policy import MarkingChoice
 from ttmark.gen_service.api.prompts import chat_prompt, plain_prompts
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SequenceFailed
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.engine.errors import EngineError
+from ttmark.gen_service.features.policy.marking_policy import MarkingChoice
 from ttmark.services.bulk_detection import read_keys
 from ttmark.services.cli.conformance_options import ConformanceOptions
 from ttmark.services.local.smollm2 import sha256

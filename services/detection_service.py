@@ -14,15 +14,15 @@ from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.api.features import background_jobs, console, files, public_tier
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.console import SignIn
-from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
-from ttmark.detect_service.jobs.job_store import LEASE_SECONDS
-from ttmark.detect_service.jobs.redis_jobs import RedisJobs
-from ttmark.detect_service.jobs.sealed_jobs import Jobs, JobStore
-from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.features.console import SignIn
+from ttmark.detect_service.features.files import ExtractionLimits, ExtractionWorkers
+from ttmark.detect_service.features.jobs.job_store import LEASE_SECONDS
+from ttmark.detect_service.features.jobs.redis_jobs import RedisJobs
+from ttmark.detect_service.features.jobs.sealed_jobs import Jobs, JobStore
+from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
+from ttmark.detect_service.features.public import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.features.reader.reads_along import ReadsAlong
 from ttmark.services.key_access import KeyAccess, warn_of_unread
 from ttmark.services.settings.cases_and_jobs import JobSettings
 from ttmark.services.settings.detection import DetectionSettings

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
-from ttmark.gen_service.api.provenance import LabelRule
 from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+from ttmark.gen_service.features.manifests.provenance import LabelRule
 from ttmark.services.key_access import KeyAccess, warn_of_unread
 from ttmark.services.served_models import Models
 from ttmark.services.settings.generation import GenerationSettings

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import structlog
 
 from ttmark.gen_service.api.backend import ServedModel
-from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.engine.settings import EngineSettings
+from ttmark.gen_service.features.structured.json_grammar import ANY_OBJECT
 from ttmark.services.model_folder import (
     default_model,
     model_id,
@@ -29,7 +29,7 @@ from ttmark.services.state_folder import choices_file
 from ttmark.shared.schemas.sampling import SamplingDefaults
 
 if TYPE_CHECKING:
-    from ttmark.gen_service.vllm_engine.vllm_engine import VllmEngine
+    from ttmark.gen_service.features.vllm.vllm_engine import VllmEngine
 
 RunningEngine: TypeAlias = "Engine | VllmEngine"
 # Of the memory that is free at start; the rest is for logits and what a pass needs.
@@ -89,8 +89,8 @@ def _load_vllm(name: str, folder: Path, settings: GenerationSettings) -> Running
     prepare_for_vllm()
     if settings.threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(settings.threads)
-    from ttmark.gen_service.vllm_engine.vllm_engine import VllmEngine
-    from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings
+    from ttmark.gen_service.features.vllm.vllm_engine import VllmEngine
+    from ttmark.gen_service.features.vllm.vllm_settings import VllmSettings
 
     with no_start_after(ModelLoadError):
         return VllmEngine.load(

@@ -12,9 +12,9 @@ from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, WorkMe
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.routes import answers, detection_router, keys_router
 from ttmark.detect_service.ask import Means
-from ttmark.detect_service.cases.routes import case_page_router, public_key_router
-from ttmark.detect_service.paper.routes import paper_router
-from ttmark.detect_service.spent.spending import spending_of
+from ttmark.detect_service.features.cases.routes import case_page_router, public_key_router
+from ttmark.detect_service.features.paper.routes import paper_router
+from ttmark.detect_service.features.spent.spending import spending_of
 from ttmark.shared.http.app import AppOptions, beside, create_app
 from ttmark.shared.http.health import Readiness
 

@@ -10,22 +10,22 @@ from ttmark.detect_service.api.admission import Admission
 from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics
 from ttmark.detect_service.api.routes import Answering
 from ttmark.detect_service.ask import Means
-from ttmark.detect_service.console import SignIn, console_router
-from ttmark.detect_service.extraction import ExtractionWorkers
-from ttmark.detect_service.extraction.routes import (
+from ttmark.detect_service.features.console import SignIn, console_router
+from ttmark.detect_service.features.files import ExtractionWorkers
+from ttmark.detect_service.features.files.checks.routes import CHECKS_PATH, checks_router
+from ttmark.detect_service.features.files.routes import (
     EXTRACT_PATH,
     ExtractionMetrics,
     FileReader,
     extraction_router,
 )
-from ttmark.detect_service.jobs.background import JobCalls, JobExpiry, JobWorker
-from ttmark.detect_service.jobs.job_service import JobMetrics, JobService
-from ttmark.detect_service.jobs.part_work import PartWork
-from ttmark.detect_service.jobs.routes import JOBS_PATH, job_routers
-from ttmark.detect_service.jobs.sealed_jobs import Jobs
-from ttmark.detect_service.provenance_checks.routes import CHECKS_PATH, checks_router
-from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
-from ttmark.detect_service.public.routes import public_limits, public_routers
+from ttmark.detect_service.features.jobs.background import JobCalls, JobExpiry, JobWorker
+from ttmark.detect_service.features.jobs.job_service import JobMetrics, JobService
+from ttmark.detect_service.features.jobs.part_work import PartWork
+from ttmark.detect_service.features.jobs.routes import JOBS_PATH, job_routers
+from ttmark.detect_service.features.jobs.sealed_jobs import Jobs
+from ttmark.detect_service.features.public import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.features.public.routes import public_limits, public_routers
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.request_body import HttpLimits

@@ -46,8 +46,8 @@ class InVllm:
         show(self._measured(), medians, self.json)
 
     def _measured(self) -> Iterator[Measurement]:
-        from ttmark.gen_service.vllm_engine.vllm_engine import VllmEngine
-        from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings
+        from ttmark.gen_service.features.vllm.vllm_engine import VllmEngine
+        from ttmark.gen_service.features.vllm.vllm_settings import VllmSettings
 
         counts, sizes, lengths = (
             [int(each) for each in chosen.split(",")]

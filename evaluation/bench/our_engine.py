@@ -12,7 +12,7 @@ from ttmark.shared.observability.memory import process_memory
 from ttmark.shared.watermark import Watermark, detect_direct
 
 if TYPE_CHECKING:
-    from ttmark.gen_service.vllm_engine.vllm_engine import VllmEngine
+    from ttmark.gen_service.features.vllm.vllm_engine import VllmEngine
 
 _SCHEME = "synthid"
 _KEY = bytes(range(16))

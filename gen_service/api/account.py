@@ -11,12 +11,12 @@ from starlette.requests import Request
 
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
-from ttmark.gen_service.api.reasoning import ReasoningReader
 from ttmark.gen_service.api.request_plan import Plan
-from ttmark.gen_service.api.tool_calls import as_held
 from ttmark.gen_service.api.watermark_report import scored, watermark_block
 from ttmark.gen_service.decoding.marks import without_marks
 from ttmark.gen_service.decoding.request import Delta, FinishReason, MarkReport, TokenLogprob
+from ttmark.gen_service.features.structured.reasoning import ReasoningReader
+from ttmark.gen_service.features.structured.tool_calls import as_held
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import InternalError

@@ -13,7 +13,7 @@ from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.long_bodies import run_long
 from ttmark.gen_service.api.routes import BODY_SCOPES, generation_router
 from ttmark.gen_service.api.watermark_report import described_headers
-from ttmark.gen_service.playground import playground_router
+from ttmark.gen_service.features.playground import playground_router
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.records import ForeignKey

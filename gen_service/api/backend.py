@@ -8,15 +8,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.gen_service.api.answer_marks import AnswerMarks, answer_marks
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder
-from ttmark.gen_service.api.marking_policy import MarkingPolicy
-from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
-from ttmark.gen_service.api.reasoning import Reasoning, ReasoningRule
 from ttmark.gen_service.api.watermark_report import ReceiptRule
-from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
+from ttmark.gen_service.features.manifests.provenance import LabelRule, ManifestRule
+from ttmark.gen_service.features.policy.marking_policy import MarkingPolicy
+from ttmark.gen_service.features.structured.answer_marks import AnswerMarks, answer_marks
+from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
+from ttmark.gen_service.features.structured.reasoning import Reasoning, ReasoningRule
 from ttmark.shared.http.service_errors import ModelNotFound
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.schemas.sampling import SamplingDefaults

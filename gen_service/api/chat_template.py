@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import TemplateError
 
 from ttmark.gen_service.api.template_sandbox import BoundedEnvironment, TemplateTooLarge
-from ttmark.gen_service.api.tool_formats import OURS, ToolFormat, as_text, in_words, show_tools, system_text
+from ttmark.gen_service.features.structured.tool_formats import (
+    OURS,
+    ToolFormat,
+    as_text,
+    in_words,
+    show_tools,
+    system_text,
+)
 from ttmark.shared.http.request_body import HttpLimits, parse_json
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, MalformedJson
 from ttmark.shared.schemas.chat import ChatMessage
@@ -17,7 +24,7 @@ from ttmark.shared.schemas.tools import ToolCall
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ttmark.gen_service.api.learned_format import Learned, Render
+    from ttmark.gen_service.features.structured.learned_format import Learned, Render
 
 
 def turns(
@@ -111,7 +118,7 @@ class ChatTemplate:
     def learned(self) -> "Learned":
         """How the model calls tools and reasons, by its template."""
         # Imported here: only what serves a model has need of it.
-        from ttmark.gen_service.api.learned_format import learned_of
+        from ttmark.gen_service.features.structured.learned_format import learned_of
 
         return learned_of(ChatTemplate, self.source, tuple(self._special_tokens.items()))
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from ttmark.gen_service.api.account import Answer, Outcome
 from ttmark.gen_service.api.request_plan import Plan
 from ttmark.gen_service.api.token_text import token_text
-from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.decoding.request import Delta, TokenLogprob
+from ttmark.gen_service.features.structured.tool_calls import Calls
 from ttmark.shared.byte_reading import LEAST_LOGPROB
 from ttmark.shared.http.service_errors import ServiceError, openai_envelope
 from ttmark.shared.schemas.chat import (

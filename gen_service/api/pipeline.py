@@ -16,10 +16,10 @@ from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.format import ChoicesFormat
 from ttmark.gen_service.api.long_bodies import written
 from ttmark.gen_service.api.request_plan import Plan
-from ttmark.gen_service.api.responses_format import ResponsesFormat
 from ttmark.gen_service.api.server_metrics import Operation
 from ttmark.gen_service.api.watermark_report import PENDING, answer_headers
 from ttmark.gen_service.decoding.request import Delta
+from ttmark.gen_service.features.responses.responses_format import ResponsesFormat
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import unless_disconnected
 from ttmark.shared.http.service_errors import InternalError, PolicyDenied, ServiceError

@@ -10,12 +10,12 @@ from starlette.concurrency import run_in_threadpool
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.key_selection import choose_marking, markings
-from ttmark.gen_service.api.marking_policy import MarkingChoice
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, context_limit, plain_prompts
-from ttmark.gen_service.api.reasoning import Reasoning
-from ttmark.gen_service.api.structured_outputs import Asked, asked_form, response_grammar
-from ttmark.gen_service.api.tools import ToolUse, tool_use
 from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams
+from ttmark.gen_service.features.policy.marking_policy import MarkingChoice
+from ttmark.gen_service.features.structured.reasoning import Reasoning
+from ttmark.gen_service.features.structured.structured_outputs import Asked, asked_form, response_grammar
+from ttmark.gen_service.features.structured.tools import ToolUse, tool_use
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, NotReady
 from ttmark.shared.languages.words import counted

@@ -28,11 +28,11 @@ from ttmark.gen_service.api.format import ChatFormat, CompletionFormat
 from ttmark.gen_service.api.key_selection import usable_keys
 from ttmark.gen_service.api.long_bodies import run_long, valid
 from ttmark.gen_service.api.pipeline import answer_with_text
-from ttmark.gen_service.api.readings import answer_with_readings
 from ttmark.gen_service.api.request_plan import plan_chat, plan_completion, plan_response
-from ttmark.gen_service.api.responses_format import ResponsesFormat
 from ttmark.gen_service.api.tokenizer_routes import tokenizer_router
 from ttmark.gen_service.api.watermark_report import WARNING
+from ttmark.gen_service.features.readings.readings import answer_with_readings
+from ttmark.gen_service.features.responses.responses_format import ResponsesFormat
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_BODY

@@ -11,7 +11,7 @@ from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.described import ERRORS
 from ttmark.gen_service.api.long_bodies import written
 from ttmark.gen_service.api.prompts import chat_prompt, check_text
-from ttmark.gen_service.api.tools import tool_use
+from ttmark.gen_service.features.structured.tools import tool_use
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.service_errors import BadRequest, ModelNotFound

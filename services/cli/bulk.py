@@ -6,9 +6,9 @@ from pathlib import Path
 
 import typer
 
-from ttmark.detect_service.bulk.input_formats import BulkError
-from ttmark.detect_service.bulk.output_file import BulkJob
-from ttmark.detect_service.bulk.run import Workers, run_bulk
+from ttmark.detect_service.features.bulk.input_formats import BulkError
+from ttmark.detect_service.features.bulk.output_file import BulkJob
+from ttmark.detect_service.features.bulk.run import Workers, run_bulk
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.bulk_detection import check_keys, only_tenant, open_backend, open_examiner, read_keys
 from ttmark.services.cli.terminal import ProgressLine
@@ -39,7 +39,7 @@ def detect_in_bulk(
     backend = open_backend(keys)  # says what is missing before any process starts
     make = partial(open_examiner, tenant, options)
     if ray is not None:
-        from ttmark.detect_service.bulk.ray_job import run_on_ray  # needs an optional dependency
+        from ttmark.detect_service.features.bulk.ray_job import run_on_ray  # needs an optional dependency
 
         with no_start_after(BulkError):
             rows = run_on_ray(source, out, make, address=None if ray == "local" else ray)

@@ -73,7 +73,7 @@ def submitted(
 def _rows(path: Path) -> list[tuple[str, str | Document | NotExamined]]:
     require("bulk" if path.suffix == ".parquet" else "detect")
     # It has the service, which other commands start without.
-    from ttmark.detect_service.bulk.input_formats import BulkError, open_source
+    from ttmark.detect_service.features.bulk.input_formats import BulkError, open_source
 
     rows: list[tuple[str, str | Document | NotExamined]] = []
     with no_start_after(BulkError):

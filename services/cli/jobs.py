@@ -164,8 +164,8 @@ def _name(one: "NotExamined") -> None:
 def _check(out: Path | None) -> None:
     require("bulk" if out is not None and out.suffix == ".parquet" else "detect")
     # It has the service, which other commands start without.
-    from ttmark.detect_service.bulk.input_formats import BulkError
-    from ttmark.detect_service.bulk.output_file import check_output
+    from ttmark.detect_service.features.bulk.input_formats import BulkError
+    from ttmark.detect_service.features.bulk.output_file import check_output
 
     if out is not None:
         with no_start_after(BulkError):
@@ -182,7 +182,7 @@ def _results(client: Client, job_id: str, out: Path | None, *, wait: bool) -> in
             failed += one.error is not None
             typer.echo(_row(one))
         return failed
-    from ttmark.detect_service.bulk.output_file import complete
+    from ttmark.detect_service.features.bulk.output_file import complete
 
     rows = out.with_name(out.name + ".rows")
     with no_start_after(OSError):
@@ -205,7 +205,7 @@ def _wait(client: Client, job_id: str) -> None:
 
 
 def _row(one: JobResult) -> bytes:
-    from ttmark.detect_service.bulk.row_format import error_row, result_row
+    from ttmark.detect_service.features.bulk.row_format import error_row, result_row
 
     if one.result is not None:
         return orjson.dumps(result_row(one.index, one.id, one.result))

@@ -11,8 +11,8 @@ from ttmark.services.startup import StartupError
 from ttmark.shared.cases.signed_file import CaseKey, NotACaseKey
 
 if TYPE_CHECKING:
-    from ttmark.detect_service.jobs.sealed_jobs import JobLimits
-    from ttmark.detect_service.jobs.webhooks import Webhooks
+    from ttmark.detect_service.features.jobs.sealed_jobs import JobLimits
+    from ttmark.detect_service.features.jobs.webhooks import Webhooks
 
 
 class CaseSettings(Settings):
@@ -38,7 +38,7 @@ class CaseSettings(Settings):
 
 
 def _is_secret(value: SecretStr) -> SecretStr:
-    from ttmark.detect_service.jobs.webhooks import secret_of  # commands start without the service
+    from ttmark.detect_service.features.jobs.webhooks import secret_of  # commands start without the service
 
     secret_of(value.get_secret_value())
     return value
@@ -78,8 +78,10 @@ class JobSettings(Settings):
     )
 
     def job_limits(self) -> "JobLimits":
-        from ttmark.detect_service.jobs.job_store import StoreLimits  # commands start without the service
-        from ttmark.detect_service.jobs.sealed_jobs import JobLimits
+        from ttmark.detect_service.features.jobs.job_store import (
+            StoreLimits,  # commands start without the service
+        )
+        from ttmark.detect_service.features.jobs.sealed_jobs import JobLimits
 
         return JobLimits(store=StoreLimits.within(self.jobs_bytes), workers=self.job_workers)
 
@@ -89,7 +91,7 @@ class JobSettings(Settings):
         Raises:
             StartupError: there is no secret, or it cannot be read.
         """
-        from ttmark.detect_service.jobs.webhooks import Webhooks, secret_of
+        from ttmark.detect_service.features.jobs.webhooks import Webhooks, secret_of
 
         if not self.webhook_hosts:
             return None

@@ -26,8 +26,8 @@ from ttmark.services.state_folder import known_tokenizers
 from ttmark.shared.limits.counting_filter import MOST_ANSWERS
 
 if TYPE_CHECKING:
-    from ttmark.detect_service.model_reader.dialect import Dialect
-    from ttmark.detect_service.model_reader.reader_client import ReaderClient
+    from ttmark.detect_service.features.reader.dialect import Dialect
+    from ttmark.detect_service.features.reader.reader_client import ReaderClient
 
 
 class ReaderSettings(Settings):
@@ -74,8 +74,8 @@ class ReaderSettings(Settings):
         Raises:
             StartupError: settings that go together are not complete, or the address is not allowed.
         """
-        from ttmark.detect_service.model_reader.dialect import ReaderElsewhere
-        from ttmark.detect_service.model_reader.reader_client import (
+        from ttmark.detect_service.features.reader.dialect import ReaderElsewhere
+        from ttmark.detect_service.features.reader.reader_client import (
             ReaderClient,  # settings load without the service
         )
 
@@ -101,8 +101,8 @@ class ReaderSettings(Settings):
             raise StartupError(f"TTMARK_READER_URL: {error}; TTMARK_READER_ANYWHERE=true allows it") from None
 
     def _dialect(self) -> "Dialect":
-        from ttmark.detect_service.model_reader.dialect import ttmark_dialect
-        from ttmark.detect_service.model_reader.vllm_dialect import vllm_dialect
+        from ttmark.detect_service.features.reader.dialect import ttmark_dialect
+        from ttmark.detect_service.features.reader.vllm_dialect import vllm_dialect
         from ttmark.shared.tokenization import TextTokenizer
 
         if not self.reader_model:

@@ -18,7 +18,7 @@ from ttmark.shared.schemas.fields import Rate
 from ttmark.shared.vault.names import Name
 
 if TYPE_CHECKING:
-    from ttmark.gen_service.api.marking_policy import MarkingPolicy
+    from ttmark.gen_service.features.policy.marking_policy import MarkingPolicy
 
 
 _MOST_PROBLEMS = 5
@@ -35,7 +35,7 @@ class PolicySettings(Settings):
         Raises:
             StartupError: the file cannot be read, or is not a policy; the message says where.
         """
-        from ttmark.gen_service.api.marking_policy import MarkingPolicy
+        from ttmark.gen_service.features.policy.marking_policy import MarkingPolicy
 
         if self.policy_file is None:
             return MarkingPolicy()

@@ -14,9 +14,9 @@ from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 from ttmark.shared.signpost import DOCUMENT_PATH, deployment
 
 if TYPE_CHECKING:
-    from ttmark.detect_service.extraction import ExtractionWorkers
-    from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
-    from ttmark.gen_service.api.provenance import ManifestRule
+    from ttmark.detect_service.features.files import ExtractionWorkers
+    from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
+    from ttmark.gen_service.features.manifests.provenance import ManifestRule
 
 
 class LabelSettings(Settings):
@@ -91,7 +91,9 @@ class SigningSettings(LabelSettings):
             StartupError: a file is missing, cannot be read, or others may write it; the two cannot sign; the
                 extra is not installed.
         """
-        from ttmark.gen_service.api.provenance import ManifestRule  # the settings load without the service
+        from ttmark.gen_service.features.manifests.provenance import (
+            ManifestRule,  # the settings load without the service
+        )
 
         chain, key = self.c2pa_cert_file, self.c2pa_key_file
         if chain is None and key is None:
@@ -125,7 +127,7 @@ class TrustSettings(Settings):
             StartupError: the file cannot be read or holds no certificates, others may write it, or the extra
                 is not installed.
         """
-        from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer  # as above
+        from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer  # as above
 
         if self.c2pa_trust_file is None:
             return ManifestExaminer(workers if find_spec("c2pa") else None)

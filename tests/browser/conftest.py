@@ -21,10 +21,10 @@ from tests.unit.detect.conftest import watermarked_text
 from tests.unit.detect.served import detection_app
 from tests.unit.detect.simulated_texts import written_by_vllm
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.extraction import ExtractionWorkers
-from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
-from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
-from ttmark.gen_service.playground import playground_router
+from ttmark.detect_service.features.files import ExtractionWorkers
+from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
+from ttmark.detect_service.features.public import PUBLIC_PATH, PublicTier
+from ttmark.gen_service.features.playground import playground_router
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry

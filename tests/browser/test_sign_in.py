@@ -18,7 +18,7 @@ from tests.browser.conftest import word_tokenizer
 from tests.harness.observe.services import free_port
 from tests.unit.detect.served import detection_app
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.console import SignIn
+from ttmark.detect_service.features.console import SignIn
 from ttmark.shared.access.oidc import OidcRules, OidcTokens
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions

@@ -19,7 +19,7 @@ from tests.harness.golden_texts import texts_of, tokenizer_file
 from tests.harness.said_by import SaidBy, SilentReader
 from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.detect_service.features.reader.reads_along import ReadsAlong
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion

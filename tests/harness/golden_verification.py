@@ -19,8 +19,8 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.ask import Gate, Means, Question, ask
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.model_reader.dialect import ttmark_dialect
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.detect_service.features.reader.dialect import ttmark_dialect
+from ttmark.detect_service.features.reader.reads_along import ReadsAlong
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel

@@ -12,11 +12,11 @@ from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, WorkMe
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
-from ttmark.detect_service.jobs.background import JobWorker
-from ttmark.detect_service.jobs.job_service import JobMetrics
-from ttmark.detect_service.jobs.job_store import Claim, PartAnswer
-from ttmark.detect_service.jobs.part_work import PartWork
-from ttmark.detect_service.jobs.sealed_jobs import JobStore
+from ttmark.detect_service.features.jobs.background import JobWorker
+from ttmark.detect_service.features.jobs.job_service import JobMetrics
+from ttmark.detect_service.features.jobs.job_store import Claim, PartAnswer
+from ttmark.detect_service.features.jobs.part_work import PartWork
+from ttmark.detect_service.features.jobs.sealed_jobs import JobStore
 from ttmark.services.detection_service import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings

@@ -46,10 +46,10 @@ def pieces(folder: Path, choices: Path) -> Iterator[str]:
     yield "torch"
     import ttmark.services.generation_service  # noqa: F401
     from ttmark.gen_service.api.backend import ServedModel
-    from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT
     from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams
     from ttmark.gen_service.engine.engine import Engine
     from ttmark.gen_service.engine.settings import EngineSettings
+    from ttmark.gen_service.features.structured.json_grammar import ANY_OBJECT
 
     yield "the service's imports"
     settings = EngineSettings(dtype="auto", threads="auto", reproducible=False, choices=choices)

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from playwright.sync_api import Error, Route, sync_playwright
 
-from ttmark.detect_service.extraction import ExtractionWorkers, UnreadableFile
+from ttmark.detect_service.features.files import ExtractionWorkers, UnreadableFile
 
 PYPI = (
     *("python-docx==1.2.0", "odfdo==3.27.3", "odfpy==1.4.1", "ezodf==0.3.2"),

@@ -24,14 +24,14 @@ from transformers.utils.chat_template_utils import render_jinja_template
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.api.backend import ServedModel
-from ttmark.gen_service.api.call_reader import CallReader
 from ttmark.gen_service.api.chat_template import ChatTemplate
-from ttmark.gen_service.api.reasoning import ReasoningReader, thoughts_of
-from ttmark.gen_service.api.tool_formats import ID, show_tools, system_text
-from ttmark.gen_service.api.tools import tool_use
 from ttmark.gen_service.decoding.grammar import GrammarFailed
-from ttmark.gen_service.decoding.json_grammar import SchemaRefused
 from ttmark.gen_service.decoding.sequence import TextStream
+from ttmark.gen_service.features.structured.call_reader import CallReader
+from ttmark.gen_service.features.structured.json_grammar import SchemaRefused
+from ttmark.gen_service.features.structured.reasoning import ReasoningReader, thoughts_of
+from ttmark.gen_service.features.structured.tool_formats import ID, show_tools, system_text
+from ttmark.gen_service.features.structured.tools import tool_use
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import Tool

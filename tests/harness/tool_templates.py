@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ttmark.gen_service.api.chat_template import ChatTemplate
-from ttmark.gen_service.api.tool_formats import ToolFormat
+from ttmark.gen_service.features.structured.tool_formats import ToolFormat
 
 
 def template(calls: str, *, tools: str = "{{ tools | tojson }}", words: str = "{{ m.content or '' }}") -> str:

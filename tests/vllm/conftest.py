@@ -153,8 +153,8 @@ def embedded_engine(folder: Path) -> Iterator[Engine]:
 
 
 def load_vllm(folder: Path, arguments: dict[str, Any] | None = None, **settings: Any) -> Any:
-    from ttmark.gen_service.vllm_engine.vllm_engine import VllmEngine
-    from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings
+    from ttmark.gen_service.features.vllm.vllm_engine import VllmEngine
+    from ttmark.gen_service.features.vllm.vllm_settings import VllmSettings
 
     small = {"block_size": 32, "max_model_len": CONTEXT, "max_num_batched_tokens": 512}
     chosen = {"dtype": "float32", "max_sequences": 16, "max_waiting": 512} | settings

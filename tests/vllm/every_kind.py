@@ -4,8 +4,8 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 

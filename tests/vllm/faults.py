@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ttmark.gen_service.vllm_engine.completion import Completion
-from ttmark.gen_service.vllm_engine.worker_requests import WorkerRequests
+from ttmark.gen_service.features.vllm.completion import Completion
+from ttmark.gen_service.features.vllm.worker_requests import WorkerRequests
 from ttmark.shared.watermark import Watermark
 
 

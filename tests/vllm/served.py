@@ -18,7 +18,7 @@ if find_spec("vllm"):
         [
             "ttmark.services.generation_service",
             "ttmark.services.cli.serve",
-            "ttmark.gen_service.vllm_engine.vllm_engine",
+            "ttmark.gen_service.features.vllm.vllm_engine",
         ]
     )
 ENGINE = "block_size: 32\nmax_model_len: 512\nmax_num_batched_tokens: 512\nnum_gpu_blocks_override: 60\n"

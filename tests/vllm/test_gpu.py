@@ -14,7 +14,7 @@ import torch
 from tests.harness.random_model import save_random_model
 from tests.vllm.conftest import DEEPSEEK, ask, complete_all, nothing_left
 from tests.vllm.every_kind import KEY, Maker
-from ttmark.gen_service.vllm_engine.worker_requests import WorkerRequests
+from ttmark.gen_service.features.vllm.worker_requests import WorkerRequests
 from ttmark.shared.watermark import detect_direct
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")

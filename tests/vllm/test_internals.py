@@ -7,7 +7,7 @@ import pytest
 
 from tests.vllm.conftest import load_vllm
 from ttmark.gen_service.engine.errors import ModelLoadError
-from ttmark.gen_service.vllm_engine.vllm_settings import VERSIONS
+from ttmark.gen_service.features.vllm.vllm_settings import VERSIONS
 
 vllm = pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.vllm.sources import Sources
 from tests.vllm.touched import RUNNER_ATTRIBUTES, TOUCHED, WATERMARK_FILES
-from ttmark.gen_service.vllm_engine.vllm_settings import VERSIONS
+from ttmark.gen_service.features.vllm.vllm_settings import VERSIONS
 
 WHEEL = os.environ.get("VLLM_WHEEL")
 PACKAGES = {

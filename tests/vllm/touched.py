@@ -1,4 +1,4 @@
-"""Every part of vLLM that `gen_service/vllm_engine` touches; an upgrade begins here.
+"""Every part of vLLM that `gen_service/features/vllm` touches; an upgrade begins here.
 
 `TOUCHED` names what is called or overridden, with the parameters that are relied on; `RUNNER_ATTRIBUTES`
 the attributes of vLLM's model runner that are read; `WATERMARK_FILES` those that say how vLLM's own marks are

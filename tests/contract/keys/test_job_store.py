@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ttmark.detect_service.jobs.job_store import (
+from ttmark.detect_service.features.jobs.job_store import (
     Claim,
     JobRecord,
     JobStoreFull,
@@ -17,7 +17,7 @@ from ttmark.detect_service.jobs.job_store import (
     TooManyJobs,
     room,
 )
-from ttmark.detect_service.jobs.sealed_jobs import JobStore
+from ttmark.detect_service.features.jobs.sealed_jobs import JobStore
 from ttmark.services.detection_service import open_job_store
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 

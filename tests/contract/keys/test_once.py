@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from ttmark.detect_service.idempotency import idempotency_store
-from ttmark.detect_service.idempotency.idempotency import BUSY_SECONDS, KEEP_SECONDS, Asked, Once
-from ttmark.detect_service.jobs.job_store import JobRecord, StoreLimits
-from ttmark.detect_service.jobs.sealed_jobs import JobStore
+from ttmark.detect_service.features.jobs.idempotency import idempotency_store
+from ttmark.detect_service.features.jobs.idempotency.idempotency import (
+    BUSY_SECONDS,
+    KEEP_SECONDS,
+    Asked,
+    Once,
+)
+from ttmark.detect_service.features.jobs.job_store import JobRecord, StoreLimits
+from ttmark.detect_service.features.jobs.sealed_jobs import JobStore
 from ttmark.services.detection_service import open_job_store
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import (

@@ -14,7 +14,7 @@ from tests.harness.job_tenants import JobAsker, provision
 from tests.harness.observe.services import free_port
 from tests.harness.waiting import eventually
 from tests.integration.detect.served import running, service_environment
-from ttmark.detect_service.jobs.part_work import MOST_ATTEMPTS
+from ttmark.detect_service.features.jobs.part_work import MOST_ATTEMPTS
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 

@@ -109,8 +109,8 @@ def _load_embedded(folder: Path) -> Any:
 def _load_vllm(folder: Path, **more: Any) -> Any:
     for name, value in (VLLM_ENVIRONMENT | {"VLLM_CPU_KVCACHE_SPACE": "1"}).items():
         os.environ.setdefault(name, value)
-    from ttmark.gen_service.vllm_engine.vllm_engine import VllmEngine
-    from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings
+    from ttmark.gen_service.features.vllm.vllm_engine import VllmEngine
+    from ttmark.gen_service.features.vllm.vllm_settings import VllmSettings
 
     context = CONTEXT_LENGTH + _VLLM_SPARE
     arguments = {"block_size": 32, "num_gpu_blocks_override": 400, "max_model_len": context}

@@ -8,7 +8,7 @@ from tests.contract.openai.composed import BODIES, build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.contract.openai.test_manifests import NOT_ASKED, assert_signed, post, streamed, texts
 from tests.harness.certificates import Credential, credential
-from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
+from ttmark.gen_service.features.manifests.provenance import LabelRule, ManifestRule
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import without_wrappers

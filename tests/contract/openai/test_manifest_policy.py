@@ -11,8 +11,8 @@ import pytest
 from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import credential
-from ttmark.gen_service.api.marking_policy import MarkingPolicy
-from ttmark.gen_service.api.provenance import ManifestRule
+from ttmark.gen_service.features.manifests.provenance import ManifestRule
+from ttmark.gen_service.features.policy.marking_policy import MarkingPolicy
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import wrappers
 

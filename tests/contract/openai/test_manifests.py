@@ -8,8 +8,8 @@ import pytest
 from tests.contract.openai.composed import BODIES, build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import Credential, credential
-from ttmark.detect_service.manifests.manifest_examiner import signed_span
-from ttmark.gen_service.api.provenance import ManifestRule
+from ttmark.detect_service.features.manifests.manifest_examiner import signed_span
+from ttmark.gen_service.features.manifests.provenance import ManifestRule
 from ttmark.shared.manifests.report import manifest_report
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 from ttmark.shared.manifests.wrapper import without_wrappers, wrappers

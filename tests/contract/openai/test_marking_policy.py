@@ -9,7 +9,7 @@ import pytest
 
 from tests.contract.openai.composed import BODIES, Service, build_service
 from tests.contract.openai.fake_generator import FakeGenerator
-from ttmark.gen_service.api.marking_policy import MarkingPolicy
+from ttmark.gen_service.features.policy.marking_policy import MarkingPolicy
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "generation.md"
 ACTIONS = ("mark", "leave_unmarked", "deny_unmarked")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.contract.openai.composed import BODIES
-from ttmark.detect_service.paper.detectors import direct
+from ttmark.detect_service.features.paper.detectors import direct
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 

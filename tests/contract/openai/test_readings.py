@@ -13,8 +13,8 @@ import pytest
 
 from tests.contract.openai.composed import build_service
 from tests.contract.openai.test_engine_trouble import TROUBLE
-from ttmark.detect_service.model_reader.dialect import ReaderDown, ttmark_dialect
-from ttmark.detect_service.model_reader.reader_client import ReaderClient
+from ttmark.detect_service.features.reader.dialect import ReaderDown, ttmark_dialect
+from ttmark.detect_service.features.reader.reader_client import ReaderClient
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import ReadingRequest, SequenceFailed
 from ttmark.shared.byte_reading import ByteReading

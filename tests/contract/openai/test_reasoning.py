@@ -10,7 +10,7 @@ from tests.contract.openai.composed import build_service
 from tests.contract.openai.test_structured_output import MESSAGES, Pet
 from tests.contract.openai.test_tools import KNOWS_TOOLS, NOW, WEATHER, Scripted
 from ttmark.gen_service.api.chat_template import ChatTemplate
-from ttmark.gen_service.api.provenance import LabelRule
+from ttmark.gen_service.features.manifests.provenance import LabelRule
 from ttmark.shared.labels import Label
 
 KNOWS = (

@@ -11,7 +11,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, ConfigDict, Field
 
-from ttmark.gen_service.api import structured_outputs
+from ttmark.gen_service.features.structured import structured_outputs
 
 MESSAGES: Any = [{"role": "user", "content": "Who?"}]
 Name = Annotated[str, Field(min_length=1, max_length=8, pattern="^[a-z]*$")]
@@ -164,7 +164,7 @@ def test_other_requests_go_on_while_a_schema_is_prepared_and_it_is_given_up_in_t
         held.set()
         slow.wait(10)
 
-    monkeypatch.setattr("ttmark.gen_service.decoding.json_grammar.JsonGrammars.compile", hold)
+    monkeypatch.setattr("ttmark.gen_service.features.structured.json_grammar.JsonGrammars.compile", hold)
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.append(post(real, schema_of({}))))
     asking.start()

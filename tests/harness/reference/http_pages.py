@@ -16,9 +16,9 @@ from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.api.features import background_jobs, console, files
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.extraction import ExtractionWorkers
-from ttmark.detect_service.jobs.sealed_jobs import Jobs
-from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
+from ttmark.detect_service.features.files import ExtractionWorkers
+from ttmark.detect_service.features.jobs.sealed_jobs import Jobs
+from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.shared.cases.signed_file import CaseKey

@@ -9,10 +9,10 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
 from ttmark.detect_service.api.metrics_and_audit import MODES, REFUSALS, DetectionMetrics, WorkMetrics
-from ttmark.detect_service.extraction.extraction import Format
-from ttmark.detect_service.extraction.routes import ExtractionMetrics
-from ttmark.detect_service.jobs.job_service import EVENTS, JobMetrics
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.detect_service.features.files.extraction import Format
+from ttmark.detect_service.features.files.routes import ExtractionMetrics
+from ttmark.detect_service.features.jobs.job_service import EVENTS, JobMetrics
+from ttmark.detect_service.features.reader.reads_along import ReadsAlong
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.api.server_metrics import PROVIDER, Operation
 from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ttmark.detect_service.bulk.row_format import InputRow
-from ttmark.detect_service.bulk.run import Workers
+from ttmark.detect_service.features.bulk.row_format import InputRow
+from ttmark.detect_service.features.bulk.run import Workers
 from ttmark.services.cli.main import app
 from ttmark.services.settings.store import open_store
 from ttmark.shared.keys.keyring import KeyRing
@@ -25,7 +25,7 @@ from ttmark.shared.whole_file import write_whole
 ROWS = 400
 POISON = """
 import os
-from ttmark.detect_service.bulk.examiner import Examiner
+from ttmark.detect_service.features.bulk.examiner import Examiner
 
 class Fragile:
     def examine(self, rows):

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from ttmark.detect_service.bulk.ray_job import run_on_ray
-from ttmark.detect_service.bulk.row_format import InputRow
+from ttmark.detect_service.features.bulk.ray_job import run_on_ray
+from ttmark.detect_service.features.bulk.row_format import InputRow
 
 ray = pytest.importorskip("ray", reason="Ray is an optional dependency")
 MODULE = """
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.bulk.examiner import Examiner
+from ttmark.detect_service.features.bulk.examiner import Examiner
 from ttmark.detect_service.backend import FixedKeys
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.backend import TokenizerSet

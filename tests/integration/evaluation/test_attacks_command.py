@@ -16,7 +16,7 @@ from tests.harness.command_line import invoke
 from tests.harness.measured_here import measured_here
 from tests.unit.detect.served import detection_app
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.extraction import ExtractionWorkers
+from ttmark.detect_service.features.files import ExtractionWorkers
 from ttmark.evaluation.adversaries.catalogue import Attack, attacks
 from ttmark.services import conformance_attacks
 from ttmark.shared.access.scopes import Principal, Scope

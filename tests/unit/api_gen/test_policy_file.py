@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from ttmark.gen_service.api.marking_policy import MarkingPolicy
+from ttmark.gen_service.features.policy.marking_policy import MarkingPolicy
 from ttmark.services.settings.generation import GenerationSettings, PolicySettings
 from ttmark.services.startup import StartupError
 

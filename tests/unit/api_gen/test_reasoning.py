@@ -14,10 +14,10 @@ from tests.harness.tool_templates import form_of
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
-from ttmark.gen_service.api.reasoning import Reasoning, ReasoningReader, Thoughts, thoughts_of
-from ttmark.gen_service.api.tools import ToolUse, answer_source, tool_use
-from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.decoding.sequence import TextStream
+from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
+from ttmark.gen_service.features.structured.reasoning import Reasoning, ReasoningReader, Thoughts, thoughts_of
+from ttmark.gen_service.features.structured.tools import ToolUse, answer_source, tool_use
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import Function, Tool
 from ttmark.shared.tokenization import TextTokenizer

@@ -20,14 +20,14 @@ from tests.harness.real_templates import SHOWN, answered, prompted
 from tests.harness.tool_templates import TEMPLATES, UNLEARNED, form_of, turn
 from tests.unit.api_gen.test_reasoning import next_of
 from ttmark.gen_service.api.backend import ServedModel
-from ttmark.gen_service.api.call_reader import CallReader
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
-from ttmark.gen_service.api.tool_calls import as_held
-from ttmark.gen_service.api.tool_formats import OURS, ToolFormat
-from ttmark.gen_service.api.tools import NO_ARGUMENTS, ToolUse, tool_use
-from ttmark.gen_service.decoding.json_grammar import JsonGrammars, SchemaRefused
 from ttmark.gen_service.decoding.sequence import TextStream
+from ttmark.gen_service.features.structured.call_reader import CallReader
+from ttmark.gen_service.features.structured.json_grammar import JsonGrammars, SchemaRefused
+from ttmark.gen_service.features.structured.tool_calls import as_held
+from ttmark.gen_service.features.structured.tool_formats import OURS, ToolFormat
+from ttmark.gen_service.features.structured.tools import NO_ARGUMENTS, ToolUse, tool_use
 from ttmark.shared.http.service_errors import UnsupportedFeature
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import Function, Tool

@@ -44,7 +44,7 @@ ONLY_IN = {
     "transformers": ("gen_service/", "evaluation/", "library/"),
     "c2pa": ("shared/manifests/",),
     "redis": ("shared/vault/",),
-    "vllm": ("gen_service/vllm_engine/",),
+    "vllm": ("gen_service/features/vllm/",),
 }
 
 
@@ -122,7 +122,6 @@ def test_decoding_knows_no_engine_and_the_engine_no_api() -> None:
     may_import = {
         "decoding": {"decoding"},
         "engine": {"engine", "decoding", "hub"},
-        "vllm_engine": {"vllm_engine", "engine", "decoding"},
         "hub": {"hub"},
     }
     offences = [

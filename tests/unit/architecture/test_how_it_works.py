@@ -70,7 +70,8 @@ def test_the_page_names_every_package_of_the_services() -> None:
     packages = {
         str(path.parent.relative_to(ROOT))
         for top in ("gen_service", "detect_service", "shared", "services")
-        for path in (ROOT / top).glob("*/__init__.py")
+        for pattern in ("*/__init__.py", "features/*/__init__.py")
+        for path in (ROOT / top).glob(pattern)
     }
     assert packages - set(re.findall(r"`([\w/]+)`", PAGE)) == set()
     shown = {group.attrib["data-package"] for group in PICTURE.iter() if "data-package" in group.attrib}

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from tests.harness.played_server import played
 from tests.harness.raw_server import HEAD, endless, talking
 from tests.unit.cli.conftest import Run
-from ttmark.detect_service.public import PublicTier
+from ttmark.detect_service.features.public import PublicTier
 from ttmark.services.cli import ask as command
 from ttmark.services.cli.main import app
 from ttmark.shared.limits.public_allowance import PublicBudget

@@ -7,7 +7,7 @@ import docx
 import pytest
 
 from tests.harness.hostile_files.pdf import text_page
-from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
+from ttmark.detect_service.features.files import ExtractionLimits, ExtractionWorkers
 from ttmark.services.cli import input_files
 from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
 

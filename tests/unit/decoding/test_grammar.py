@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from tests.harness.random_model import byte_tokenizer
 from tests.unit.decoding.small_tokenizers import bytes_alone, trained
 from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed
-from ttmark.gen_service.decoding.json_grammar import JsonGrammars, SchemaRefused
+from ttmark.gen_service.features.structured.json_grammar import JsonGrammars, SchemaRefused
 from ttmark.shared.tokenization import TextTokenizer
 
 SCHEMA = {

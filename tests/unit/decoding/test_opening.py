@@ -11,9 +11,9 @@ from tests.unit.decoding import written
 from tests.unit.decoding.written import TOKENIZER
 from ttmark.gen_service.decoding.block_builder import PlainBlock
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence, opening_bits
+from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
 from ttmark.shared.watermark import Watermark
 
 VOCAB = 300

@@ -13,9 +13,9 @@ from tests.unit.decoding.written import TOKENIZER
 from ttmark.gen_service.decoding import block_builder
 from ttmark.gen_service.decoding.block_builder import LEAST_SHARE, least_share
 from ttmark.gen_service.decoding.filters import FilterParams, filter_rows
-from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
+from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
 from ttmark.shared.watermark import Watermark
 
 VOCAB = 300

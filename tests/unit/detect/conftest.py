@@ -17,9 +17,9 @@ from tests.harness.certificates import Credential, credential
 from tests.harness.detection_routes import route_of
 from tests.unit.detect.served import served
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.extraction import Extraction, ExtractionWorkers
-from ttmark.detect_service.extraction.readers_by_format import extract_text
-from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
+from ttmark.detect_service.features.files import Extraction, ExtractionWorkers
+from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry

@@ -9,8 +9,8 @@ import httpx
 from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.served import detection_app
-from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
-from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
+from ttmark.detect_service.features.public import PUBLIC_PATH, PublicTier
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.http.app import AppOptions

@@ -13,9 +13,9 @@ from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.api.features import background_jobs, console, files, public_tier
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
-from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
+from ttmark.detect_service.features.files import ExtractionWorkers
+from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.http.health import Readiness

@@ -8,9 +8,9 @@ import pytest
 from tests.unit.detect.callers import CALLERS
 from tests.unit.detect.conftest import HUMAN, Service
 from ttmark.detect_service.ask import Gate, Means, Question, ask, ask_here
-from ttmark.detect_service.bulk.examiner import Examiner
-from ttmark.detect_service.bulk.row_format import InputRow
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.detect_service.features.bulk.examiner import Examiner
+from ttmark.detect_service.features.bulk.row_format import InputRow
+from ttmark.detect_service.features.reader.reads_along import ReadsAlong
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import TooManyRequests

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from ttmark.detect_service.bulk.examiner import Examiner
-from ttmark.detect_service.bulk.input_formats import BulkError, open_source
-from ttmark.detect_service.bulk.output_file import BulkJob, Tally
-from ttmark.detect_service.bulk.row_format import InputRow
-from ttmark.detect_service.bulk.run import Progress, run_bulk
+from ttmark.detect_service.features.bulk.examiner import Examiner
+from ttmark.detect_service.features.bulk.input_formats import BulkError, open_source
+from ttmark.detect_service.features.bulk.output_file import BulkJob, Tally
+from ttmark.detect_service.features.bulk.row_format import InputRow
+from ttmark.detect_service.features.bulk.run import Progress, run_bulk
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.bulk_detection import check_keys
 from ttmark.services.startup import StartupError
@@ -101,7 +101,7 @@ def test_every_row_gets_one_row_whatever_it_holds(source: Path, examiner: Examin
 
 
 def test_a_run_that_is_killed_twenty_times_ends_like_one_that_was_not(source, examiner, monkeypatch):
-    monkeypatch.setattr("ttmark.detect_service.bulk.run.ROWS_IN_A_CHUNK", 2)
+    monkeypatch.setattr("ttmark.detect_service.features.bulk.run.ROWS_IN_A_CHUNK", 2)
     run(job(source, "whole.jsonl"), examiner)
     whole = source.with_name("whole.jsonl").read_bytes()
     one, generator, kills = job(source), random.Random(3), 0
@@ -250,7 +250,7 @@ def test_an_input_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> Non
 
 
 def test_a_row_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ttmark.detect_service.bulk.input_formats.LONGEST_ROW", 100)
+    monkeypatch.setattr("ttmark.detect_service.features.bulk.input_formats.LONGEST_ROW", 100)
     path = tmp_path / "in.jsonl"
     path.write_text("x" * 1050 + "\n" + '{"text": "a"}\n' + "y" * 99 + "\n" + "z" * 100)
     rows = list(open_source(path).rows(0))

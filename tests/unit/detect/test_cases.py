@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ttmark.detect_service.cases.case_writer import page_around
+from ttmark.detect_service.features.cases.case_writer import page_around
 from ttmark.services.cli.main import app
 from ttmark.shared.cases.signed_file import (
     CaseKey,

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-STATIC = files("ttmark.detect_service.console").joinpath("static")
+STATIC = files("ttmark.detect_service.features.console").joinpath("static")
 
 
 async def test_the_page_is_served_to_everyone_with_a_strict_policy(service) -> None:
@@ -40,7 +40,7 @@ async def test_other_files_cannot_be_reached(service) -> None:
         assert (await service.client.get(path)).status_code == 404
 
 
-@pytest.mark.parametrize("home", ["detect_service.console", "gen_service.playground"])
+@pytest.mark.parametrize("home", ["detect_service.features.console", "gen_service.features.playground"])
 def test_nothing_in_a_page_is_inline(home: str) -> None:
     page = files(f"ttmark.{home}").joinpath("static/index.html").read_text(encoding="utf-8")
     assert not re.search(r"<style|<script(?! type=\"module\" src=)|\son\w+=|\sstyle=", page)

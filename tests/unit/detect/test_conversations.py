@@ -11,7 +11,7 @@ from tests.unit.detect.callers import CALLERS
 from tests.unit.detect.conftest import HUMAN
 from tests.unit.detect.oracle import KEY, RULE, oracle
 from ttmark.detect_service.ask import Means, Question, ask_here
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.detect_service.features.reader.reads_along import ReadsAlong
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.schemas.detection import CombinedRequest, CombinedResult, Document
 

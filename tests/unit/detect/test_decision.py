@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.unit.detect.held_keys import held
+from ttmark.detect_service.features.paper.detectors import direct
 from ttmark.detect_service.key_selection import KeySelection
-from ttmark.detect_service.paper.detectors import direct
 from ttmark.detect_service.verdict import (
     Decision,
     Finding,

@@ -42,7 +42,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("looked at")
 
     monkeypatch.setattr(TextTokenizer, "encode", forbidden)
-    monkeypatch.setattr("ttmark.detect_service.spent.spending.DocumentRows", forbidden)
+    monkeypatch.setattr("ttmark.detect_service.features.spent.spending.DocumentRows", forbidden)
     monkeypatch.setattr("ttmark.detect_service.normalization.normalizer.TextNormalizer.readings", forbidden)
 
 

@@ -19,7 +19,7 @@ import pytest
 from tests.harness.hostile_files import HOSTILE_FILES
 from tests.harness.hostile_files.mutations import SMALL_FILES
 from tests.harness.system_calls import PROFILE
-from ttmark.detect_service.extraction import (
+from ttmark.detect_service.features.files import (
     Extraction,
     ExtractionBusy,
     ExtractionLimits,
@@ -27,9 +27,9 @@ from ttmark.detect_service.extraction import (
     LimitExceeded,
     UnreadableFile,
 )
-from ttmark.detect_service.extraction.readers_by_format import extract_text
-from ttmark.detect_service.extraction.workers import confinement, worker_process
-from ttmark.detect_service.extraction.workers.worker_process import AnswerHead
+from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.features.files.workers import confinement, worker_process
+from ttmark.detect_service.features.files.workers.worker_process import AnswerHead
 
 ENDLESS = HOSTILE_FILES["attributes.html"](4 * 2**20)
 """Takes minutes, in a library that does not let go of the interpreter."""
@@ -61,7 +61,7 @@ def readers() -> set[psutil.Process]:
     found = set()
     for child in psutil.Process().children():
         with suppress(psutil.Error):  # one that has ended and was not waited for has no command line
-            if "extraction.worker" in " ".join(child.cmdline()):
+            if "features.files.worker" in " ".join(child.cmdline()):
                 found.add(child)
     return found
 
@@ -158,9 +158,9 @@ async def test_whoever_no_longer_waits_ends_the_process_that_reads(workers: Extr
 
 TAKEN_OVER = """
 import os, resource, socket
-from ttmark.detect_service.extraction import readers_by_format
-from ttmark.detect_service.extraction.extraction import Extraction
-from ttmark.detect_service.extraction.workers import worker
+from ttmark.detect_service.features.files import readers_by_format
+from ttmark.detect_service.features.files.extraction import Extraction
+from ttmark.detect_service.features.files.workers import worker
 def tried(content):
     try:
         eval(content)
@@ -210,7 +210,7 @@ def test_where_the_kernel_confines_nothing_files_are_read_and_it_is_said(tmp_pat
     )
     program = """if True:
         import asyncio
-        from ttmark.detect_service.extraction import ExtractionWorkers
+        from ttmark.detect_service.features.files import ExtractionWorkers
         async def main():
             async with ExtractionWorkers() as workers:
                 await workers.warm()

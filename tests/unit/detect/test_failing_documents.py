@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 from tests.harness.detection_routes import route_of
 from tests.unit.detect.public_asker import public_service
 from tests.unit.detect.served import served
-from ttmark.detect_service.bulk.examiner import Examiner
-from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.fair_work.fair_queue import Abandoned
+from ttmark.detect_service.features.bulk.examiner import Examiner
+from ttmark.detect_service.features.bulk.row_format import InputRow
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.labels import Label
@@ -36,14 +36,14 @@ WHY = {
     "message": "An error on our side ended the examination of this document; the log says where.",
 }
 PLACES = (
-    "detect_service.manifests.manifest_stripping:PartedText.__init__",
-    "detect_service.manifests.manifest_examiner:ManifestExaminer._one",
+    "detect_service.features.manifests.manifest_stripping:PartedText.__init__",
+    "detect_service.features.manifests.manifest_examiner:ManifestExaminer._one",
     "detect_service.normalization.normalizer:TextNormalizer.readings",
     "detect_service.documents.text_reader:TextReader.token_ids",
     "shared.tokenization:TextTokenizer.encode",
     "detect_service.examination:message",
-    "detect_service.manifests.manifest_stripping:PartedRequest.placed",
-    "detect_service.cases.case_writer:content_hash",
+    "detect_service.features.manifests.manifest_stripping:PartedRequest.placed",
+    "detect_service.features.cases.case_writer:content_hash",
 )
 Break = Callable[..., None]
 

@@ -13,8 +13,8 @@ import pytest
 from tests.unit.detect.conftest import HUMAN, LETTERS, Service
 from tests.unit.detect.simulated_texts import written_by_vllm
 from tests.unit.detect.test_bulk import job, rows_of, run
-from ttmark.detect_service.bulk.examiner import Examiner
-from ttmark.detect_service.bulk.output_file import Tally
+from ttmark.detect_service.features.bulk.examiner import Examiner
+from ttmark.detect_service.features.bulk.output_file import Tally
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli.detect import show
 from ttmark.services.settings.store import open_store

@@ -15,12 +15,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.callers import once
-from ttmark.detect_service.jobs.background import MOST_CALLS, TENANTS_AT_ONCE, JobCalls, JobExpiry
-from ttmark.detect_service.jobs.job_service import JobMetrics
-from ttmark.detect_service.jobs.job_store import JobRecord, PartAnswer, StoreLimits
-from ttmark.detect_service.jobs.sealed_jobs import JobHead, Jobs, seal_head
-from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
-from ttmark.detect_service.jobs.webhooks import Webhooks, secret_of, signature
+from ttmark.detect_service.features.jobs.background import MOST_CALLS, TENANTS_AT_ONCE, JobCalls, JobExpiry
+from ttmark.detect_service.features.jobs.job_service import JobMetrics
+from ttmark.detect_service.features.jobs.job_store import JobRecord, PartAnswer, StoreLimits
+from ttmark.detect_service.features.jobs.sealed_jobs import JobHead, Jobs, seal_head
+from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
+from ttmark.detect_service.features.jobs.webhooks import Webhooks, secret_of, signature
 from ttmark.services.settings.cases_and_jobs import JobSettings
 from ttmark.services.startup import StartupError
 from ttmark.shared.access.scopes import Principal
@@ -269,7 +269,7 @@ async def test_forgetting_jobs_outlives_a_store_that_is_away(store: SqliteJobs, 
         asked.append(1)
         raise asyncio.CancelledError if len(asked) == 3 else StoreUnavailable("the disk is full")
 
-    monkeypatch.setattr("ttmark.detect_service.jobs.background._EXPIRE_SECONDS", 0.0)
+    monkeypatch.setattr("ttmark.detect_service.features.jobs.background._EXPIRE_SECONDS", 0.0)
     monkeypatch.setattr(store, "expire", away)
     with pytest.raises(asyncio.CancelledError):
         await JobExpiry(jobs_with(store, Webhooks([], bytes(32))), JobMetrics(CollectorRegistry())).run()

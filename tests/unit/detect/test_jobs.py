@@ -18,12 +18,12 @@ from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, WorkMe
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
-from ttmark.detect_service.jobs.background import JobWorker
-from ttmark.detect_service.jobs.job_service import JobMetrics
-from ttmark.detect_service.jobs.job_store import StoreLimits
-from ttmark.detect_service.jobs.part_work import MOST_ATTEMPTS, PartWork
-from ttmark.detect_service.jobs.sealed_jobs import JobLimits, Jobs
-from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
+from ttmark.detect_service.features.jobs.background import JobWorker
+from ttmark.detect_service.features.jobs.job_service import JobMetrics
+from ttmark.detect_service.features.jobs.job_store import StoreLimits
+from ttmark.detect_service.features.jobs.part_work import MOST_ATTEMPTS, PartWork
+from ttmark.detect_service.features.jobs.sealed_jobs import JobLimits, Jobs
+from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.normalization.normalizer import NormalizedText, TextNormalizer
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.schemas.detection import ReadingName

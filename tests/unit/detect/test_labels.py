@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.detect.conftest import HUMAN, Service
-from ttmark.detect_service.manifests.manifest_stripping import parted
+from ttmark.detect_service.features.manifests.manifest_stripping import parted
 from ttmark.shared.labels import Label, LabelPlace
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import wrapped

@@ -12,8 +12,8 @@ from babel import Locale
 from babel.numbers import format_decimal
 from lxml import html
 
-from ttmark.detect_service.conversation.conversation_words import conversation_message
-from ttmark.detect_service.manifests.manifest_examiner import with_manifests
+from ttmark.detect_service.features.conversation.conversation_words import conversation_message
+from ttmark.detect_service.features.manifests.manifest_examiner import with_manifests
 from ttmark.shared.cases.signed_file import verified_case
 from ttmark.shared.detection_words import about_words, message, public_message
 from ttmark.shared.languages.words import LANGUAGES, preferred_words, words_of
@@ -38,7 +38,7 @@ HEADLINES = {
     "pt": "Marca-d’água encontrada",
 }
 Sentence = str | dict[str, str]
-STATIC = files("ttmark.detect_service.console").joinpath("static")
+STATIC = files("ttmark.detect_service.features.console").joinpath("static")
 CATALOGUES = {"answers": files("ttmark.shared.languages"), "console": STATIC}
 PAGE = STATIC.joinpath("index.html").read_text(encoding="utf-8")
 SCRIPTS = {

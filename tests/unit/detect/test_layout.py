@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ttmark.detect_service.extraction.layout import Block, Run, markdown, pieces
+from ttmark.detect_service.features.files.layout import Block, Run, markdown, pieces
 
 
 def paragraph(text: str, **more: object) -> Block:

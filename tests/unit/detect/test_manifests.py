@@ -17,14 +17,14 @@ from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import Credential, credential
 from tests.unit.detect.conftest import InThisProcess, Service
-from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
-from ttmark.detect_service.manifests.manifest_examiner import (
+from ttmark.detect_service.features.files import ExtractionLimits, ExtractionWorkers
+from ttmark.detect_service.features.manifests.manifest_examiner import (
     MOST_OF_A_DOCUMENT,
     MOST_OF_A_REQUEST,
     ManifestExaminer,
 )
-from ttmark.detect_service.manifests.manifest_stripping import parted
-from ttmark.gen_service.api.provenance import ManifestRule
+from ttmark.detect_service.features.manifests.manifest_stripping import parted
+from ttmark.gen_service.features.manifests.provenance import ManifestRule
 from ttmark.shared.manifests.report import manifest_report
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import wrapped, wrapper_size, wrappers

@@ -18,8 +18,8 @@ import pytest
 from tokenizers import processors
 
 from tests.unit.detect.conftest import byte_tokenizer
-from ttmark.detect_service.model_reader import reader_client as addresses
-from ttmark.detect_service.model_reader.dialect import (
+from ttmark.detect_service.features.reader import reader_client as addresses
+from ttmark.detect_service.features.reader.dialect import (
     Dialect,
     ReaderBusy,
     ReaderDown,
@@ -28,9 +28,9 @@ from ttmark.detect_service.model_reader.dialect import (
     TokenRefused,
     ttmark_dialect,
 )
-from ttmark.detect_service.model_reader.reader_client import ReaderClient, is_local
-from ttmark.detect_service.model_reader.reads_along import PROBE
-from ttmark.detect_service.model_reader.vllm_dialect import vllm_dialect
+from ttmark.detect_service.features.reader.reader_client import ReaderClient, is_local
+from ttmark.detect_service.features.reader.reads_along import PROBE
+from ttmark.detect_service.features.reader.vllm_dialect import vllm_dialect
 from ttmark.shared.byte_reading import InvalidReading
 from ttmark.shared.tokenization import TextTokenizer
 

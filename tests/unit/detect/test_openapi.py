@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from ttmark.detect_service.extraction.extraction import FORMAT_OF_ENDING, FORMATS, format_of
+from ttmark.detect_service.features.files.extraction import FORMAT_OF_ENDING, FORMATS, format_of
 from ttmark.shared.schemas.extraction import ENDINGS
 from ttmark.shared.schemas.jobs import JobRequest
 

@@ -7,7 +7,7 @@ import pytest
 from pdfminer.fontmetrics import FONT_METRICS
 
 from tests.harness.hostile_files.pdf import document, stream
-from ttmark.detect_service.extraction.readers_by_format import extract_text
+from ttmark.detect_service.features.files.readers_by_format import extract_text
 
 FONTS = {"F": "Times-Roman", "B": "Times-Bold", "I": "Times-Italic", "C": "Courier"}
 LEFT, TOP, MEASURE, LEADING = 72.0, 720.0, 250.0, 14.0

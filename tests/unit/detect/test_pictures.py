@@ -12,14 +12,14 @@ from PIL import Image
 from tests.harness.drawn_pictures import TEXT, page, saved
 from tests.harness.hostile_files.pdf import text_page
 from tests.unit.detect.test_extraction import extracted
-from ttmark.detect_service.extraction import (
+from ttmark.detect_service.features.files import (
     ExtractionLimits,
     ExtractionWorkers,
     LimitExceeded,
     UnreadableFile,
     picture_text,
 )
-from ttmark.detect_service.extraction.readers_by_format import extract_text
+from ttmark.detect_service.features.files.readers_by_format import extract_text
 from ttmark.services.cli.input_files import read_texts
 
 needs_tesseract = pytest.mark.skipif(

@@ -9,11 +9,11 @@ import pytest
 
 from tests.unit.detect.conftest import Service
 from tests.unit.detect.held_keys import under
-from ttmark.detect_service.bulk.examiner import Examiner
-from ttmark.detect_service.bulk.row_format import InputRow
 from ttmark.detect_service.detectors import likelihood
+from ttmark.detect_service.features.bulk.examiner import Examiner
+from ttmark.detect_service.features.bulk.row_format import InputRow
+from ttmark.detect_service.features.paper.detectors import aligned, direct, localized
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.detect_service.paper.detectors import aligned, direct, localized
 from ttmark.detect_service.verdict import Detector
 from ttmark.shared.watermark import Watermark
 

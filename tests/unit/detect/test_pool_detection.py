@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.detect.held_keys import under
-from ttmark.detect_service.paper.detectors import aligned, direct, localized
+from ttmark.detect_service.features.paper.detectors import aligned, direct, localized
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct, detect_localized
 from ttmark.shared.watermark.detectors.alignment import needs_decoys
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.unit.detect.public_asker import BUDGET, PublicService, public_service
 from ttmark.detect_service.answer_timing import rest_of_step
-from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
-from ttmark.detect_service.manifests.manifest_examiner import ManifestExaminer
-from ttmark.detect_service.public import PUBLIC_PATH
+from ttmark.detect_service.features.files import ExtractionLimits, ExtractionWorkers
+from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
+from ttmark.detect_service.features.public import PUBLIC_PATH
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.languages.words import ENGLISH
 from ttmark.shared.manifests.signer import ManifestSigner

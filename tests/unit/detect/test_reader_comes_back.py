@@ -15,8 +15,8 @@ from structlog.testing import capture_logs
 from tests.unit.detect.conftest import Service
 from tests.unit.detect.served import served
 from tests.unit.detect.test_model_reader import Handler, asking, hangs, honest, refuses, serving
-from ttmark.detect_service.model_reader import reading_speed, reads_along
-from ttmark.detect_service.model_reader.reads_along import PROBE, ReadsAlong
+from ttmark.detect_service.features.reader import reading_speed, reads_along
+from ttmark.detect_service.features.reader.reads_along import PROBE, ReadsAlong
 from ttmark.shared.http.app import beside
 
 LONG, SHORT = "a long text " * 400, "a short text"

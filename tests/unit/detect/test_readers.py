@@ -12,9 +12,9 @@ from pypdf import PdfReader, PdfWriter
 from tests.harness.hostile_files import HOSTILE_FILES
 from tests.harness.hostile_files.docx import cell, package, table
 from tests.harness.hostile_files.pdf import document, page, stream, text_page
-from ttmark.detect_service.extraction import LimitExceeded, UnreadableFile
-from ttmark.detect_service.extraction.encodings import decode
-from ttmark.detect_service.extraction.readers_by_format import extract_text
+from ttmark.detect_service.features.files import LimitExceeded, UnreadableFile
+from ttmark.detect_service.features.files.encodings import decode
+from ttmark.detect_service.features.files.readers_by_format import extract_text
 
 
 def test_a_merged_cell_is_read_once() -> None:
@@ -54,7 +54,7 @@ def test_a_file_beyond_a_limit_of_its_reader_is_told_which(name: str, reason: st
 
 
 def test_too_long_a_page_and_too_many_cells_or_pages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ttmark.detect_service.extraction.office.docx_text.MOST_CELLS", 19)
+    monkeypatch.setattr("ttmark.detect_service.features.files.office.docx_text.MOST_CELLS", 19)
     with pytest.raises(LimitExceeded, match="more cells than the limit of 19"):
         extract_text("a.docx", package(table(4, cell() * 5)))
     with pytest.raises(LimitExceeded, match="10 MB"):

@@ -15,8 +15,8 @@ from tests.harness.likelihood import detect_likelihood
 from tests.unit.detect.conftest import HUMAN, Service
 from tests.unit.detect.served import served
 from tests.unit.detect.test_model_reader import Handler, asking, honest, honest_reading, serving
-from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.model_reader.vllm_dialect import vllm_dialect
+from ttmark.detect_service.features.reader.reads_along import ReadsAlong
+from ttmark.detect_service.features.reader.vllm_dialect import vllm_dialect
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.schemas.detection import CombinedResult
 from ttmark.shared.watermark import corrected

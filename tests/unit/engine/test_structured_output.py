@@ -10,9 +10,9 @@ import pytest
 
 from tests.unit.engine.asking import KEY, StartEngine, collect, marking, text, together, tokens
 from ttmark.gen_service.decoding import block_builder
-from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams, SequenceFailed
 from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
 from ttmark.shared.watermark import Watermark, detect_direct
 
 SIZES = [1, 2, pytest.param(3, marks=pytest.mark.slow)]

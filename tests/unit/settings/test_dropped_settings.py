@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ttmark.detect_service.extraction import ExtractionLimits
-from ttmark.detect_service.jobs.job_store import LEASE_SECONDS
-from ttmark.detect_service.jobs.sealed_jobs import JobLimits
-from ttmark.detect_service.public import PublicTier
+from ttmark.detect_service.features.files import ExtractionLimits
+from ttmark.detect_service.features.jobs.job_store import LEASE_SECONDS
+from ttmark.detect_service.features.jobs.sealed_jobs import JobLimits
+from ttmark.detect_service.features.public import PublicTier
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.gen_service.vllm_engine.vllm_settings import VllmSettings
+from ttmark.gen_service.features.vllm.vllm_settings import VllmSettings
 from ttmark.services import canary, detection_service, key_access
 from ttmark.services.cli.main import app
 from ttmark.services.settings.detection import DetectionSettings

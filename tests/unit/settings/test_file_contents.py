@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.settings.wrong_values import CLASSES, SECRET
-from ttmark.detect_service.extraction import ExtractionWorkers
+from ttmark.detect_service.features.files import ExtractionWorkers
 from ttmark.services.served_models import _arguments
 from ttmark.services.settings.base import variable
 from ttmark.services.settings.canary import CanarySettings

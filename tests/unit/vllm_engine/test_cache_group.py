@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from ttmark.gen_service.vllm_engine.cache_group import CacheGroup, stacked
+from ttmark.gen_service.features.vllm.cache_group import CacheGroup, stacked
 
 LAYERS, BLOCKS = 3, 40
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from ttmark.gen_service.vllm_engine.additional_config import Lifeline
+from ttmark.gen_service.features.vllm.additional_config import Lifeline
 
 HANGING = """
 import sys, time
-from ttmark.gen_service.vllm_engine.additional_config import Lifeline
+from ttmark.gen_service.features.vllm.additional_config import Lifeline
 Lifeline(int(sys.argv[1]), sys.argv[2]).hold()
 print("hanging", flush=True)
 time.sleep(600)

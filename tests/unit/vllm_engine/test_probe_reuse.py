@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ttmark.gen_service.vllm_engine.probe_reuse import KeptRows
+from ttmark.gen_service.features.vllm.probe_reuse import KeptRows
 
 
 class Probe:

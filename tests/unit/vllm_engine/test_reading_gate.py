@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ttmark.gen_service.vllm_engine.reading_gate import ReadingGate
+from ttmark.gen_service.features.vllm.reading_gate import ReadingGate
 
 SHARE = 0.2
 

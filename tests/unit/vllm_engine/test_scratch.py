@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ttmark.gen_service.vllm_engine.cache_group import branch_blocks, plan_adoption, plan_scratch
+from ttmark.gen_service.features.vllm.cache_group import branch_blocks, plan_adoption, plan_scratch
 
 
 @pytest.mark.parametrize("block_size", [2, 4, 32])

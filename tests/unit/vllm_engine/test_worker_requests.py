@@ -12,7 +12,6 @@ from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.grammar import GrammarSource
-from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, JsonGrammars
 from ttmark.gen_service.decoding.request import (
     Delta,
     GenerationRequest,
@@ -22,9 +21,10 @@ from ttmark.gen_service.decoding.request import (
     SequenceFailed,
 )
 from ttmark.gen_service.decoding.sequence import Sequence as Reference
-from ttmark.gen_service.vllm_engine.completion import FILLER, Completion
-from ttmark.gen_service.vllm_engine.worker_messages import Failure, StepReport, Ticket, open_ticket
-from ttmark.gen_service.vllm_engine.worker_requests import TICKET, WorkerRequests
+from ttmark.gen_service.features.structured.json_grammar import ANY_OBJECT, JsonGrammars
+from ttmark.gen_service.features.vllm.completion import FILLER, Completion
+from ttmark.gen_service.features.vllm.worker_messages import Failure, StepReport, Ticket, open_ticket
+from ttmark.gen_service.features.vllm.worker_requests import TICKET, WorkerRequests
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 

@@ -7,7 +7,7 @@ from tests.harness.likelihood import detect_likelihood
 from tests.unit.detect.held_keys import under
 from tests.unit.detect.simulated_texts import written
 from ttmark.detect_service.detectors import likelihood
-from ttmark.detect_service.paper.detectors import aligned, direct
+from ttmark.detect_service.features.paper.detectors import aligned, direct
 from ttmark.shared.watermark import Watermark, key_lanes
 from ttmark.shared.watermark.detectors.block_scores import BlockRows, position_scores
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest

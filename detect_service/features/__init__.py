@@ -1,0 +1,1 @@
+"""Features of the detection service, each a folder: nothing outside imports them."""

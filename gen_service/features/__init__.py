@@ -1,0 +1,1 @@
+"""Features of the generation service, each a folder: nothing outside imports them."""

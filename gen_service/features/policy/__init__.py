@@ -1,0 +1,1 @@
+"""The marking policy: which requests are marked, and how."""

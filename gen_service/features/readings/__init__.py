@@ -1,0 +1,1 @@
+"""Readings: what the model says of texts of others."""
