@@ -23,6 +23,7 @@ from ttmark.detect_service.features.jobs.sealed_jobs import Jobs, JobStore
 from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.features.public import PUBLIC_PATH, PublicTier
 from ttmark.detect_service.features.reader.reads_along import ReadsAlong
+from ttmark.services.features.audit.trail import watch_trail
 from ttmark.services.key_access import KeyAccess, warn_of_unread
 from ttmark.services.settings.cases_and_jobs import JobSettings
 from ttmark.services.settings.detection import DetectionSettings
@@ -31,7 +32,6 @@ from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import model_of
 from ttmark.shared.access.oidc import Authenticate, OidcTokens, provider_client
 from ttmark.shared.access.scopes import TokenLimits
-from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions, beside
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.http.health import Readiness

@@ -12,12 +12,12 @@ from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.features.manifests.provenance import LabelRule
+from ttmark.services.features.audit.trail import watch_trail
 from ttmark.services.key_access import KeyAccess, warn_of_unread
 from ttmark.services.served_models import Models
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.state_folder import known_tokenizers
 from ttmark.shared.access.scopes import TokenLimits
-from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume

@@ -12,17 +12,17 @@ from typing import Self
 
 import structlog
 
+from ttmark.services.features.audit.trail import AuditTrail
 from ttmark.services.settings.base import ServiceSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.audit.trail import AuditTrail
+from ttmark.shared.events import AuditEvent, AuditSink, log_audit
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink, log_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.store import RecordStore

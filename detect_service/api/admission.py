@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from fastapi import Request
 
 from ttmark.detect_service.api.body_route import body_size
-from ttmark.detect_service.api.metrics_and_audit import WorkMetrics
+from ttmark.detect_service.api.metrics import WorkMetrics
 from ttmark.detect_service.ask import Gate
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import check_cost, reading_cost

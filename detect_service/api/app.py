@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from ttmark.detect_service.api.admission import Admission, Terms
 from ttmark.detect_service.api.body_route import body_scopes
 from ttmark.detect_service.api.features import Application, Feature
-from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics import DetectionMetrics, WorkMetrics
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.routes import answers, detection_router, keys_router
 from ttmark.detect_service.ask import Means

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from ttmark.detect_service.api.admission import Admission
-from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics
+from ttmark.detect_service.api.metrics import DetectionMetrics
 from ttmark.detect_service.api.routes import Answering
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.features.console import SignIn, console_router

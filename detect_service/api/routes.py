@@ -7,12 +7,13 @@ from fastapi import APIRouter, Request, Response
 
 from ttmark.detect_service.api.admission import Admission, HttpGate
 from ttmark.detect_service.api.body_route import body_route
-from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
+from ttmark.detect_service.api.metrics import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
 from ttmark.detect_service.ask import Means, Question, ask
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.events import AuditSink
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.keys.records import ForeignKey, HeldKey
@@ -30,7 +31,6 @@ from ttmark.shared.schemas.detection_keys import (
     DetectionKeyVersion,
     DetectionLimits,
 )
-from ttmark.shared.vault.audit_events import AuditSink
 
 Written = Callable[[DetectionResponse], bytes]
 """The answer in JSON."""

@@ -18,12 +18,12 @@ from ttmark.gen_service.decoding.request import Delta, FinishReason, MarkReport,
 from ttmark.gen_service.features.structured.reasoning import ReasoningReader
 from ttmark.gen_service.features.structured.tool_calls import as_held
 from ttmark.shared.access.scopes import Principal
+from ttmark.shared.events import Action, AuditEvent, AuditSink
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.limits.allowances import NOTHING, Grant, TokenAllowance
 from ttmark.shared.schemas.sampling import CompletionTokensDetails, PromptTokensDetails, Usage
 from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkBlock
-from ttmark.shared.vault.audit_events import Action, AuditEvent, AuditSink
 
 
 @dataclass(slots=True)

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 import orjson
 import typer
 
+from ttmark.services.features.audit.trail import AuditTrail
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError, no_start_after, one_clear_line, warn
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.audit.trail import AuditTrail
+from ttmark.shared.events import AuditEvent, AuditSink
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidName, KeyStoreError
 from ttmark.shared.vault.ledger import Ledger

@@ -15,8 +15,9 @@ from ttmark.services.cli.key_import import export, import_key, profile_from
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, run, tell
 from ttmark.services.cli.options import JsonOutput, KeyId, TokenizerOption
 from ttmark.services.cli.terminal import Yes, confirm, print_table
+from ttmark.services.features.audit.trail import Heads
 from ttmark.services.startup import warn
-from ttmark.shared.audit.trail import Heads
+from ttmark.shared.events import AuditEvent
 from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup, verify_store
 from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.keys.volume import Rotation, rotate_due, volume_name
@@ -24,7 +25,6 @@ from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import MAX_POOL, Profile
 from ttmark.shared.schemas.profile_presets import Purpose
-from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import NoSuchKey, ReplicasBehind
 
 app = typer.Typer(help="Watermark keys and their versions.", no_args_is_help=True)

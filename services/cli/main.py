@@ -11,7 +11,6 @@ from typer.core import TyperGroup
 
 from ttmark.services.cli import (
     ask,
-    audit,
     case,
     conformance,
     detect,
@@ -24,6 +23,7 @@ from ttmark.services.cli import (
     tokens,
     up,
 )
+from ttmark.services.features.audit import commands as audit
 from ttmark.services.startup import StartupError, in_one_line, needs, one_clear_line
 
 _PORTABLE = "portable marks are gone: hand on the key that you imported, and `ttmark keys import` takes it"

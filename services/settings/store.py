@@ -8,12 +8,12 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
+from ttmark.services.features.audit.chain import Chain
+from ttmark.services.features.audit.trail import AuditTrail, Heads
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Days, Folder, ReadableFile, WritableFile, have_folder
 from ttmark.services.startup import StartupError, warn
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
-from ttmark.shared.audit.chain import Chain
-from ttmark.shared.audit.trail import AuditTrail, Heads
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import KeyStoreError

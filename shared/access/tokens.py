@@ -16,7 +16,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ttmark.shared.access.scopes import DEFAULT_RATES, Principal, Scope, TokenLimits, TokenUse, checked_rates
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink, no_audit
+from ttmark.shared.events import AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.envelope import Envelope
 from ttmark.shared.vault.kek import KeyWrapper
 from ttmark.shared.vault.key_store_errors import (

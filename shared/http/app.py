@@ -22,6 +22,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 from ttmark.shared.access.scopes import Scope as AccessScope
+from ttmark.shared.events import AuditSink, log_audit
 from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware, Guests
 from ttmark.shared.http.health import Readiness, ReadinessCollector, health_router
 from ttmark.shared.http.request_body import BodyMiddleware, HttpLimits, RunLong
@@ -43,7 +44,6 @@ from ttmark.shared.http.telemetry import HttpMetrics, TelemetryMiddleware
 from ttmark.shared.observability.memory import watch_memory
 from ttmark.shared.observability.tracing import WithoutQueries
 from ttmark.shared.schemas.fields import FieldProblem
-from ttmark.shared.vault.audit_events import AuditSink, log_audit
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 
 _MOST_PROBLEMS = 20

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import structlog
 
+from ttmark.shared.events import AuditEvent, AuditSink, no_audit
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.keys.replica_reports import ReplicaReporter
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _FIRST_RETRY_SECONDS = 0.2

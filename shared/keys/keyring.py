@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from ttmark.shared.events import Action, AuditEvent, AuditSink, no_audit
 from ttmark.shared.keys.key_codec import KIND, describe, dump_record, load_record, new_version, unlock
 from ttmark.shared.keys.key_records import KeyInfo, KeyRecord, VersionRecord
 from ttmark.shared.keys.records import ForeignKey, HeldKey, KeyState, UnlockedKey
 from ttmark.shared.keys.replica_reports import replicas_behind
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.audit_events import Action, AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.envelope import Envelope
 from ttmark.shared.vault.kek import DataKey, KeyWrapper
 from ttmark.shared.vault.key_store_errors import (

@@ -9,10 +9,10 @@ from typing import Self
 
 import structlog
 
+from ttmark.shared.events import AuditEvent, AuditSink
 from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import HeldKey, KeyState, own_keys
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 from ttmark.shared.vault.key_store_errors import InvalidTransition, KeyStoreError, ReplicasBehind
 from ttmark.shared.vault.store import RecordStore
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from ttmark.shared.access.scopes import Principal, TokenLimits, Usage
+from ttmark.shared.events import AuditEvent, AuditSink
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.counters import PARTS, Counters
 from ttmark.shared.limits.counting_filter import REASONS, Reason
 from ttmark.shared.limits.spent_evidence import AnswerLedger
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ttmark.shared.access.scopes import Principal
+from ttmark.shared.events import AuditEvent, AuditSink
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.allowances import Grant, LimitMetrics, RateLimiter
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.counting_filter import AnswerRule, Reason
 from ttmark.shared.limits.spent_evidence import AnswerLedger
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 
 _DAY = 86_400.0
 _MINUTE = 60.0

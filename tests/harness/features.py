@@ -16,12 +16,6 @@ from tests.harness.imports import PACKAGES, ROOT, imports_between, module_name, 
 FEATURES_FOLDER = re.compile(r"(?:gen_service|detect_service|services)/features/(\w+)/")
 
 ELSEWHERE: dict[str, tuple[str, ...]] = {
-    "audit": (
-        "shared/audit/",
-        "shared/vault/audit_events.py",
-        "detect_service/api/metrics_and_audit.py",
-        "services/cli/audit.py",
-    ),
     "bulk": ("services/bulk_detection.py", "services/cli/bulk.py"),
     "canary": ("services/canary.py", "services/settings/canary.py"),
     "cases": ("services/cli/case.py", "shared/cases/"),

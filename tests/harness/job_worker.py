@@ -8,7 +8,7 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics import DetectionMetrics, WorkMetrics
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
@@ -20,7 +20,7 @@ from ttmark.detect_service.features.jobs.sealed_jobs import JobStore
 from ttmark.services.detection_service import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
-from ttmark.shared.vault.audit_events import no_audit
+from ttmark.shared.events import no_audit
 
 Moment = Literal["claimed", "examined", "answered"]
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from ttmark.services.cli.main import app
+from ttmark.services.features.audit.chain_check import verify_folder
+from ttmark.services.features.audit.segments import segments
+from ttmark.services.features.audit.trail import Heads
 from ttmark.services.local.provision import TENANT, provision
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import one_clear_line
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.audit.chain_check import verify_folder
-from ttmark.shared.audit.segments import segments
-from ttmark.shared.audit.trail import Heads
 from ttmark.shared.keys.backup import restore_backup, verify_store
 from ttmark.shared.keys.keyring import KeyRing
 

@@ -31,12 +31,12 @@ from ttmark.detect_service.features.jobs.sealed_jobs import (
 )
 from ttmark.detect_service.key_selection import check_askable, permitted
 from ttmark.shared.access.scopes import Principal
+from ttmark.shared.events import Action, AuditEvent, AuditSink
 from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.languages.words import counted
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobStatus
-from ttmark.shared.vault.audit_events import Action, AuditEvent, AuditSink
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 from ttmark.shared.watermark.interruption import pause
 

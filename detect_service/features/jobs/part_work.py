@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
+from ttmark.detect_service.api.metrics import DetectionMetrics, Journal
 from ttmark.detect_service.ask import Gate, Means, Question, ask
 from ttmark.detect_service.documents.documents_without_verdict import log_fault
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
@@ -14,11 +14,11 @@ from ttmark.detect_service.features.jobs.job_service import JobMetrics
 from ttmark.detect_service.features.jobs.job_store import Claim, PartAnswer
 from ttmark.detect_service.features.jobs.sealed_jobs import JobHead, Jobs, open_head
 from ttmark.shared.access.scopes import Scope
+from ttmark.shared.events import AuditSink
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import InternalError, ServiceError, Unauthorized
 from ttmark.shared.schemas.detection import DetectionResult, Document, DocumentError
 from ttmark.shared.schemas.jobs import JobResult
-from ttmark.shared.vault.audit_events import AuditSink
 from ttmark.shared.vault.key_store_errors import InvalidToken, StoreUnavailable
 
 ROUTE = "/v1/detect/jobs"

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from ttmark.detect_service.api.admission import Admission, HttpGate
 from ttmark.detect_service.api.body_route import body_route, json_answer
-from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, Journal
+from ttmark.detect_service.api.metrics import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.ask import Means, Question, ask
 from ttmark.detect_service.features.cases.routes import PUBLIC_KEY_PATH
@@ -19,6 +19,7 @@ from ttmark.detect_service.features.public import PAGE_PATH, PUBLIC_PATH, Public
 from ttmark.detect_service.features.spent.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message
+from ttmark.shared.events import AuditSink
 from ttmark.shared.http.auth import GUEST, require
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.http.request_id import request_id
@@ -44,7 +45,6 @@ from ttmark.shared.schemas.detection import (
 )
 from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, PublicVerdict, TextProvenance
 from ttmark.shared.signpost import DOCUMENT_PATH
-from ttmark.shared.vault.audit_events import AuditSink
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT_PUBLIC))]
 # Answers leave at multiples of at least this after their request: what was done for them hardly ever shows.

@@ -3,8 +3,8 @@
 import asyncio
 
 from tests.contract.keys.faulty_store import KEK
-from ttmark.shared.audit.record import Anchor, Head
-from ttmark.shared.audit.trail import Heads
+from ttmark.services.features.audit.record import Anchor, Head
+from ttmark.services.features.audit.trail import Heads
 from ttmark.shared.vault.store import RecordStore
 
 DIGEST = "ab" * 32

@@ -11,15 +11,15 @@ import pytest
 
 from tests.contract.keys.asker import LIMIT, Asker, rows
 from tests.contract.keys.faulty_store import KEK
+from ttmark.services.features.audit.chain import Chain
+from ttmark.services.features.audit.trail import AuditTrail, Heads
 from ttmark.services.settings.store import open_counters, open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.audit.chain import Chain
-from ttmark.shared.audit.trail import AuditTrail, Heads
+from ttmark.shared.events import AuditEvent
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.volume import VolumeCounter
-from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.store import RecordStore
 

@@ -11,11 +11,11 @@ from prometheus_client import CollectorRegistry
 
 from tests.contract.keys.asker import LIMIT, Asker, principal, rows
 from ttmark.shared.access.scopes import Principal, Scope, TokenLimits, Usage
+from ttmark.shared.events import AuditEvent
 from ttmark.shared.limits.allowances import Grant, LimitMetrics, RateLimiter, TokenAllowance
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.counting_filter import Inquiry, Reply
 from ttmark.shared.limits.redis_counters import FallbackCounters, RedisCounters
-from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.redis_connections import RedisAddress
 

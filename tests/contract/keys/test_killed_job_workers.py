@@ -22,12 +22,12 @@ from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.detection_service import open_job_store
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.events import no_audit
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobResult, JobStatus
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.vault.audit_events import no_audit
 
 pytestmark = pytest.mark.long
 

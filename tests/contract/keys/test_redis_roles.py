@@ -9,11 +9,11 @@ import redis
 
 from tests.contract.keys.faulty_store import KEK, PROFILE
 from tests.contract.keys.secured_redis import DEPLOY, SecuredRedis
+from ttmark.services.features.audit.record import Head
+from ttmark.services.features.audit.trail import Heads
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.audit.record import Head
-from ttmark.shared.audit.trail import Heads
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.vault.key_store_errors import StoreUnavailable

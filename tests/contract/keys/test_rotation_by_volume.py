@@ -10,11 +10,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tests.contract.keys.faulty_store import KEK, PROFILE
 from ttmark.services.settings.store import open_store
+from ttmark.shared.events import AuditEvent, no_audit
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.keys.volume import VolumeCounter, rotate_due, volume_name
-from ttmark.shared.vault.audit_events import AuditEvent, no_audit
 from ttmark.shared.vault.key_store_errors import InvalidTransition, StoreUnavailable
 from ttmark.shared.vault.store import RecordStore
 

@@ -17,12 +17,12 @@ from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits, ServedModel
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.shared.access.scopes import Principal, Scope, TokenUse
+from ttmark.shared.events import AuditEvent
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.schemas.sampling import SamplingDefaults
-from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import InvalidToken
 from ttmark.shared.watermark.likelihood.reading import Reading
 

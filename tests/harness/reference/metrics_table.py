@@ -8,7 +8,7 @@ from typing import Any, get_args
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
-from ttmark.detect_service.api.metrics_and_audit import MODES, REFUSALS, DetectionMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics import MODES, REFUSALS, DetectionMetrics, WorkMetrics
 from ttmark.detect_service.features.files.extraction import Format
 from ttmark.detect_service.features.files.routes import ExtractionMetrics
 from ttmark.detect_service.features.jobs.job_service import EVENTS, JobMetrics
@@ -17,7 +17,7 @@ from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES
 from ttmark.gen_service.api.server_metrics import PROVIDER, Operation
 from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
 from ttmark.services.canary import CanaryMetrics
-from ttmark.shared.audit.trail import watch_trail
+from ttmark.services.features.audit.trail import watch_trail
 from ttmark.shared.http.health import ReadinessCollector
 from ttmark.shared.http.telemetry import HttpMetrics
 from ttmark.shared.keys.key_cache import KeyCache

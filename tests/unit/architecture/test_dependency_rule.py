@@ -31,7 +31,6 @@ SHARED_FLOORS = (
     "manifests",
     "observability",
     "vault",
-    "audit",
     "access",
     "keys",
     "http",

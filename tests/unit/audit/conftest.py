@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.unit.keys.conftest import Clock
+from ttmark.services.features.audit.segments import segments
+from ttmark.services.features.audit.trail import Heads
 from ttmark.services.settings.store import open_store
-from ttmark.shared.audit.segments import segments
-from ttmark.shared.audit.trail import Heads
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.vault.kek import KeyEncryptionKey
 

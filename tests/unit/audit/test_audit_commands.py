@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.command_line import invoke
-from ttmark.shared.audit.chain import Chain
+from ttmark.services.features.audit.chain import Chain
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.audit.conftest import Calendar, records
-from ttmark.shared.audit.chain import Chain
-from ttmark.shared.audit.chain_check import Verification, verify_folder
-from ttmark.shared.audit.record import NO_RECORD, Anchor, Head
-from ttmark.shared.audit.segments import ChainSegment, remove, segments
+from ttmark.services.features.audit.chain import Chain
+from ttmark.services.features.audit.chain_check import Verification, verify_folder
+from ttmark.services.features.audit.record import NO_RECORD, Anchor, Head
+from ttmark.services.features.audit.segments import ChainSegment, remove, segments
 
 
 def verified(folder: Path, *heads: Head) -> Verification:

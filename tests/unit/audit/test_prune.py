@@ -14,11 +14,11 @@ import pytest
 
 from tests.harness.command_line import invoke
 from tests.unit.audit.conftest import KEK, events
+from ttmark.services.features.audit.chain import Chain
+from ttmark.services.features.audit.record import Head
+from ttmark.services.features.audit.segments import segments
+from ttmark.services.features.audit.trail import Heads
 from ttmark.services.settings.store import open_store
-from ttmark.shared.audit.chain import Chain
-from ttmark.shared.audit.record import Head
-from ttmark.shared.audit.segments import segments
-from ttmark.shared.audit.trail import Heads
 from ttmark.shared.vault.kek import KeyEncryptionKey
 
 DAYS, A_DAY = 20, 6

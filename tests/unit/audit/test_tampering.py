@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ttmark.shared.audit.chain import Chain
-from ttmark.shared.audit.chain_check import Problem, verify_folder
-from ttmark.shared.audit.export import Closing, export_lines, verify_export
-from ttmark.shared.audit.record import NO_RECORD, Anchor, Head, record_line
-from ttmark.shared.audit.segments import segments
+from ttmark.services.features.audit.chain import Chain
+from ttmark.services.features.audit.chain_check import Problem, verify_folder
+from ttmark.services.features.audit.export import Closing, export_lines, verify_export
+from ttmark.services.features.audit.record import NO_RECORD, Anchor, Head, record_line
+from ttmark.services.features.audit.segments import segments
 from ttmark.shared.cases.signed_file import CaseKey
 
 COUNT = 20

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from tests.unit.audit.conftest import events
+from ttmark.services.features.audit.chain import Chain
+from ttmark.services.features.audit.chain_check import Verification, verify_folder
+from ttmark.services.features.audit.record import Head
+from ttmark.services.features.audit.segments import segments
+from ttmark.services.features.audit.trail import AuditTrail, Heads
 from ttmark.services.settings.store import open_store
-from ttmark.shared.audit.chain import Chain
-from ttmark.shared.audit.chain_check import Verification, verify_folder
-from ttmark.shared.audit.record import Head
-from ttmark.shared.audit.segments import segments
-from ttmark.shared.audit.trail import AuditTrail, Heads
-from ttmark.shared.vault.audit_events import AuditEvent
+from ttmark.shared.events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 

@@ -13,12 +13,12 @@ from ttmark.detect_service.features.manifests.manifest_examiner import ManifestE
 from ttmark.detect_service.features.public import PUBLIC_PATH, PublicTier
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.events import AuditEvent
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.limits.allowances import LimitMetrics
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
-from ttmark.shared.vault.audit_events import AuditEvent
 
 DAY = 86_400.0
 BUDGET = PublicBudget.of(100_000, 0.1)  # the settings' defaults

@@ -18,6 +18,7 @@ from ttmark.detect_service.features.bulk.examiner import Examiner
 from ttmark.detect_service.features.bulk.row_format import InputRow
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import TokenLimits
+from ttmark.shared.events import AuditEvent, no_audit
 from ttmark.shared.labels import Label
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import LocalCounters
@@ -25,7 +26,6 @@ from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.manifests.wrapper import wrapped
 from ttmark.shared.schemas.detection import Document
-from ttmark.shared.vault.audit_events import AuditEvent, no_audit
 
 MODES = ("combined", "direct", "aligned", "localized")
 SECRET = "kryptonite"

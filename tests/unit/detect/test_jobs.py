@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.callers import CALLERS, once
 from tests.unit.detect.served import served
-from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics import DetectionMetrics, WorkMetrics
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
@@ -26,8 +26,8 @@ from ttmark.detect_service.features.jobs.sealed_jobs import JobLimits, Jobs
 from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.normalization.normalizer import NormalizedText, TextNormalizer
 from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.events import AuditEvent
 from ttmark.shared.schemas.detection import ReadingName
-from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken
 

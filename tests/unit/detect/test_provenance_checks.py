@@ -25,11 +25,11 @@ from tests.unit.detect.test_foreign_keys import Foreign, vllm_text
 from tests.unit.detect.test_foreign_keys import foreign as foreign  # a fixture
 from tests.unit.detect.test_pdf_layout import para, pdf
 from ttmark.shared.access.scopes import TokenLimits
+from ttmark.shared.events import no_audit
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.manifests.signer import ManifestSigner
-from ttmark.shared.vault.audit_events import no_audit
 
 PATH = "/v1/content_provenance_checks"
 TYPE = FORM["Content-Type"]

@@ -15,9 +15,9 @@ import structlog
 from opentelemetry.trace import NonRecordingSpan, SpanContext, use_span
 from prometheus_client import CollectorRegistry
 
+from ttmark.shared.events import AuditEvent, log_audit
 from ttmark.shared.http import service_errors
 from ttmark.shared.observability.logging import REDACTED, configure_logging, redact
-from ttmark.shared.vault.audit_events import AuditEvent, log_audit
 
 CANARY = bytes(range(32))
 

@@ -11,11 +11,11 @@ from tests.harness.command_line import typed
 from tests.unit.audit.conftest import events, place
 from tests.unit.keys.conftest import Clock
 from tests.unit.keys.test_secrets_stay_inside import assert_absent
+from ttmark.shared.events import AuditEvent
 from ttmark.shared.keys.backup import verify_store
 from ttmark.shared.keys.key_codec import KIND
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.envelope import Envelope, open_envelope
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidTransition, NoSuchKey, StoreUnavailable

@@ -15,10 +15,10 @@ from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.events import no_audit
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault import ledger as ledger_module
-from ttmark.shared.vault.audit_events import no_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken, KeyStoreError, RecordRolledBack
 from ttmark.shared.vault.ledger import Ledger, LedgerFile, ledger_path

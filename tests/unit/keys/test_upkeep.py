@@ -7,10 +7,10 @@ import pytest
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.events import AuditEvent
 from ttmark.shared.keys.backup import create_backup, restore_backup, verify_store
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import DataKey, KeyEncryptionKey, KeyWrapper
 from ttmark.shared.vault.key_store_errors import RecordRolledBack, RecordTampered, UnknownKek
 from ttmark.shared.vault.store import RecordStore

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.api.metrics_and_audit import DetectionMetrics
+from ttmark.detect_service.api.metrics import DetectionMetrics
 from ttmark.shared.keys.key_metrics import watch_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.observability.memory import process_memory, watch_memory

@@ -15,18 +15,24 @@ from ttmark.services.cli.files import new_closed_file
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.cli.terminal import Yes, confirm, print_table
+from ttmark.services.features.audit.chain import (
+    Removal,
+    one_removal_at_a_time,
+    removal,
+    remove_removal,
+    written,
+)
+from ttmark.services.features.audit.chain_check import Problem, Seam, Verification, verify_folder
+from ttmark.services.features.audit.export import export_lines, verify_export
+from ttmark.services.features.audit.record import Damaged
+from ttmark.services.features.audit.segments import ChainSegment, segments
+from ttmark.services.features.audit.trail import Heads
 from ttmark.services.settings.cases_and_jobs import CaseSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError, one_clear_line
-from ttmark.shared.audit.chain import Removal, one_removal_at_a_time, removal, remove_removal, written
-from ttmark.shared.audit.chain_check import Problem, Seam, Verification, verify_folder
-from ttmark.shared.audit.export import export_lines, verify_export
-from ttmark.shared.audit.record import Damaged
-from ttmark.shared.audit.segments import ChainSegment, segments
-from ttmark.shared.audit.trail import Heads
 from ttmark.shared.cases.signed_file import CasePublicKey, NotACaseKey
+from ttmark.shared.events import AuditEvent
 from ttmark.shared.languages.words import counted
-from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _ATTEMPTS = 3

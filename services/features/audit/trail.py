@@ -18,11 +18,11 @@ from typing import Any, Self
 import structlog
 from prometheus_client import CollectorRegistry, Gauge
 
-from ttmark.shared.audit.chain import Chain
-from ttmark.shared.audit.record import LOST, START, Anchor, Head
-from ttmark.shared.audit.segments import remove
+from ttmark.services.features.audit.chain import Chain
+from ttmark.services.features.audit.record import LOST, START, Anchor, Head
+from ttmark.services.features.audit.segments import remove
+from ttmark.shared.events import AuditEvent
 from ttmark.shared.observability.logging import redact_text
-from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyWrapper
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 from ttmark.shared.vault.store import RecordStore

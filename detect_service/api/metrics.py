@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.verdict import Finding
 from ttmark.shared.access.scopes import Principal
+from ttmark.shared.events import AuditEvent, AuditSink
 from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.schemas.detection import DetectionResult, Verdict
-from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 
 MODES = ("combined", "direct", "aligned", "localized")
 _LENGTH_BUCKETS = (16, 64, 128, 256, 512, 1024, 2048, 4096, 16384, 65536)

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ttmark.shared.audit.record import (
+from ttmark.services.features.audit.record import (
     BROKEN,
     CHECKPOINT,
     NO_RECORD,
@@ -27,7 +27,7 @@ from ttmark.shared.audit.record import (
     read_record,
     record_line,
 )
-from ttmark.shared.audit.segments import (
+from ttmark.services.features.audit.segments import (
     ChainSegment,
     forget,
     last_line,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ttmark.shared.audit.record import Damaged, Record, read_record
+from ttmark.services.features.audit.record import Damaged, Record, read_record
 
 _NAME = re.compile(r"(?P<chain>[\w@-]+\.[0-9a-f]{8})\.(?P<first>\d{12})\.jsonl", re.ASCII)
 _BLOCK = 65_536

@@ -6,8 +6,16 @@ A trail may lie in parts: exports, the older first, and the folder, each in orde
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ttmark.shared.audit.record import CHECKPOINT, NO_RECORD, Anchor, Damaged, Head, Record, read_record
-from ttmark.shared.audit.segments import ChainSegment
+from ttmark.services.features.audit.record import (
+    CHECKPOINT,
+    NO_RECORD,
+    Anchor,
+    Damaged,
+    Head,
+    Record,
+    read_record,
+)
+from ttmark.services.features.audit.segments import ChainSegment
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from typing import Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ttmark.shared.audit.chain_check import ChainCheck, Problem, Seam
-from ttmark.shared.audit.record import Head, Record, read_record
-from ttmark.shared.audit.segments import ChainSegment
+from ttmark.services.features.audit.chain_check import ChainCheck, Problem, Seam
+from ttmark.services.features.audit.record import Head, Record, read_record
+from ttmark.services.features.audit.segments import ChainSegment
 from ttmark.shared.cases.signed_file import CasePublicKey
 from ttmark.shared.vault.envelope import canonical_json
 

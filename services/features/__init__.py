@@ -1,0 +1,1 @@
+"""Features that both services, or commands, have."""
