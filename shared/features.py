@@ -1,6 +1,8 @@
 """Features: folders of a package that nothing else imports; they are found by listing them."""
 
 import pkgutil
+from collections.abc import Iterable
+from graphlib import TopologicalSorter
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -9,16 +11,21 @@ FOLDERS = ("ttmark.detect_service.features", "ttmark.gen_service.features", "ttm
 
 
 def modules_of(name: str, *folders: str) -> list[ModuleType]:
-    """The modules called `name` of all features that have one, by the names of the features.
+    """The modules called `name` of all features that have one, each behind those that it needs.
+
+    A feature names the features that it needs in `NEEDS`; else they are in order of their names.
 
     Args:
         name: such as `service`, what a service opens; `settings`; `commands`.
         folders: packages that hold features; none: all.
     """
-    listed = (
-        f"{folder}.{feature.name}"
-        for folder in folders or FOLDERS
-        if find_spec(folder) is not None
-        for feature in sorted(pkgutil.iter_modules(import_module(folder).__path__), key=lambda one: one.name)
-    )
+    listed = (f"{folder}.{feature}" for folder in folders or FOLDERS for feature in _in_order(folder))
     return [import_module(f"{feature}.{name}") for feature in listed if find_spec(f"{feature}.{name}")]
+
+
+def _in_order(folder: str) -> Iterable[str]:
+    if find_spec(folder) is None:
+        return ()
+    names = sorted(one.name for one in pkgutil.iter_modules(import_module(folder).__path__))
+    needs = {name: getattr(import_module(f"{folder}.{name}"), "NEEDS", ()) for name in names}
+    return TopologicalSorter(needs).static_order()

@@ -7,13 +7,11 @@ from fastapi import FastAPI
 
 from ttmark.detect_service.api.admission import Admission, Terms
 from ttmark.detect_service.api.body_route import body_scopes
-from ttmark.detect_service.api.features import Application, Feature
+from ttmark.detect_service.api.features import Application, Feature, Provided
 from ttmark.detect_service.api.metrics import DetectionMetrics, WorkMetrics
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.routes import answers, detection_router, keys_router
 from ttmark.detect_service.ask import Means
-from ttmark.detect_service.features.cases.routes import case_page_router, public_key_router
-from ttmark.detect_service.features.paper.routes import paper_router
 from ttmark.detect_service.features.spent.spending import spending_of
 from ttmark.shared.http.app import AppOptions, beside, create_app
 from ttmark.shared.http.health import Readiness
@@ -33,7 +31,7 @@ def create_detection_app(
         means: what is answered with; its `spending` follows from `terms`.
         readiness: asked on each /readyz.
         terms: what questions cost; None: nothing.
-        features: what stands beside, in the order of their routes.
+        features: what stands beside, each after those that it needs.
     """
     terms = terms or Terms()
     means = replace(means, spending=spending_of(terms.allowance, means.backend))
@@ -41,13 +39,11 @@ def create_detection_app(
     metrics = DetectionMetrics(options.registry, means.backend.tokenizers.models)
     answer = answers(means, metrics, options.audit, admission)
     options = replace(options, run_long=admission.run_long)
-    app_parts = Application(means, admission, answer, metrics, options, readiness)
-    parts = [feature(app_parts) for feature in features]
+    provided = Provided(thing for feature in features for thing in feature.provides)
+    application = Application(means, admission, answer, metrics, options, readiness, provided)
+    parts = [feature.part(application) for feature in features]
     routes = [
         detection_router(answer, admission),
-        paper_router(answer, admission),
-        case_page_router(means.case_key, admission.run_long),
-        public_key_router(means.case_key),
         keys_router(means.backend, options.limits),
         *(router for part in parts for router in part.routes),
     ]

@@ -1,8 +1,13 @@
-"""What a deployment adds to the asking: each feature is a function from the application's parts to a part."""
+"""What a deployment adds to the asking: features.
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+Each is a folder of `detect_service/features`, which nothing else imports. Its module `service` has a function
+`opened`, which makes a `Feature` of what the service is started with; None: it is switched off.
+"""
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from fastapi import APIRouter
 
@@ -10,25 +15,26 @@ from ttmark.detect_service.api.admission import Admission
 from ttmark.detect_service.api.metrics import DetectionMetrics
 from ttmark.detect_service.api.routes import Answering
 from ttmark.detect_service.ask import Means
-from ttmark.detect_service.features.console import SignIn, console_router
-from ttmark.detect_service.features.files import ExtractionWorkers
-from ttmark.detect_service.features.files.checks.routes import CHECKS_PATH, checks_router
-from ttmark.detect_service.features.files.routes import (
-    EXTRACT_PATH,
-    ExtractionMetrics,
-    FileReader,
-    extraction_router,
-)
-from ttmark.detect_service.features.jobs.background import JobCalls, JobExpiry, JobWorker
-from ttmark.detect_service.features.jobs.job_service import JobMetrics, JobService
-from ttmark.detect_service.features.jobs.part_work import PartWork
-from ttmark.detect_service.features.jobs.routes import JOBS_PATH, job_routers
-from ttmark.detect_service.features.jobs.sealed_jobs import Jobs
-from ttmark.detect_service.features.public import PUBLIC_PATH, PublicTier
-from ttmark.detect_service.features.public.routes import public_limits, public_routers
 from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.auth import Authenticate, Guests
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.request_body import HttpLimits
+
+T = TypeVar("T")
+
+
+class Provided:
+    """What features have for each other, each thing found by its class."""
+
+    def __init__(self, things: Iterable[object] = ()) -> None:
+        self._things = list(things)
+
+    def add(self, things: Iterable[object]) -> None:
+        self._things += things
+
+    def get(self, kind: type[T]) -> T | None:
+        """The first of a class; None: no feature has one."""
+        return next((thing for thing in self._things if isinstance(thing, kind)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,70 +45,41 @@ class Application:
     metrics: DetectionMetrics
     options: AppOptions
     readiness: Callable[[], Readiness]
+    provided: Provided
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a feature adds.
+    """What a feature adds to the application.
 
     Attributes:
         background: runs while the application serves.
         limits: of bodies, by path, where they are others.
     """
 
-    routes: Sequence[APIRouter]
+    routes: Sequence[APIRouter] = ()
     background: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()
     limits: Mapping[str, HttpLimits] = field(default_factory=dict)
 
 
-Feature = Callable[[Application], Part]
+def _nothing(_: Application) -> Part:
+    return Part()
 
 
-def files(workers: ExtractionWorkers) -> Feature:
-    """Files are read by `workers`, which whoever makes them closes, and asked about."""
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """What a folder adds; what is left out adds nothing.
 
-    def added(app: Application) -> Part:
-        reader = FileReader(workers, ExtractionMetrics(app.options.registry))
-        forms = replace(app.options.limits, takes_forms=True)
-        routes = [
-            extraction_router(reader, app.admission.run_long),
-            checks_router(reader, app.answer, app.means.backend, app.admission.run_long),
-        ]
-        return Part(routes, limits=dict.fromkeys((EXTRACT_PATH, CHECKS_PATH), forms))
+    Attributes:
+        part: its part of the application, made when all features are open.
+        running: held open while the application serves.
+        authenticate: from the way that callers are known by to another, which falls back on it.
+        guests: who may ask without a token.
+        provides: for other features.
+    """
 
-    return added
-
-
-def console(sign_in: SignIn | None = None) -> Feature:
-    """The moderation page, which signs people in at a provider; None: it takes tokens alone."""
-    return lambda _: Part([console_router(sign_in)])
-
-
-def background_jobs(jobs: Jobs) -> Feature:
-    """Jobs are kept in their store, and worked on while the application serves."""
-
-    def added(app: Application) -> Part:
-        metrics, options = JobMetrics(app.options.registry), app.options
-        service = JobService(jobs, app.means.backend, metrics, options.audit, app.admission.allowance)
-        background = [JobExpiry(jobs, metrics).run, JobCalls(jobs, metrics).run]
-        if jobs.limits.workers:
-            work = PartWork(jobs, app.means, app.admission.queue, metrics, app.metrics, options.audit)
-            ready = app.readiness
-            background.append(JobWorker(jobs, work, metrics, lambda: all(ready().checks.values())).run)
-        limits = replace(
-            options.limits,
-            max_body_bytes=jobs.limits.body_bytes,
-            max_json_containers=2 * jobs.limits.documents + 100,  # each document is one, and may hold a list
-        )
-        routes = job_routers(service, app.admission.run_long, app.admission.shorten)
-        return Part(routes, background, {JOBS_PATH: limits})
-
-    return added
-
-
-def public_tier(tier: PublicTier) -> Feature:
-    def added(app: Application) -> Part:
-        routes = public_routers(tier, app.means, app.metrics, app.options.audit, app.admission)
-        return Part(routes, limits={PUBLIC_PATH: public_limits(tier, app.options.limits)})
-
-    return added
+    part: Callable[[Application], Part] = _nothing
+    running: Sequence[AbstractAsyncContextManager[Any]] = ()
+    authenticate: Callable[[Authenticate], Authenticate] | None = None
+    guests: Guests | None = None
+    provides: Sequence[object] = ()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ttmark.services.cli.options import TOKEN_FILE
 from ttmark.services.local.processes import LocalServices
-from ttmark.services.settings.access import PublicSettings
+from ttmark.shared.features import modules_of
 
 CHAT_QUESTION = "What makes a good breakfast?"
 PROMPT = "The old lighthouse stood"
@@ -17,9 +17,8 @@ GEN_URL, DETECT_URL = "http://127.0.0.1:8000", "http://127.0.0.1:8001"
 
 _STEPS = """\
 Open the console, to look at texts in a browser
-  {detect_url}/  (the access token that it asks for is in {token_file})
-  {gen_url}/playground  shows how a text is marked while it is written
-{public}
+{pages}
+
 {title}
   curl -sN {gen_url}{path} \\
     -H "Authorization: Bearer $(cat {quoted_file})" -H "Content-Type: application/json" \\
@@ -61,7 +60,7 @@ def next_steps(services: LocalServices, *, chat: bool) -> str:
         title="Chat" if chat else "Generate",
         gen_url=services.gen_url,
         detect_url=services.detect_url,
-        public=f"  {services.detect_url}/check  is the public page\n" if PublicSettings().public else "",
+        pages="\n".join(f"  {page}" for page in _pages(services)),
         path=path,
         body=shlex.quote(json.dumps({**options, "stream": True})),
         token_file=str(setup.token_file),
@@ -76,6 +75,13 @@ def next_steps(services: LocalServices, *, chat: bool) -> str:
         arguments=arguments,
         content=content,
     )
+
+
+def _pages(services: LocalServices) -> list[str]:
+    """What features serve to people, and what each is for."""
+    where = {"gen_url": services.gen_url, "detect_url": services.detect_url}
+    templates = [template for module in modules_of("pages") for template in module.pages()]
+    return [template.format(token_file=services.setup.token_file, **where) for template in templates]
 
 
 def _program() -> str:

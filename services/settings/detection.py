@@ -1,16 +1,16 @@
-"""Settings of the detection service, of its extraction of texts, and of the model that reads along."""
+"""Settings of the detection service and of the model that reads along."""
 
 import ssl
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import NoDecode
 
 from ttmark.services.model_folder import model_id
-from ttmark.services.settings.access import OidcSettings, PublicSettings
 from ttmark.services.settings.base import ServiceSettings, Settings
-from ttmark.services.settings.cases_and_jobs import CaseSettings, JobSettings
+from ttmark.services.settings.cases_and_jobs import CaseSettings
 from ttmark.services.settings.provenance import LabelSettings, TrustSettings
 from ttmark.services.settings.values import (
     Amount,
@@ -18,6 +18,7 @@ from ttmark.services.settings.values import (
     Port,
     ReadableFile,
     Seconds,
+    Separated,
     TokenizerFolder,
     WebAddress,
 )
@@ -125,10 +126,16 @@ class ReaderSettings(Settings):
             raise StartupError("TTMARK_READER_CA_FILE: the file holds no certificates in PEM") from None
 
 
-class ExtractionSettings(Settings):
-    extract_workers: AtOnce = Field(
-        default=2, description="Processes that read files (docx, html, pdf, text)."
-    )
+def _network(value: str) -> str:
+    """A name, or `*`, would be believed from nobody, or from everybody."""
+    try:
+        ip_network(value)
+    except ValueError:
+        raise ValueError("each is an address, or a network such as 10.0.0.0/8") from None
+    return value
+
+
+Network = Annotated[str, AfterValidator(_network)]
 
 
 def _split_folders(value: object) -> object:
@@ -137,11 +144,7 @@ def _split_folders(value: object) -> object:
 
 class DetectionSettings(
     CaseSettings,
-    ExtractionSettings,
-    JobSettings,
     LabelSettings,
-    OidcSettings,
-    PublicSettings,
     ReaderSettings,
     TrustSettings,
     ServiceSettings,
@@ -186,6 +189,12 @@ class DetectionSettings(
     )
     workers: AtOnce | None = Field(
         default=None, description="Threads for detection; empty: a core is left for the rest."
+    )
+
+    trusted_proxies: Annotated[tuple[Network, ...], *Separated] = Field(
+        default=(),
+        description="Addresses and networks of proxies, separated by commas, whose X-Forwarded-For "
+        "says who asks.",
     )
 
     def tokenizer_folders(self) -> list[Path]:

@@ -120,7 +120,7 @@ class TrustSettings(Settings):
         "none. Needs the extra `provenance`.",
     )
 
-    def manifest_examiner(self, workers: "ExtractionWorkers") -> "ManifestExaminer":
+    def manifest_examiner(self, workers: "ExtractionWorkers | None") -> "ManifestExaminer":
         """What verifies manifests; nothing is verified where the extra is not installed.
 
         Raises:

@@ -11,8 +11,20 @@ from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError, warn
+from ttmark.shared.features import modules_of
 
 ALL: tuple[type[Settings], ...] = (GenerationSettings, DetectionSettings, KeyStoreSettings, CanarySettings)
+
+
+def of_features(*folders: str) -> list[type[Settings]]:
+    """The settings of features: by default of all, else of those in these packages."""
+    return [
+        kind
+        for module in modules_of("settings", *folders)
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, Settings) and kind.__module__ == module.__name__
+    ]
+
 
 # What others than our commands read: Compose, the Makefile, the tests.
 OF_OTHERS = frozenset(
@@ -47,7 +59,8 @@ _SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
 
 
 def known_names() -> frozenset[str]:
-    return OF_OTHERS | {variable(field) for settings in ALL for field in settings.model_fields}
+    read = (*ALL, *of_features())
+    return OF_OTHERS | {variable(field) for settings in read for field in settings.model_fields}
 
 
 def check_names(environment: Mapping[str, str]) -> None:
@@ -78,7 +91,8 @@ def check_settings(given: Collection[str]) -> None:
     Raises:
         WrongSettings: values of others are none.
     """
-    for settings in (GenerationSettings, DetectionSettings, KeyStoreSettings):
+    read: list[type[Settings]] = [GenerationSettings, DetectionSettings, KeyStoreSettings, *of_features()]
+    for settings in read:
         try:
             settings()
         except WrongSettings as wrong:

@@ -7,8 +7,10 @@ beside its own.
 import hashlib
 import mimetypes
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from types import MappingProxyType
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request, Response
 
@@ -36,6 +38,26 @@ HEADERS: Mapping[str, str] = MappingProxyType(
         "Cache-Control": "no-cache",
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """What a page needs to sign people in at an OpenID provider: nothing of it is secret.
+
+    Attributes:
+        client_id: of a public client.
+        audience: of the access tokens that it asks for.
+    """
+
+    issuer: str
+    client_id: str
+    audience: str
+
+    @property
+    def origin(self) -> str:
+        """The provider's, which the console asks for a token."""
+        parts = urlsplit(self.issuer)
+        return f"{parts.scheme}://{parts.netloc}"
 
 
 def page_router(path: str, folder: str, package: str, origins: Sequence[str] = ()) -> APIRouter:

@@ -26,25 +26,23 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "services/cli/demonstration.py",
         "services/local/smollm2.py",
     ),
-    "files": ("services/cli/detect_files.py", "shared/schemas/extraction.py"),
+    "files": ("services/cli/detect_files.py",),
     "foreign": ("shared/watermark/foreign/",),
-    "jobs": ("services/cli/job_documents.py", "services/cli/jobs.py", "shared/schemas/jobs.py"),
+    "jobs": ("services/cli/job_documents.py", "services/cli/jobs.py"),
     "key_export": ("services/cli/key_import.py",),
     "labels": ("shared/labels.py",),
-    "manifests": ("shared/manifests/", "shared/schemas/manifests.py"),
-    "oidc": ("shared/access/oidc.py",),
+    "manifests": ("shared/manifests/",),
     "paper": (
         "shared/watermark/detectors/localized.py",
         "shared/watermark/detectors/scan.py",
         "shared/watermark/detectors/segments.py",
         "shared/watermark/detectors/waterseeker.py",
     ),
-    "public": ("shared/limits/public_allowance.py", "shared/schemas/public.py"),
-    "responses": ("shared/schemas/responses.py", "shared/schemas/responses_request.py"),
+    "public": ("shared/limits/public_allowance.py",),
     "spent": ("shared/limits/spent_evidence.py",),
-    "structured": ("gen_service/decoding/grammar.py", "shared/schemas/tools.py"),
+    "structured": ("gen_service/decoding/grammar.py",),
 }
-"""Modules of features that do not stand in the feature's folder, by feature."""
+"""Modules of features that do not stand in the feature's folder. Published schemas are everybody's."""
 
 
 def features() -> list[str]:

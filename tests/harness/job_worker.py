@@ -17,7 +17,7 @@ from ttmark.detect_service.features.jobs.job_service import JobMetrics
 from ttmark.detect_service.features.jobs.job_store import Claim, PartAnswer
 from ttmark.detect_service.features.jobs.part_work import PartWork
 from ttmark.detect_service.features.jobs.sealed_jobs import JobStore
-from ttmark.services.detection_service import open_jobs
+from ttmark.detect_service.features.jobs.service import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.shared.events import no_audit
@@ -38,7 +38,7 @@ def work(environment: Mapping[str, str], lease_seconds: float, parts: int, momen
 async def _work(lease_seconds: float, parts: int, moment: Moment | None) -> None:
     settings = DetectionSettings()
     access = KeyAccess.open(settings, service="detect", port=0, max_age_seconds=60)
-    jobs = open_jobs(settings, access)
+    jobs = open_jobs(access)
     jobs.store.lease_seconds = lease_seconds
     if moment is not None:
         _end_at(jobs.store, parts, moment)

@@ -18,7 +18,7 @@ from ttmark.detect_service.features.jobs.job_store import (
     room,
 )
 from ttmark.detect_service.features.jobs.sealed_jobs import JobStore
-from ttmark.services.detection_service import open_job_store
+from ttmark.detect_service.features.jobs.service import open_job_store
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 
 LIMITS = StoreLimits(jobs=3, tenant_size=5_000_000, size=10_000_000)

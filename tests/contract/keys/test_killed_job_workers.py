@@ -18,8 +18,8 @@ from tests.harness.job_worker import work
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.features.jobs.job_service import JobMetrics, JobService
 from ttmark.detect_service.features.jobs.sealed_jobs import JobLimits, Jobs
+from ttmark.detect_service.features.jobs.service import open_job_store
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.services.detection_service import open_job_store
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.events import no_audit

@@ -51,7 +51,7 @@ def asker(secured: SecuredRedis, tmp_path_factory: pytest.TempPathFactory) -> It
         "TTMARK_STATE": str(folder),
     }
     changed = (
-        "from ttmark.services.detection_service import open_job_store\n"
+        "from ttmark.detect_service.features.jobs.service import open_job_store\n"
         f"open_job_store.__kwdefaults__['lease_seconds'] = {LEASE_SECONDS}"
     )
     with (

@@ -16,7 +16,7 @@ from ttmark.detect_service.features.jobs.idempotency.idempotency import (
 )
 from ttmark.detect_service.features.jobs.job_store import JobRecord, StoreLimits
 from ttmark.detect_service.features.jobs.sealed_jobs import JobStore
-from ttmark.services.detection_service import open_job_store
+from ttmark.detect_service.features.jobs.service import open_job_store
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import (
     IdempotencyKeyReused,

@@ -13,12 +13,15 @@ from typing import Any, cast
 from fastapi import FastAPI
 
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.api.features import background_jobs, console, files
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.features.cases import service as cases
 from ttmark.detect_service.features.files import ExtractionWorkers
+from ttmark.detect_service.features.files.service import files
 from ttmark.detect_service.features.jobs.sealed_jobs import Jobs
+from ttmark.detect_service.features.jobs.service import background_jobs
 from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
+from ttmark.detect_service.features.paper import service as paper
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.shared.cases.signed_file import CaseKey
@@ -331,5 +334,5 @@ def _detection() -> FastAPI:
         Means(DetectionBackend(cache, TokenizerSet([]), max_document_tokens=1), case_key=CaseKey.generate()),
         AppOptions(authenticate=nothing),
         readiness=lambda: Readiness({}),
-        features=[files(ExtractionWorkers()), console(), background_jobs(jobs)],
+        features=[cases.FEATURE, files(ExtractionWorkers()), background_jobs(jobs), paper.FEATURE],
     )

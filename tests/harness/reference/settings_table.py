@@ -13,7 +13,7 @@ from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
-from ttmark.services.settings.unknown_variables import DROPPED, Constant
+from ttmark.services.settings.unknown_variables import DROPPED, Constant, of_features
 
 TOPICS: tuple[tuple[str, str], ...] = (
     (
@@ -66,8 +66,8 @@ def headings() -> tuple[str, ...]:
 
 
 READERS: dict[str, tuple[type[BaseSettings], ...]] = {
-    "generation": (GenerationSettings, KeyStoreSettings),
-    "detection": (DetectionSettings, KeyStoreSettings),
+    "generation": (GenerationSettings, KeyStoreSettings, *of_features("ttmark.gen_service.features")),
+    "detection": (DetectionSettings, KeyStoreSettings, *of_features("ttmark.detect_service.features")),
     "canary": (CanarySettings,),
     "commands": (KeyStoreSettings,),
 }

@@ -10,12 +10,18 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.admission import Terms
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.api.features import background_jobs, console, files, public_tier
+from ttmark.detect_service.api.features import Feature
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
+from ttmark.detect_service.features.cases import service as cases
+from ttmark.detect_service.features.console import service as console
 from ttmark.detect_service.features.files import ExtractionWorkers
+from ttmark.detect_service.features.files.service import files
+from ttmark.detect_service.features.jobs.service import background_jobs
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
+from ttmark.detect_service.features.paper import service as paper
+from ttmark.detect_service.features.public.service import public_tier
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.http.health import Readiness
@@ -28,13 +34,19 @@ def detection_app(backend: DetectionBackend, options: AppOptions, **parts: Any) 
     examiner = given("examiner", None) or ManifestExaminer(None)
     means = Means(backend, examiner, given("reader", None), case_key=given("case_key", None))
     terms = Terms(given("allowance", None), given("budget", None), given("work", None) or WorkLimits())
-    features = [files(given("workers", None) or ExtractionWorkers()), console(given("sign_in", None))]
-    jobs, public, ready = given("jobs", None), given("public", None), given("ready", dict)
+    features = [
+        cases.FEATURE,
+        files(given("workers", None) or ExtractionWorkers()),
+        console.FEATURE,
+        paper.FEATURE,
+    ]
+    jobs, public, ready, sign_in = (given(name, None) for name in ("jobs", "public", "ready", "sign_in"))
+    features += [Feature(provides=[sign_in])] * (sign_in is not None)
     features += [background_jobs(jobs)] * (jobs is not None)
     features += [public_tier(public)] * (public is not None)
     assert not parts, f"no such parts: {', '.join(parts)}"
     return create_detection_app(
-        means, options, readiness=lambda: Readiness(ready()), terms=terms, features=features
+        means, options, readiness=lambda: Readiness(ready() if ready else {}), terms=terms, features=features
     )
 
 

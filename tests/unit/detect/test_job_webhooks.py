@@ -19,9 +19,9 @@ from ttmark.detect_service.features.jobs.background import MOST_CALLS, TENANTS_A
 from ttmark.detect_service.features.jobs.job_service import JobMetrics
 from ttmark.detect_service.features.jobs.job_store import JobRecord, PartAnswer, StoreLimits
 from ttmark.detect_service.features.jobs.sealed_jobs import JobHead, Jobs, seal_head
+from ttmark.detect_service.features.jobs.settings import JobSettings
 from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.features.jobs.webhooks import Webhooks, secret_of, signature
-from ttmark.services.settings.cases_and_jobs import JobSettings
 from ttmark.services.startup import StartupError
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.jobs import JobOptions

@@ -13,16 +13,16 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
 
-from ttmark.services.settings.detection import DetectionSettings
-from ttmark.services.startup import StartupError
-from ttmark.shared.access import oidc
-from ttmark.shared.access.oidc import (
+from ttmark.detect_service.features.oidc.oidc import (
     KEYS_FRESH_SECONDS,
     KEYS_LAST_SECONDS,
     RETRY_SECONDS,
     OidcRules,
     OidcTokens,
 )
+from ttmark.detect_service.features.oidc.settings import OidcSettings
+from ttmark.services.startup import StartupError
+from ttmark.shared.access import oidc
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable
 
@@ -349,10 +349,10 @@ async def test_tokens_of_ours_never_go_to_the_provider(provider: Provider) -> No
 )
 def test_settings_that_open_too_much_stop_the_start(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(StartupError, match=said):
-        DetectionSettings(**settings).oidc_rules()
+        OidcSettings(**settings).oidc_rules()
 
 
 def test_settings_become_rules() -> None:
-    assert DetectionSettings().oidc_rules() is None
-    settings = DetectionSettings(oidc_issuer=ISSUER, oidc_audience=AUDIENCE, oidc_tenant="acme")
+    assert OidcSettings().oidc_rules() is None
+    settings = OidcSettings(oidc_issuer=ISSUER, oidc_audience=AUDIENCE, oidc_tenant="acme")
     assert settings.oidc_rules() == OidcRules(ISSUER, AUDIENCE, "acme", frozenset({Scope.DETECT}))

@@ -13,12 +13,12 @@ from tests.unit.settings.wrong_values import (
     outcome,
     wrong_values,
 )
-from ttmark.services.settings.access import PublicSettings
+from ttmark.detect_service.features.public.settings import PublicSettings
 from ttmark.services.settings.base import Settings, variable
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
-from ttmark.services.settings.unknown_variables import ALL
+from ttmark.services.settings.unknown_variables import ALL, of_features
 from ttmark.services.startup import StartupError
 
 
@@ -29,7 +29,7 @@ def _below(cls: type[Settings]) -> set[type[Settings]]:
 def test_the_walk_misses_no_settings() -> None:
     walked = {one for cls in CLASSES for one in cls.__mro__}
     assert _below(Settings) <= walked
-    assert set(ALL) == set(CLASSES)
+    assert {*ALL, *of_features()} == set(CLASSES)
 
 
 def test_every_wrong_kind_of_every_setting_is_one_line_that_names_it(tmp_path, monkeypatch):

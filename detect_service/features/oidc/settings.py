@@ -1,20 +1,15 @@
-"""Settings of who may ask the detection service: people who sign in at an OpenID provider, and the public."""
+"""Settings of the people who sign in at an OpenID provider."""
 
-from ipaddress import ip_network
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
+from ttmark.detect_service.features.oidc.oidc import OidcRules
 from ttmark.services.settings.base import Settings
-from ttmark.services.settings.values import Amount, ReadableFile, Separated, WebAddress
+from ttmark.services.settings.values import Separated, WebAddress
 from ttmark.services.startup import StartupError
-from ttmark.shared.access.oidc import OidcRules
 from ttmark.shared.access.scopes import Scope
-from ttmark.shared.access.tokens import parse_token
-from ttmark.shared.schemas.detection import DEFAULT_FPR
-from ttmark.shared.schemas.fields import says
-from ttmark.shared.vault.key_store_errors import InvalidToken
 from ttmark.shared.vault.names import Name
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -83,65 +78,3 @@ class OidcSettings(Settings):
             frozenset(self.oidc_scopes),
             self.oidc_evidence_group,
         )
-
-
-def _network(value: str) -> str:
-    """A name, or `*`, would be believed from nobody, or from everybody."""
-    try:
-        ip_network(value)
-    except ValueError:
-        raise ValueError("each is an address, or a network such as 10.0.0.0/8") from None
-    return value
-
-
-Network = Annotated[str, AfterValidator(_network)]
-
-
-class PublicSettings(Settings):
-    """Whether the public may ask, at which rate, how much, and by which address it is counted."""
-
-    public: bool = Field(
-        default=False,
-        description="Answer `POST /v1/detect/public`, and serve `/check` and "
-        "`/.well-known/text-provenance.json`.",
-    )
-    public_fpr: Annotated[
-        float, Field(ge=1e-100, le=1e-2), says("a false positive rate of the public is from 1e-100 to 0.01")
-    ] = Field(default=DEFAULT_FPR, description="False positive rate of all public answers.")
-    public_contact: str | None = Field(
-        default=None,
-        pattern="^(https://|mailto:)",
-        max_length=2000,
-        description="Who gives out public tokens, as https: or mailto:; shown to everybody.",
-    )
-    public_token_file: ReadableFile | None = Field(
-        default=None,
-        description="File with a token that has detect:public, for questions that come without one. "
-        "Left out: a token is needed.",
-    )
-    public_words_per_day: Amount = Field(
-        default=100_000,
-        description="Words that a token may ask about publicly in a day (six characters each, at "
-        "least 50 a question); an address without a token a tenth of it, a tenant's tokens together three "
-        "times as many; 0: any.",
-    )
-    trusted_proxies: Annotated[tuple[Network, ...], *Separated] = Field(
-        default=(),
-        description="Addresses and networks of proxies, separated by commas, whose X-Forwarded-For "
-        "says who asks.",
-    )
-
-    def load_public_token(self) -> str | None:
-        """What people without a token are answered under, if they are.
-
-        Raises:
-            StartupError: the file cannot be read or holds no token.
-        """
-        if self.public_token_file is None:
-            return None
-        token = self.text_of("public_token_file")
-        try:
-            parse_token(token)
-        except InvalidToken:
-            raise StartupError("TTMARK_PUBLIC_TOKEN_FILE: the file holds no access token") from None
-        return token

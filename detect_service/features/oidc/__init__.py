@@ -1,0 +1,1 @@
+"""People sign in at their company's OpenID provider."""

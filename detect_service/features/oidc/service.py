@@ -1,0 +1,30 @@
+"""Opens the feature: tokens of an OpenID provider are taken beside ours."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ttmark.detect_service.api.features import Feature
+from ttmark.detect_service.features.oidc.oidc import OidcTokens, provider_client
+from ttmark.detect_service.features.oidc.settings import OidcSettings
+from ttmark.services.opening import Opening
+from ttmark.shared.pages import SignIn
+
+
+def opened(_: Opening) -> Feature | None:
+    settings = OidcSettings()
+    rules = settings.oidc_rules()
+    if rules is None:
+        return None
+    provider = provider_client()
+    people, client = OidcTokens(rules, provider), settings.oidc_client_id
+
+    @asynccontextmanager
+    async def kept_fresh() -> AsyncIterator[None]:
+        async with provider, people.kept_fresh():
+            yield
+
+    return Feature(
+        running=[kept_fresh()],
+        authenticate=people.beside,
+        provides=[] if client is None else [SignIn(rules.issuer, client, rules.audience)],
+    )

@@ -1,0 +1,40 @@
+"""Opens the feature: everybody may ask, at one rate."""
+
+import math
+
+from ttmark.detect_service.api.features import Application, Feature, Part
+from ttmark.detect_service.features.public import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.features.public.routes import public_limits, public_routers
+from ttmark.detect_service.features.public.settings import PublicSettings
+from ttmark.services.opening import Opening
+from ttmark.shared.http.auth import Guests
+from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
+
+
+def opened(opening: Opening) -> Feature | None:
+    """The tier, if it is on, and whom it lets in without a token, if anybody.
+
+    Raises:
+        StartupError: the file with the public token cannot be read or holds none.
+    """
+    settings, access = PublicSettings(), opening.access
+    if not settings.public:
+        return None
+    token, findings = settings.load_public_token(), opening.settings.chance_findings
+    budget = PublicBudget.of(settings.public_words_per_day, findings or math.inf)
+    key = access.kek.derive(b"ttmark public questions")
+    allowance = PublicAllowance(access.counters, budget, opening.limits, access.audit, key=key)
+    tier = PublicTier(settings.public_fpr, settings.public_contact, budget, token is not None, allowance)
+    guests = None
+    if token is not None:
+        addresses = access.kek.derive(b"ttmark public addresses")
+        guests = Guests(PUBLIC_PATH, token, addresses, allowance.admit_guest)
+    return public_tier(tier, guests)
+
+
+def public_tier(tier: PublicTier, guests: Guests | None = None) -> Feature:
+    def part(app: Application) -> Part:
+        routes = public_routers(tier, app.means, app.metrics, app.options.audit, app.admission)
+        return Part(routes, limits={PUBLIC_PATH: public_limits(tier, app.options.limits)})
+
+    return Feature(part, guests=guests)
