@@ -90,12 +90,12 @@ def settings_table() -> str:
 
 
 def dropped_table() -> str:
-    """Markdown: a row for each setting that there was: variable, what holds in its place, why."""
-    rows = ["| Setting | Now | Why |", "|---|---|---|"]
+    """Markdown: a line for each reason: the settings that there were, with what holds in their place."""
+    names: dict[str, list[str]] = {}
     for name, entry in DROPPED.items():
-        now = f"`{entry.now({})}`" if isinstance(entry, Constant) else "gone"
-        rows.append(f"| `{name}` | {now} | {entry.why} |")
-    return "\n".join(rows) + "\n\n"
+        now = f"`{name}={entry.now({})}`" if isinstance(entry, Constant) else f"`{name}` (gone)"
+        names.setdefault(entry.why, []).append(now)
+    return "".join(f"- {', '.join(listed)}: {why}\n" for why, listed in names.items()) + "\n"
 
 
 def _line(name: str, readers: dict[str, FieldInfo]) -> str:
