@@ -42,8 +42,8 @@ def detection_app(backend: DetectionBackend, options: AppOptions, **parts: Any) 
     ]
     jobs, public, ready, sign_in = (given(name, None) for name in ("jobs", "public", "ready", "sign_in"))
     features += [Feature(provides=[sign_in])] * (sign_in is not None)
-    features += [background_jobs(jobs)] * (jobs is not None)
-    features += [public_tier(public)] * (public is not None)
+    features += [] if jobs is None else [background_jobs(jobs)]
+    features += [] if public is None else [public_tier(public)]
     assert not parts, f"no such parts: {', '.join(parts)}"
     return create_detection_app(
         means, options, readiness=lambda: Readiness(ready() if ready else {}), terms=terms, features=features

@@ -10,12 +10,13 @@ from typer.testing import CliRunner
 from ttmark.detect_service.features.files import ExtractionLimits
 from ttmark.detect_service.features.jobs.job_store import LEASE_SECONDS
 from ttmark.detect_service.features.jobs.sealed_jobs import JobLimits
+from ttmark.detect_service.features.jobs.settings import JobSettings
 from ttmark.detect_service.features.public import PublicTier
+from ttmark.detect_service.features.public.settings import PublicSettings
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.features.vllm.vllm_settings import VllmSettings
 from ttmark.services import canary, detection_service, key_access
 from ttmark.services.cli.main import app
-from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.unknown_variables import (
     DROPPED,
     Constant,
@@ -30,14 +31,14 @@ from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.limits.public_allowance import PublicBudget
 
 EXTRACTION, JOBS, CONNECTIONS = ExtractionLimits(), JobLimits(), ConnectionLimits()
-PUBLIC = PublicBudget.of(DetectionSettings().public_words_per_day, 1.0)
+PUBLIC = PublicBudget.of(PublicSettings().public_words_per_day, 1.0)
 HOLDS: dict[str, float | bool | str] = {
     "TTMARK_JOB_DOCUMENTS": JOBS.documents,
     "TTMARK_JOB_BYTES": JOBS.body_bytes,
     "TTMARK_JOB_KEEP_SECONDS": JOBS.keep_seconds,
     "TTMARK_JOB_LEASE_SECONDS": LEASE_SECONDS,
     "TTMARK_JOBS_PER_TENANT": JOBS.store.jobs,
-    "TTMARK_JOBS_TENANT_BYTES": DetectionSettings().job_limits().store.tenant_size,
+    "TTMARK_JOBS_TENANT_BYTES": JobSettings().job_limits().store.tenant_size,
     "TTMARK_PUBLIC_CHARACTERS": PublicTier.characters,
     "TTMARK_PUBLIC_TENANT_WORDS_PER_DAY": PUBLIC.tenant_words,
     "TTMARK_PUBLIC_ADDRESS_WORDS_PER_DAY": PUBLIC.address_words,

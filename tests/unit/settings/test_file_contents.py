@@ -6,6 +6,8 @@ import pytest
 
 from tests.unit.settings.wrong_values import CLASSES, SECRET
 from ttmark.detect_service.features.files import ExtractionWorkers
+from ttmark.detect_service.features.jobs.settings import JobSettings
+from ttmark.detect_service.features.public.settings import PublicSettings
 from ttmark.services.served_models import _arguments
 from ttmark.services.settings.base import variable
 from ttmark.services.settings.canary import CanarySettings
@@ -23,12 +25,12 @@ READERS: dict[str, Callable[[], object]] = {
     "TTMARK_KEK_FILE": lambda: KeyStoreSettings().load_kek(),
     "TTMARK_LEDGER_FILE": lambda: KeyStoreSettings().open_ledger(),
     "TTMARK_POLICY_FILE": lambda: GenerationSettings().load_policy(),
-    "TTMARK_PUBLIC_TOKEN_FILE": lambda: DetectionSettings().load_public_token(),
+    "TTMARK_PUBLIC_TOKEN_FILE": lambda: PublicSettings().load_public_token(),
     "TTMARK_READER_CA_FILE": lambda: DetectionSettings().open_reader(),
     "TTMARK_READER_TOKEN_FILE": lambda: DetectionSettings().open_reader(),
     "TTMARK_STORE_URL_FILE": lambda: KeyStoreSettings().url(),
     "TTMARK_TOKEN_FILE": lambda: CanarySettings().access_token(),
-    "TTMARK_WEBHOOK_SECRET_FILE": lambda: DetectionSettings().open_webhooks(),
+    "TTMARK_WEBHOOK_SECRET_FILE": lambda: JobSettings().open_webhooks(),
 }
 
 
