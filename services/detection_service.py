@@ -16,7 +16,6 @@ from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.features.files import ExtractionWorkers
 from ttmark.detect_service.features.reader.reads_along import ReadsAlong
-from ttmark.services.features.audit.trail import watch_trail
 from ttmark.services.key_access import KeyAccess, warn_of_unread
 from ttmark.services.opening import Opening
 from ttmark.services.settings.detection import DetectionSettings
@@ -27,7 +26,6 @@ from ttmark.shared.http.app import AppOptions, beside
 from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.request_body import HttpLimits
-from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics, WorkBudget
 from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
@@ -59,14 +57,15 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     # Of models with one tokenizer the first gives the name.
     names = {read.fingerprint: model_of(place, read.fingerprint) for place, read in reversed(loaded.items())}
     tokenizers = TokenizerSet(loaded.values(), names)
-    access = KeyAccess.open(
-        settings, service="detect", port=settings.detect_port, max_age_seconds=settings.key_max_age_seconds
-    )
     registry = CollectorRegistry()
+    access = KeyAccess.open(
+        settings,
+        registry,
+        service="detect",
+        port=settings.detect_port,
+        max_age_seconds=settings.key_max_age_seconds,
+    )
     reader = ReadsAlong(settings.open_reader(), registry, settings.reader_timeout_seconds)
-    watch_keys(access.cache, registry)
-    watch_ledger(access.ledger, registry)
-    watch_trail(access.trail, registry)
     limit_metrics = LimitMetrics(registry)
     allowance, budget = _allowance(settings, access, limit_metrics), None
     opening = Opening(settings, access, registry, limit_metrics)

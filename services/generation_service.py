@@ -12,15 +12,15 @@ from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.features.manifests.provenance import LabelRule
-from ttmark.services.features.audit.trail import watch_trail
 from ttmark.services.key_access import KeyAccess, warn_of_unread
 from ttmark.services.served_models import Models
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.state_folder import known_tokenizers
 from ttmark.shared.access.scopes import TokenLimits
+from ttmark.shared.events import to_all
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.request_body import HttpLimits
-from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
+from ttmark.shared.keys.key_metrics import watch_volume
 from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.limits.allowances import LimitMetrics, TokenAllowance
 from ttmark.shared.observability.logging import configure_logging
@@ -34,15 +34,16 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
     """
     configure_logging(settings.log_level)
     policy = settings.load_policy()
+    registry = CollectorRegistry()
     access = KeyAccess.open(
-        settings, service="gen", port=settings.gen_port, max_age_seconds=settings.key_max_age_seconds
+        settings,
+        registry,
+        service="gen",
+        port=settings.gen_port,
+        max_age_seconds=settings.key_max_age_seconds,
     )
     manifests = settings.manifest_rule(demanded=policy.demands_manifests)
-    registry = CollectorRegistry()
     models = Models.load(settings, EngineMetrics(registry))
-    watch_keys(access.cache, registry)
-    watch_ledger(access.ledger, registry)
-    watch_trail(access.trail, registry)
     volume = VolumeCounter(access.store, lambda: access.cache.keys)
     watch_volume(volume, registry)
     defaults = TokenLimits(
@@ -81,7 +82,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             lifespan=lifespan,
             registry=registry,
             tracer_provider=settings.open_tracing("ttmark-gen"),
-            audit=volume.audited(access.audit),
+            audit=to_all(volume.hear, access.audit),
         ),
         allowance,
         console_url=settings.console_url if settings.playground else None,

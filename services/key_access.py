@@ -4,20 +4,22 @@ import os
 import socket
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Self
+from typing import Any, Protocol, Self
 
 import structlog
+from prometheus_client import CollectorRegistry
 
-from ttmark.services.features.audit.trail import AuditTrail
 from ttmark.services.settings.base import ServiceSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.events import AuditEvent, AuditSink, log_audit
+from ttmark.shared.events import Event, EventSink, log_event, to_all
+from ttmark.shared.features import modules_of
 from ttmark.shared.keys.key_cache import KeyCache
+from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.keys.replica_reports import ReplicaReporter
@@ -31,12 +33,19 @@ from ttmark.shared.vault.store import RecordStore
 KEY_REFRESH_SECONDS = 15.0
 
 
+class Listener(AbstractAsyncContextManager[Any], Protocol):
+    """Hears of all events of a service, and is entered while it runs."""
+
+    def hear(self, event: Event) -> None: ...
+
+
 @dataclass(frozen=True)
 class KeyAccess:
     """Key cache and token registry over one store, and counters beside it; runs as an async context.
 
     Attributes:
-        audit: writes to the log, and to the audit trail where there is one.
+        listeners: what `in_service` opens, in the module `events` of each feature that has one.
+        audit: tells the log and the listeners.
     """
 
     store: RecordStore
@@ -45,12 +54,20 @@ class KeyAccess:
     cache: KeyCache
     tokens: TokenRegistry
     ledger: Ledger
-    trail: AuditTrail | None
-    audit: AuditSink
+    listeners: Iterable[Listener]
+    audit: EventSink
     _running: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @classmethod
-    def open(cls, settings: ServiceSettings, *, service: str, port: int, max_age_seconds: float) -> Self:
+    def open(
+        cls,
+        settings: ServiceSettings,
+        registry: CollectorRegistry,
+        *,
+        service: str,
+        port: int,
+        max_age_seconds: float,
+    ) -> Self:
         """Connects to nothing yet: a service whose store is away starts, and is not ready.
 
         Args:
@@ -58,15 +75,17 @@ class KeyAccess:
             max_age_seconds: how long keys and tokens are used while the store is away.
 
         Raises:
-            StartupError: the store's URL, the key-encryption key, the ledger file or the folder of the audit
-                trail is not usable.
+            StartupError: the store's URL, the key-encryption key, the ledger file or what a listener needs is
+                not usable.
         """
         stored = KeyStoreSettings()
         store, kek, ledger = stored.open_store(), stored.load_kek(), stored.open_ledger(tell=_log_ledger)
         # Without a fixed port two replicas on a machine would take each other's name.
         replica_id = settings.replica_id or f"{service}@{socket.gethostname()}:{port or f'pid{os.getpid()}'}"
-        trail = stored.open_trail(replica_id, store, kek)
-        audit = log_audit if trail is None else _to_both(log_audit, trail.hear)
+        features = modules_of("events", "ttmark.services.features")
+        opened = [feature.in_service(replica_id, store, kek, registry) for feature in features]
+        listeners: list[Listener] = [listener for listener in opened if listener is not None]
+        audit = to_all(log_event, *(listener.hear for listener in listeners))
         reporter = ReplicaReporter(
             store, replica_id, max_age_seconds=max_age_seconds, every_seconds=KEY_REFRESH_SECONDS
         )
@@ -84,11 +103,13 @@ class KeyAccess:
             ledger=ledger,
             audit=audit,
         )
-        return cls(store, stored.open_counters(), kek, cache, tokens, ledger, trail, audit)
+        watch_keys(cache, registry)
+        watch_ledger(ledger, registry)
+        return cls(store, stored.open_counters(), kek, cache, tokens, ledger, listeners, audit)
 
     async def __aenter__(self) -> Self:
-        if self.trail is not None:
-            await self._running.enter_async_context(self.trail)
+        for listener in self.listeners:
+            await self._running.enter_async_context(listener)
         await self.cache.start()
         return self
 
@@ -102,14 +123,6 @@ class KeyAccess:
 
 def _log_ledger(reason: str) -> None:
     structlog.stdlib.get_logger("ttmark.keys").error("ledger_not_written", reason=reason)
-
-
-def _to_both(first: AuditSink, second: AuditSink) -> AuditSink:
-    def hear(event: AuditEvent) -> None:
-        first(event)
-        second(event)
-
-    return hear
 
 
 def warn_of_unread(

@@ -28,4 +28,4 @@ def _in_order(folder: str) -> Iterable[str]:
         return ()
     names = sorted(one.name for one in pkgutil.iter_modules(import_module(folder).__path__))
     needs = {name: getattr(import_module(f"{folder}.{name}"), "NEEDS", ()) for name in names}
-    return TopologicalSorter(needs).static_order()
+    return [name for name in TopologicalSorter(needs).static_order() if name in needs]

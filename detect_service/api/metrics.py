@@ -1,4 +1,4 @@
-"""What is recorded of requests: Prometheus metrics, and the audit trail's event of a detection."""
+"""What is recorded of requests: Prometheus metrics, and the event of a detection."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.verdict import Finding
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.events import AuditEvent, AuditSink
+from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.schemas.detection import DetectionResult, Verdict
 
@@ -97,10 +97,10 @@ class Journal:
         self._metrics.document(self._mode, result.verdict, result.tokens, result.hypotheses, null_log10_p)
         self._tokens += result.tokens
 
-    def close(self, caller: Principal, audit: AuditSink) -> None:
-        """Writes the audit trail's event: no text, no secret."""
+    def close(self, caller: Principal, audit: EventSink) -> None:
+        """Tells what was asked with which keys: no text, no secret."""
         audit(
-            AuditEvent(
+            Event(
                 "key.detect",
                 token_id=caller.token_id,
                 tenant=caller.tenant,

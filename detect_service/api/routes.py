@@ -13,7 +13,7 @@ from ttmark.detect_service.ask import Means, Question, ask
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.events import AuditSink
+from ttmark.shared.events import EventSink
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.keys.records import ForeignKey, HeldKey
@@ -44,7 +44,7 @@ class Answering(Protocol):
     ) -> Response: ...
 
 
-def answers(means: Means, metrics: DetectionMetrics, audit: AuditSink, admission: Admission) -> Answering:
+def answers(means: Means, metrics: DetectionMetrics, audit: EventSink, admission: Admission) -> Answering:
     async def answer(
         body: DetectionRequest, caller: Principal, request: Request, written: Written = response_json
     ) -> Response:

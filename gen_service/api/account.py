@@ -1,10 +1,9 @@
-"""What a request is granted, uses and leaves behind: allowance, metrics, audit trail, log."""
+"""What a request is granted, uses and leaves behind: allowance, metrics, events, log."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import structlog
 from starlette.requests import Request
@@ -14,11 +13,11 @@ from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.request_plan import Plan
 from ttmark.gen_service.api.watermark_report import scored, watermark_block
 from ttmark.gen_service.decoding.marks import without_marks
-from ttmark.gen_service.decoding.request import Delta, FinishReason, MarkReport, TokenLogprob
+from ttmark.gen_service.decoding.request import Delta, FinishReason, Marking, MarkReport, TokenLogprob
 from ttmark.gen_service.features.structured.reasoning import ReasoningReader
 from ttmark.gen_service.features.structured.tool_calls import as_held
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.events import Action, AuditEvent, AuditSink
+from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.limits.allowances import NOTHING, Grant, TokenAllowance
@@ -78,7 +77,7 @@ class Accounting:
 
     backend: GenerationBackend
     metrics: GenerationMetrics
-    audit: AuditSink
+    audit: EventSink
     allowance: TokenAllowance | None
 
     async def grant(self, caller: Principal, tokens: int) -> Grant:
@@ -89,15 +88,29 @@ class Accounting:
         """
         return NOTHING if self.allowance is None else await self.allowance.take(caller, tokens)
 
-    def record(self, action: Action, caller: Principal, request: Request, **said: Any) -> AuditEvent:
-        """Writes what a request of the caller's did into the audit trail."""
-        event = AuditEvent(
+    def record(
+        self,
+        action: str,
+        caller: Principal,
+        request: Request,
+        *,
+        marking: Marking | None = None,
+        reason: str | None = None,
+        tokens: int | None = None,
+        rule: str | None = None,
+    ) -> Event:
+        """Tells what a request of the caller's did."""
+        event = Event(
             action,
+            key_id=marking.key_id if marking else None,
+            version=marking.key_version if marking else None,
             token_id=caller.token_id,
             tenant=caller.tenant,
             request_id=request_id(request.scope),
+            reason=reason,
             route=request.scope["route"].path,
-            **said,
+            tokens=tokens,
+            rule=rule,
         )
         self.audit(event)
         return event
@@ -115,8 +128,7 @@ class Accounting:
             "key.generate",
             caller,
             request,
-            key_id=marking.key_id if marking else None,
-            version=marking.key_version if marking else None,
+            marking=marking,
             reason=plan.marking.unmarked_reason,
             rule=plan.marking.rule,
             tokens=plan.prompt_tokens,
@@ -125,9 +137,7 @@ class Accounting:
 
 
 class Account:
-    def __init__(
-        self, books: Accounting, plan: Plan, caller: Principal, use: AuditEvent, grant: Grant
-    ) -> None:
+    def __init__(self, books: Accounting, plan: Plan, caller: Principal, use: Event, grant: Grant) -> None:
         self._outcomes = [Outcome() for _ in plan.requests]
         self._readers = [ReasoningReader(plan.reasoning) for _ in plan.requests] if plan.reasoning else []
         self._books, self._rules = books, books.backend
@@ -159,7 +169,7 @@ class Account:
             tokens, allowance = self._completion_tokens, self._books.allowance
             if allowance is not None:
                 allowance.settle(self._grant, used=self._plan.prompt_tokens + tokens)
-            self._books.audit(replace(self._use, action="key.generated", tokens=tokens))
+            self._books.audit(Event("key.generated", **{**self._use.said, "tokens": tokens}))
 
     async def _score(self, index: int) -> None:
         outcome = self._outcomes[index]

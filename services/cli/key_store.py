@@ -1,22 +1,20 @@
 """What the commands on keys and tokens share: opening the store, one-line errors, tables."""
 
 import asyncio
-import getpass
-import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
 import orjson
 import typer
 
-from ttmark.services.features.audit.trail import AuditTrail
 from ttmark.services.settings.store import KeyStoreSettings
-from ttmark.services.startup import StartupError, no_start_after, one_clear_line, warn
+from ttmark.services.startup import no_start_after, one_clear_line
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.events import AuditEvent, AuditSink
+from ttmark.shared.events import EventSink, to_all
+from ttmark.shared.features import modules_of
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidName, KeyStoreError
@@ -32,13 +30,14 @@ class KeyStore:
     """The configured store with what works on it.
 
     Attributes:
-        audited: whether the audit trail is kept.
+        audit: tells what `in_command` opens, in the module `events` of each feature that has one.
+        audited: whether anybody listens.
     """
 
     records: RecordStore
     kek: KeyEncryptionKey
     ledger: Ledger
-    audit: AuditSink
+    audit: EventSink
     audited: bool = False
 
     @property
@@ -69,42 +68,16 @@ async def _with_key_store(command: Command[T], *, make: bool) -> T:
     settings = KeyStoreSettings()
     kek, store = settings.load_kek(), settings.open_store(make=make)
     try:
-        async with _trail(settings, store, kek) as audit:
-            ledger, audited = settings.open_ledger(make=make), settings.audit_folder is not None
-            return await command(KeyStore(store, kek, ledger, audit, audited))
+        async with AsyncExitStack() as stack:
+            opened = [
+                await stack.enter_async_context(feature.in_command(store, kek))
+                for feature in modules_of("events", "ttmark.services.features")
+            ]
+            sinks = [sink for sink in opened if sink is not None]
+            ledger = settings.open_ledger(make=make)
+            return await command(KeyStore(store, kek, ledger, to_all(*sinks), audited=bool(sinks)))
     finally:
         await store.close()
-
-
-@asynccontextmanager
-async def _trail(
-    settings: KeyStoreSettings, store: RecordStore, kek: KeyEncryptionKey
-) -> AsyncIterator[AuditSink]:
-    """The audit trail of a command, which is opened for its first event; then the store learns its head."""
-    user = getpass.getuser()
-    trail: AuditTrail | None = None
-
-    def hear(event: AuditEvent) -> None:
-        nonlocal trail
-        trail = trail or settings.open_trail(f"commands-{user}@{socket.gethostname()}", store, kek)
-        if trail is None:
-            return
-        try:
-            trail.write(replace(event, actor=user))
-        except OSError as error:
-            raise StartupError(
-                f"cannot write the audit trail in {settings.audit_folder}: {error.strerror}"
-            ) from error
-
-    try:
-        yield hear
-    finally:
-        if trail is not None:
-            try:
-                await trail.anchor()
-            except (KeyStoreError, OSError) as error:
-                warn(f"the audit trail is written, but the store lacks its head: {error}")
-            trail.close()
 
 
 def print_json(document: object) -> None:

@@ -15,9 +15,9 @@ from ttmark.services.cli.key_import import export, import_key, profile_from
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, run, tell
 from ttmark.services.cli.options import JsonOutput, KeyId, TokenizerOption
 from ttmark.services.cli.terminal import Yes, confirm, print_table
-from ttmark.services.features.audit.trail import Heads
 from ttmark.services.startup import warn
-from ttmark.shared.events import AuditEvent
+from ttmark.shared.events import Event
+from ttmark.shared.features import modules_of
 from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup, verify_store
 from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.keys.volume import Rotation, rotate_due, volume_name
@@ -209,8 +209,9 @@ def rewrap(as_json: JsonOutput = False) -> None:
 
     async def command(store: KeyStore) -> tuple[int, int]:
         changed = await store.ring.rewrap(), await store.registry.rewrap()
-        await Heads(store.records, store.kek).rewrap()
-        store.audit(AuditEvent("key.rewrap"))
+        for feature in modules_of("events", "ttmark.services.features"):
+            await feature.rewrap(store.records, store.kek)
+        store.audit(Event("key.rewrap"))
         return changed
 
     keys, tokens = run(command)
@@ -230,7 +231,7 @@ def backup(
 
     async def command(store: KeyStore) -> bytes:
         content = await create_backup(store.records, store.kek)
-        store.audit(AuditEvent("store.backup"))
+        store.audit(Event("store.backup"))
         return content
 
     if file == _STANDARD_OUTPUT:
@@ -255,7 +256,7 @@ def restore(
 
     async def command(store: KeyStore) -> Restoration:
         result = await restore_backup(store.records, store.kek, content)
-        store.audit(AuditEvent("store.restore"))
+        store.audit(Event("store.restore"))
         return result
 
     counts = asdict(run(command, make=True))

@@ -9,6 +9,7 @@ from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.settings.unknown_variables import of_features
 from ttmark.services.startup import listen, needs
 
 # Of glibc's malloc.h.
@@ -33,6 +34,13 @@ def bound_arenas() -> None:
     mallopt(_M_TRIM_THRESHOLD, _LARGE_BYTES)
 
 
+def _check(features: str) -> None:
+    """Reads what else a service reads, so that a start fails before it loads anything."""
+    KeyStoreSettings().check()
+    for settings in of_features(features, "ttmark.services.features"):
+        settings()
+
+
 app = typer.Typer(
     help="Run one service in the foreground; settings come from TTMARK_* variables.", no_args_is_help=True
 )
@@ -43,7 +51,7 @@ app = typer.Typer(
 def gen() -> None:
     """Run the generation service."""
     settings = GenerationSettings()
-    KeyStoreSettings().check()
+    _check("ttmark.gen_service.features")
     listener = listen(settings.host, settings.gen_port, "TTMARK_HOST and TTMARK_GEN_PORT")
     # Imported here: the rest of the command line, and what is wrong with the settings, takes no torch.
     from ttmark.services.generation_service import build_generation_service
@@ -57,7 +65,7 @@ def gen() -> None:
 def detect() -> None:
     """Run the detection service."""
     settings = DetectionSettings()
-    KeyStoreSettings().check()
+    _check("ttmark.detect_service.features")
     listener = listen(settings.host, settings.detect_port, "TTMARK_HOST and TTMARK_DETECT_PORT")
     bound_arenas()
     from ttmark.services.detection_service import build_detection_service

@@ -1,17 +1,14 @@
 """Where keys and tokens are kept and what opens them (`TTMARK_STORE_URL`, `TTMARK_KEK`, also from files)."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from ttmark.services.features.audit.chain import Chain
-from ttmark.services.features.audit.trail import AuditTrail, Heads
 from ttmark.services.settings.base import Settings
-from ttmark.services.settings.values import Days, Folder, ReadableFile, WritableFile, have_folder
+from ttmark.services.settings.values import Folder, ReadableFile, WritableFile, have_folder
 from ttmark.services.startup import StartupError, warn
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
 from ttmark.shared.limits.counters import Counters, LocalCounters
@@ -58,14 +55,6 @@ class KeyStoreSettings(Settings):
         description="File that remembers each record, so that a cold start notices a store that went "
         "back in time. Left out: one in the state folder; `none`: none.",
     )
-    audit_folder: Folder | None = Field(
-        default=None,
-        description="Lasting folder of the audit trail. Left out: services write it to their logs "
-        "alone, commands not at all.",
-    )
-    audit_keep_days: Days = Field(
-        default=365.0, description="Days after which a part of the audit trail is removed; 0: never."
-    )
 
     def check(self) -> None:
         """Reads what the settings name, so that a start fails before it loads anything."""
@@ -88,18 +77,6 @@ class KeyStoreSettings(Settings):
             return LedgerFile(path, tell)
         except KeyStoreError as error:
             raise StartupError(f"TTMARK_LEDGER_FILE: {error}") from error
-
-    def open_trail(self, writer: str, store: RecordStore, kek: KeyEncryptionKey) -> AuditTrail | None:
-        """The audit trail in its folder, as continued by `writer`; None where there is to be none."""
-        if self.audit_folder is None:
-            return None
-        try:
-            chain = Chain(self.audit_folder, writer)
-        except OSError as error:
-            reason = f"{self.audit_folder} ({error.strerror})"
-            raise StartupError(f"cannot write the audit trail to {reason}") from error
-        keep = timedelta(days=self.audit_keep_days) if self.audit_keep_days else None
-        return AuditTrail(chain, Heads(store, kek), keep=keep)
 
     def open_counters(self) -> Counters:
         return open_counters(self.url())

@@ -16,7 +16,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ttmark.shared.access.scopes import DEFAULT_RATES, Principal, Scope, TokenLimits, TokenUse, checked_rates
-from ttmark.shared.events import AuditEvent, AuditSink, no_audit
+from ttmark.shared.events import Event, EventSink, drop_event
 from ttmark.shared.vault.envelope import Envelope
 from ttmark.shared.vault.kek import KeyWrapper
 from ttmark.shared.vault.key_store_errors import (
@@ -129,7 +129,7 @@ class TokenRegistry:
         fresh_seconds: float = 2.0,
         outage_seconds: float = 900.0,
         ledger: Ledger | None = None,
-        audit: AuditSink = no_audit,
+        audit: EventSink = drop_event,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -178,7 +178,7 @@ class TokenRegistry:
             uses=frozenset(uses),
         )
         await self._vault.write(KIND, token_id, dump_token(record), previous=None)
-        self._audit(AuditEvent("token.create", token_id=token_id, tenant=tenant))
+        self._audit(Event("token.create", token_id=token_id, tenant=tenant))
         return plain_text(token_id, secret), record.shown()
 
     async def authenticate(self, plain: str) -> Principal:
@@ -196,7 +196,7 @@ class TokenRegistry:
         matches = hmac.compare_digest(hash_secret(secret), expected)
         if record is None or not matches or record.revoked_at is not None:
             reason = "revoked" if record is not None and matches else "unknown or wrong"
-            self._audit(AuditEvent("token.refuse", token_id=token_id, reason=reason))
+            self._audit(Event("token.refuse", token_id=token_id, reason=reason))
             raise InvalidToken("the access token is not valid")
         return self._unexpired(record)
 
@@ -210,15 +210,13 @@ class TokenRegistry:
         """
         record = await self._recent(token_id)
         if record is None or record.revoked_at is not None:
-            self._audit(AuditEvent("token.refuse", token_id=token_id, reason="unknown or revoked"))
+            self._audit(Event("token.refuse", token_id=token_id, reason="unknown or revoked"))
             raise InvalidToken("the access token is not valid")
         return self._unexpired(record)
 
     def _unexpired(self, record: TokenRecord) -> Principal:
         if record.expires_at is not None and record.expires_at <= self._now():
-            event = AuditEvent(
-                "token.refuse", token_id=record.token_id, tenant=record.tenant, reason="expired"
-            )
+            event = Event("token.refuse", token_id=record.token_id, tenant=record.tenant, reason="expired")
             self._audit(event)
             raise ExpiredToken("the access token has expired")
         return Principal(
@@ -253,7 +251,7 @@ class TokenRegistry:
         record = load_token(envelope)
         if changed:
             self._known.pop(token_id, None)
-            self._audit(AuditEvent("token.revoke", token_id=token_id, tenant=record.tenant))
+            self._audit(Event("token.revoke", token_id=token_id, tenant=record.tenant))
         return record.shown()
 
     async def rewrap(self) -> int:

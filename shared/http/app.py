@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 from ttmark.shared.access.scopes import Scope as AccessScope
-from ttmark.shared.events import AuditSink, log_audit
+from ttmark.shared.events import EventSink, log_event
 from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware, Guests
 from ttmark.shared.http.health import Readiness, ReadinessCollector, health_router
 from ttmark.shared.http.request_body import BodyMiddleware, HttpLimits, RunLong
@@ -78,7 +78,7 @@ class AppOptions:
     admit: Admit | None = None
     cors_origins: Collection[str] = ()
     exposed_headers: Collection[str] = ()
-    audit: AuditSink = log_audit
+    audit: EventSink = log_event
     run_long: RunLong | None = None
     body_scopes: Mapping[str, AccessScope] = field(default_factory=dict)
     guests: Guests | None = None

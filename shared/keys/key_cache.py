@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import structlog
 
-from ttmark.shared.events import AuditEvent, AuditSink, no_audit
+from ttmark.shared.events import Event, EventSink, drop_event
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.keys.replica_reports import ReplicaReporter
@@ -33,7 +33,7 @@ class KeyCache:
         refresh_seconds: float = 15.0,
         max_age_seconds: float = 900.0,
         reporter: ReplicaReporter | None = None,
-        audit: AuditSink = no_audit,
+        audit: EventSink = drop_event,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ring = ring
@@ -118,7 +118,7 @@ class KeyCache:
                 self._log.error(
                     "key_record_refused", key_id=key_id, reason=str(problem), in_use=key_id in self._keys
                 )
-                self._audit(AuditEvent("store.refuse", key_id=key_id, reason=type(problem).__name__))
+                self._audit(Event("store.refuse", key_id=key_id, reason=type(problem).__name__))
         for key_id in self.problems.keys() - problems.keys():
             self._log.info("key_record_accepted_again", key_id=key_id)
         self.problems = problems

@@ -1,6 +1,5 @@
 """Metrics of the keys in hand, of their rotation by volume, and of the ledger."""
 
-from collections.abc import Callable
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Gauge
@@ -8,38 +7,39 @@ from prometheus_client import CollectorRegistry, Gauge
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.volume import VolumeCounter
+from ttmark.shared.observability.gauges import watch_gauge
 from ttmark.shared.vault.ledger import Ledger
 
 
 def watch_volume(volume: VolumeCounter, registry: CollectorRegistry) -> None:
-    Gauge(
+    watch_gauge(
+        registry,
         "ttmark_key_volume_share",
         "Tokens marked by all replicas with the primary version nearest to its limit, over that limit;"
         " 0 without limits.",
-        registry=registry,
-    ).set_function(lambda: volume.share)
-    Gauge(
+        lambda: volume.share,
+    )
+    watch_gauge(
+        registry,
         "ttmark_key_volume_unreported_tokens",
         "Tokens marked here that the store does not know of yet; rises while it is away.",
-        registry=registry,
-    ).set_function(lambda: volume.unreported)
+        lambda: volume.unreported,
+    )
 
 
 def watch_ledger(ledger: Ledger, registry: CollectorRegistry) -> None:
     """Registers the gauge of what a cold start will not know."""
-    Gauge(
+    watch_gauge(
+        registry,
         "ttmark_ledger_unsaved_records",
         "Records of keys and tokens whose latest version is missing in the ledger, which cannot be written.",
-        registry=registry,
-    ).set_function(lambda: ledger.unsaved)
+        lambda: ledger.unsaved,
+    )
 
 
 def watch_keys(cache: KeyCache, registry: CollectorRegistry) -> None:
     """Registers the gauges; they are read from `cache` at each scrape. No label names a key or a tenant."""
-
-    def gauge(name: str, text: str, read: Callable[[], float]) -> None:
-        Gauge(name, text, registry=registry).set_function(read)
-
+    gauge = partial(watch_gauge, registry)
     gauge(
         "ttmark_key_cache_age_seconds",
         "Time since the keys were last read from the store; infinite before the first time.",

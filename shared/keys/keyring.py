@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ttmark.shared.events import Action, AuditEvent, AuditSink, no_audit
+from ttmark.shared.events import Event, EventSink, drop_event
 from ttmark.shared.keys.key_codec import KIND, describe, dump_record, load_record, new_version, unlock
 from ttmark.shared.keys.key_records import KeyInfo, KeyRecord, VersionRecord
 from ttmark.shared.keys.records import ForeignKey, HeldKey, KeyState, UnlockedKey
@@ -41,7 +41,7 @@ class KeyRing:
         kek: KeyWrapper,
         *,
         ledger: Ledger | None = None,
-        audit: AuditSink = no_audit,
+        audit: EventSink = drop_event,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
@@ -87,7 +87,7 @@ class KeyRing:
             )
         except RevisionConflict as error:
             raise KeyExists(f"key {key_id} exists") from error
-        action: Action = "key.import" if foreign or secret is not None else "key.create"
+        action = "key.import" if foreign or secret is not None else "key.create"
         return self._audited(action, describe(envelope), version=1)
 
     async def list(self, *, tenant: str | None = None) -> list[KeyInfo]:
@@ -224,15 +224,15 @@ class KeyRing:
         return _existing(key_id, await self._vault.read(KIND, key_id))
 
     async def _transition(
-        self, action: Action, key_id: str, version: int, step: Callable[[KeyRecord, int, datetime], KeyRecord]
+        self, action: str, key_id: str, version: int, step: Callable[[KeyRecord, int, datetime], KeyRecord]
     ) -> KeyInfo:
         def change(record: KeyRecord, _: Envelope) -> KeyRecord:
             return step(record, version, self._now())
 
         return self._audited(action, describe(await self._change(key_id, change)), version=version)
 
-    def _audited(self, action: Action, info: KeyInfo, **said: Any) -> KeyInfo:
-        self._audit(AuditEvent(action, key_id=info.key_id, tenant=info.tenant, **said))
+    def _audited(self, action: str, info: KeyInfo, version: int | None = None, **said: Any) -> KeyInfo:
+        self._audit(Event(action, key_id=info.key_id, version=version, tenant=info.tenant, **said))
         return info
 
     async def _change(self, key_id: str, change: Callable[[KeyRecord, Envelope], KeyRecord]) -> Envelope:

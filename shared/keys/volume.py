@@ -9,7 +9,7 @@ from typing import Self
 
 import structlog
 
-from ttmark.shared.events import AuditEvent, AuditSink
+from ttmark.shared.events import Event
 from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import HeldKey, KeyState, own_keys
@@ -56,15 +56,10 @@ class VolumeCounter:
     def count(self, key_id: str, version: int, tokens: int) -> None:
         self._counted[volume_name(key_id, version)] += tokens
 
-    def audited(self, sink: AuditSink) -> AuditSink:
-        """`sink`, with the tokens of `key.generated` counted on the way, of cancelled completions too."""
-
-        def hear(event: AuditEvent) -> None:
-            if event.action == "key.generated" and event.key_id and event.version and event.tokens:
-                self.count(event.key_id, event.version, event.tokens)
-            sink(event)
-
-        return hear
+    def hear(self, event: Event) -> None:
+        """Counts the tokens of `key.generated` with a key, of cancelled completions too."""
+        if event.action == "key.generated" and "key_id" in event.said and event.said["tokens"]:
+            self.count(event.said["key_id"], event.said["version"], event.said["tokens"])
 
     @property
     def unreported(self) -> int:

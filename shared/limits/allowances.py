@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from ttmark.shared.access.scopes import Principal, TokenLimits, Usage
-from ttmark.shared.events import AuditEvent, AuditSink
+from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.counters import PARTS, Counters
 from ttmark.shared.limits.counting_filter import REASONS, Reason
@@ -150,7 +150,7 @@ class Allowance:
         counters: Counters,
         defaults: TokenLimits,
         metrics: LimitMetrics,
-        audit: AuditSink,
+        audit: EventSink,
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -187,9 +187,7 @@ class Allowance:
 
     def _refused(self, caller: Principal, limit: str) -> None:
         self._metrics.refused(limit)
-        self._audit(
-            AuditEvent("token.throttle", token_id=caller.token_id, tenant=caller.tenant, reason=limit)
-        )
+        self._audit(Event("token.throttle", token_id=caller.token_id, tenant=caller.tenant, reason=limit))
 
 
 class TokenAllowance(Allowance):
@@ -223,7 +221,7 @@ class DocumentAllowance(Allowance):
         counters: Counters,
         defaults: TokenLimits,
         metrics: LimitMetrics,
-        audit: AuditSink,
+        audit: EventSink,
         *,
         ledger: AnswerLedger | None,
     ) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.events import AuditEvent, AuditSink
+from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.allowances import Grant, LimitMetrics, RateLimiter
 from ttmark.shared.limits.counters import Counters
@@ -68,7 +68,7 @@ class PublicAllowance:
         counters: Counters,
         budget: PublicBudget,
         metrics: LimitMetrics,
-        audit: AuditSink,
+        audit: EventSink,
         *,
         key: bytes,
         now: Callable[[], float] = time.time,
@@ -125,6 +125,4 @@ class PublicAllowance:
 
     def _refused(self, caller: Principal, limit: str) -> None:
         self._metrics.refused(limit)
-        self._audit(
-            AuditEvent("token.throttle", token_id=caller.token_id, tenant=caller.tenant, reason=limit)
-        )
+        self._audit(Event("token.throttle", token_id=caller.token_id, tenant=caller.tenant, reason=limit))

@@ -5,7 +5,9 @@ import gc
 import sys
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
+
+from ttmark.shared.observability.gauges import watch_gauge
 
 _STATUS = Path("/proc/self/status")
 _FIELDS = {"VmRSS": "resident", "VmHWM": "peak"}
@@ -22,12 +24,12 @@ def process_memory(status: Path = _STATUS) -> dict[str, int]:
 
 
 def watch_memory(registry: CollectorRegistry) -> None:
-    gauge = Gauge(
+    watch_gauge(
+        registry,
         "process_resident_memory_peak_bytes",
         "Most resident memory since the start, in bytes.",
-        registry=registry,
+        lambda: process_memory().get("peak", 0),
     )
-    gauge.set_function(lambda: process_memory().get("peak", 0))
 
 
 def release_free_memory() -> None:

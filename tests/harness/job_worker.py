@@ -20,7 +20,7 @@ from ttmark.detect_service.features.jobs.sealed_jobs import JobStore
 from ttmark.detect_service.features.jobs.service import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
-from ttmark.shared.events import no_audit
+from ttmark.shared.events import drop_event
 
 Moment = Literal["claimed", "examined", "answered"]
 
@@ -37,17 +37,17 @@ def work(environment: Mapping[str, str], lease_seconds: float, parts: int, momen
 
 async def _work(lease_seconds: float, parts: int, moment: Moment | None) -> None:
     settings = DetectionSettings()
-    access = KeyAccess.open(settings, service="detect", port=0, max_age_seconds=60)
+    registry = CollectorRegistry()
+    access = KeyAccess.open(settings, registry, service="detect", port=0, max_age_seconds=60)
     jobs = open_jobs(access)
     jobs.store.lease_seconds = lease_seconds
     if moment is not None:
         _end_at(jobs.store, parts, moment)
     backend = DetectionBackend(access.cache, TokenizerSet.load(settings.tokenizer_folders()), 10_000)
-    registry = CollectorRegistry()
     queue = FairQueue(workers=1, most_jobs=8, observer=WorkMetrics(registry))
     metrics, detection = JobMetrics(registry), DetectionMetrics(registry)
     async with access:
-        part_work = PartWork(jobs, Means(backend), queue, metrics, detection, no_audit)
+        part_work = PartWork(jobs, Means(backend), queue, metrics, detection, drop_event)
         await JobWorker(jobs, part_work, metrics, ready=lambda: access.cache.ready).run()
 
 

@@ -31,7 +31,7 @@ from ttmark.detect_service.features.jobs.sealed_jobs import (
 )
 from ttmark.detect_service.key_selection import check_askable, permitted
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.events import Action, AuditEvent, AuditSink
+from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.languages.words import counted
 from ttmark.shared.limits.allowances import DocumentAllowance
@@ -85,7 +85,7 @@ class JobService:
     jobs: Jobs
     backend: DetectionBackend
     metrics: JobMetrics
-    audit: AuditSink
+    audit: EventSink
     allowance: DocumentAllowance | None
 
     async def create(
@@ -245,9 +245,9 @@ class JobService:
             self.metrics.jobs.labels("deleted").inc()
             self._audit(caller, request_id, "job.delete", job_id)
 
-    def _audit(self, caller: Principal, request_id: str, action: Action, job_id: str) -> None:
+    def _audit(self, caller: Principal, request_id: str, action: str, job_id: str) -> None:
         who, tenant = caller.token_id, caller.tenant
-        self.audit(AuditEvent(action, token_id=who, tenant=tenant, request_id=request_id, job_id=job_id))
+        self.audit(Event(action, token_id=who, tenant=tenant, request_id=request_id, job_id=job_id))
 
 
 @contextmanager

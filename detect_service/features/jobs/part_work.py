@@ -14,7 +14,7 @@ from ttmark.detect_service.features.jobs.job_service import JobMetrics
 from ttmark.detect_service.features.jobs.job_store import Claim, PartAnswer
 from ttmark.detect_service.features.jobs.sealed_jobs import JobHead, Jobs, open_head
 from ttmark.shared.access.scopes import Scope
-from ttmark.shared.events import AuditSink
+from ttmark.shared.events import EventSink
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import InternalError, ServiceError, Unauthorized
 from ttmark.shared.schemas.detection import DetectionResult, Document, DocumentError
@@ -42,7 +42,7 @@ class PartWork:
     queue: FairQueue
     metrics: JobMetrics
     detection: DetectionMetrics
-    audit: AuditSink
+    audit: EventSink
 
     async def do(self, claim: Claim) -> None:
         """Examines the documents of a part and writes the answers.

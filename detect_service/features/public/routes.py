@@ -19,7 +19,7 @@ from ttmark.detect_service.features.public import PAGE_PATH, PUBLIC_PATH, Public
 from ttmark.detect_service.features.spent.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message
-from ttmark.shared.events import AuditSink
+from ttmark.shared.events import EventSink
 from ttmark.shared.http.auth import GUEST, require
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.http.request_id import request_id
@@ -114,7 +114,7 @@ def _without_figures() -> Iterator[None]:
 
 
 def public_routers(
-    tier: PublicTier, means: Means, metrics: DetectionMetrics, audit: AuditSink, admission: Admission
+    tier: PublicTier, means: Means, metrics: DetectionMetrics, audit: EventSink, admission: Admission
 ) -> Sequence[APIRouter]:
     asking = APIRouter(tags=["public"], route_class=body_route(Scope.DETECT_PUBLIC, admission.run_long))
     open_to_all = APIRouter(tags=["public"])

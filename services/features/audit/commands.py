@@ -26,12 +26,12 @@ from ttmark.services.features.audit.chain_check import Problem, Seam, Verificati
 from ttmark.services.features.audit.export import export_lines, verify_export
 from ttmark.services.features.audit.record import Damaged
 from ttmark.services.features.audit.segments import ChainSegment, segments
+from ttmark.services.features.audit.settings import AuditSettings
 from ttmark.services.features.audit.trail import Heads
 from ttmark.services.settings.cases_and_jobs import CaseSettings
-from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError, one_clear_line
 from ttmark.shared.cases.signed_file import CasePublicKey, NotACaseKey
-from ttmark.shared.events import AuditEvent
+from ttmark.shared.events import Event
 from ttmark.shared.languages.words import counted
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 
@@ -44,7 +44,7 @@ def trail_folder() -> Path:
     Raises:
         StartupError: there is none.
     """
-    folder = KeyStoreSettings().audit_folder
+    folder = AuditSettings().audit_folder
     if folder is None:
         raise StartupError("there is no audit trail: set TTMARK_AUDIT_FOLDER")
     return folder
@@ -143,7 +143,7 @@ def _limit(keep: str | None, before: datetime | None) -> datetime:
         if limit > now:
             raise typer.BadParameter("lies in the future", param_hint="--before")
         return limit
-    days = KeyStoreSettings().audit_keep_days
+    days = AuditSettings().audit_keep_days
     if keep is not None:
         said = _DAYS.fullmatch(keep)
         if said is None:
@@ -191,13 +191,13 @@ async def _remove(store: KeyStore, limit: datetime, found: _Found) -> dict[str, 
     folder, heads, removed = trail_folder(), Heads(store.records, store.kek), dict[str, Removal]()
     with _alone():
         # Also makes this command's own chain begin a segment of today.
-        store.audit(AuditEvent("audit.prune", before=written(limit)))
+        store.audit(Event("audit.prune", before=written(limit)))
         for chain, planned in found.removals.items():
             try:
                 with removal(folder, chain, written(limit), planned.last.head) as (gone, _):
                     if gone is None:
                         continue
-                    store.audit(AuditEvent("audit.remove", removed=gone.said()))
+                    store.audit(Event("audit.remove", removed=gone.said()))
                     await heads.put_removed(gone.last.head)
                     remove_removal(folder, gone)
             except OSError as error:

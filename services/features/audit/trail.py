@@ -10,18 +10,18 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import fields
 from datetime import timedelta
 from importlib.metadata import version
 from typing import Any, Self
 
 import structlog
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
 
 from ttmark.services.features.audit.chain import Chain
 from ttmark.services.features.audit.record import LOST, START, Anchor, Head
 from ttmark.services.features.audit.segments import remove
-from ttmark.shared.events import AuditEvent
+from ttmark.shared.events import Event
+from ttmark.shared.observability.gauges import watch_gauge
 from ttmark.shared.observability.logging import redact_text
 from ttmark.shared.vault.kek import KeyWrapper
 from ttmark.shared.vault.key_store_errors import KeyStoreError
@@ -108,7 +108,6 @@ def _anchor(chain: str, body: object) -> Anchor:
 
 _EVERY_SECONDS = 5.0
 _IDENTIFIERS = frozenset({"request_id", "job_id", "token_id"})
-_NAMES = tuple(field.name for field in fields(AuditEvent))
 
 
 class AuditTrail:
@@ -144,7 +143,7 @@ class AuditTrail:
         head, anchored = self._chain.head, self._anchored
         return head.sequence - (anchored[1] if anchored and anchored[0] == head.chain else 0)
 
-    def write(self, event: AuditEvent) -> None:
+    def write(self, event: Event) -> None:
         """Appends the event.
 
         Raises:
@@ -153,7 +152,7 @@ class AuditTrail:
         with self._lock:
             self._write(event)
 
-    def hear(self, event: AuditEvent) -> None:
+    def hear(self, event: Event) -> None:
         with self._lock:
             try:
                 self._write(event)
@@ -163,7 +162,7 @@ class AuditTrail:
                 self._unwritten += 1
                 self.lost += 1
 
-    def _write(self, event: AuditEvent) -> None:
+    def _write(self, event: Event) -> None:
         if not self._started:
             self._chain.append(_start(self._chain.torn_bytes))
             self._started = True
@@ -242,25 +241,25 @@ def _start(torn_bytes: int) -> dict[str, Any]:
     return {"action": START, **started, **({"torn_bytes": torn_bytes} if torn_bytes else {})}
 
 
-def _document(event: AuditEvent) -> dict[str, Any]:
+def _document(event: Event) -> dict[str, Any]:
     """What is written of an event: what looks like a key or a password is not."""
-    said = ((name, getattr(event, name)) for name in _NAMES)
     return {
         name: redact_text(value) if isinstance(value, str) and name not in _IDENTIFIERS else value
-        for name, value in said
-        if value is not None
+        for name, value in {"action": event.action, **event.said}.items()
     }
 
 
 def watch_trail(trail: AuditTrail | None, registry: CollectorRegistry) -> None:
     """Registers the gauges, read at each scrape; 0 where there is no trail."""
-    Gauge(
+    watch_gauge(
+        registry,
         "ttmark_audit_unanchored_records",
         "Records of the audit trail that the key store does not know of yet; rises while it is away.",
-        registry=registry,
-    ).set_function(lambda: float(trail.unanchored if trail else 0))
-    Gauge(
+        lambda: trail.unanchored if trail else 0,
+    )
+    watch_gauge(
+        registry,
         "ttmark_audit_lost_events",
         "Events since the start that could not be written to the audit trail.",
-        registry=registry,
-    ).set_function(lambda: float(trail.lost if trail else 0))
+        lambda: trail.lost if trail else 0,
+    )

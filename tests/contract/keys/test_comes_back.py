@@ -16,7 +16,7 @@ from ttmark.services.features.audit.trail import AuditTrail, Heads
 from ttmark.services.settings.store import open_counters, open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.events import AuditEvent
+from ttmark.shared.events import Event
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.volume import VolumeCounter
@@ -24,7 +24,7 @@ from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.store import RecordStore
 
 Works = Callable[[], Awaitable[bool]]
-EVENT = AuditEvent("key.generated", key_id="k", version=1, tokens=1)
+EVENT = Event("key.generated", key_id="k", version=1, tokens=1)
 # Seconds from the return of Redis, on a busy machine: what its budget (4 s) and the rests of each allow.
 WITHIN = {"counters": 2.0, "evidence": 2.0, "tokens": 6.0, "keys": 8.0, "audit heads": 10.0, "volume": 10.0}
 

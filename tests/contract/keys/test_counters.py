@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.contract.keys.asker import LIMIT, Asker, principal, rows
 from ttmark.shared.access.scopes import Principal, Scope, TokenLimits, Usage
-from ttmark.shared.events import AuditEvent
+from ttmark.shared.events import Event
 from ttmark.shared.limits.allowances import Grant, LimitMetrics, RateLimiter, TokenAllowance
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.counting_filter import Inquiry, Reply
@@ -205,7 +205,7 @@ async def test_what_is_given_back_where_it_was_not_taken_grants_nothing(counters
 
 
 async def test_a_token_s_own_limits_replace_the_service_s(counters: Counters) -> None:
-    refused: list[AuditEvent] = []
+    refused: list[Event] = []
     defaults = TokenLimits(requests_per_minute=3, tokens_per_minute=100)
     metrics = LimitMetrics(CollectorRegistry())
     limits = TokenAllowance("gen", counters, defaults, metrics, refused.append, now=lambda: 6000.0)
@@ -219,8 +219,8 @@ async def test_a_token_s_own_limits_replace_the_service_s(counters: Counters) ->
     assert await admitted("any", TokenLimits(requests_per_minute=0)) == 20
     usual = Principal("usual", "acme", frozenset({Scope.GENERATE}))
     assert [await limits.take(usual, 5) for _ in range(20)] == [Grant("taken:gen.tokens:usual", 5, 6000)] * 20
-    assert [event.token_id for event in refused] == ["usual"] * 17 + ["more"] * 13
-    assert {event.reason for event in refused} == {Usage.REQUESTS}
+    assert [event.said.get("token_id") for event in refused] == ["usual"] * 17 + ["more"] * 13
+    assert {event.said.get("reason") for event in refused} == {Usage.REQUESTS}
 
 
 async def test_what_a_completion_did_not_use_is_granted_again(counters: Counters) -> None:

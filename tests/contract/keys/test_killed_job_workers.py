@@ -22,7 +22,7 @@ from ttmark.detect_service.features.jobs.service import open_job_store
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.events import no_audit
+from ttmark.shared.events import drop_event
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.detection import Document
@@ -46,7 +46,7 @@ async def make_job(store_url: str, folder: Path, texts: list[str], part_document
     backend = DetectionBackend(cache, TokenizerSet.load([DEMO_MODEL_PATH]), 10_000)
     limits = JobLimits(part_documents=part_documents)
     jobs = Jobs(open_job_store(store_url, lease_seconds=LEASE_SECONDS), KEK, registry.current, limits)
-    desk = JobService(jobs, backend, JobMetrics(CollectorRegistry()), no_audit, None)
+    desk = JobService(jobs, backend, JobMetrics(CollectorRegistry()), drop_event, None)
     inputs = [Document(text=text) for text in texts]
 
     async def run(sealing: Callable[[], Any]) -> Any:

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tests.contract.keys.faulty_store import KEK, PROFILE
 from ttmark.services.settings.store import open_store
-from ttmark.shared.events import AuditEvent, no_audit
+from ttmark.shared.events import Event
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replica_reports import ReplicaReporter
@@ -123,10 +123,9 @@ async def test_many_commands_at_once_rotate_once(replicas: Mapping[str, Replica]
 
 async def test_a_replica_that_stops_adds_what_it_has_counted(store: RecordStore) -> None:
     async with VolumeCounter(store, lambda: (), every_seconds=3_600) as volume:
-        hear = volume.audited(no_audit)
-        hear(AuditEvent("key.generated", key_id="k", version=3, tokens=40))
-        hear(AuditEvent("key.generate", key_id="k", version=3, tokens=1_000))  # of a prompt
-        hear(AuditEvent("key.generated", tokens=7))  # without a watermark
+        volume.hear(Event("key.generated", key_id="k", version=3, tokens=40))
+        volume.hear(Event("key.generate", key_id="k", version=3, tokens=1_000))  # of a prompt
+        volume.hear(Event("key.generated", tokens=7))  # without a watermark
     assert await store.counts() == {volume_name("k", 3): 40}
 
 

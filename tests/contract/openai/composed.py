@@ -17,7 +17,7 @@ from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits, ServedModel
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.shared.access.scopes import Principal, Scope, TokenUse
-from ttmark.shared.events import AuditEvent
+from ttmark.shared.events import Event
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
@@ -115,7 +115,7 @@ class Service:
     keys: Keys
     own_keys: dict[str, UnlockedKey]
     registry: CollectorRegistry
-    audit: list[AuditEvent]
+    audit: list[Event]
     url: str = ""
     clients: list[Any] = field(default_factory=list)
 
@@ -213,7 +213,7 @@ def build_service(
         if name in given
     }
     registry = CollectorRegistry()
-    audit: list[AuditEvent] = []
+    audit: list[Event] = []
     own_keys = _keys(generator.tokenizer.fingerprint)
     keys = Keys(dict(own_keys))
     backend = GenerationBackend(

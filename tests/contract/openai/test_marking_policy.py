@@ -147,15 +147,17 @@ def test_a_denial_says_which_rule_and_is_audited_and_counted(ruled: Service) -> 
     error = post(ruled, temperature=0, max_tokens=99).json()["error"]
     assert (error["code"], "'default'" in error["message"]) == ("policy_denied", True)
     (event,) = ruled.audit
-    assert (event.action, event.rule, event.reason) == ("policy.deny", "default", "greedy")
-    assert (event.token_id, event.route) == ("tok-author", "/v1/completions")
+    told = {name: event.said[name] for name in ("token_id", "reason", "route", "rule")}
+    assert event.action == "policy.deny"
+    assert list(told.values()) == ["tok-author", "greedy", "/v1/completions", "default"]
     assert denied() == 1
 
 
 def test_the_reason_is_audited_and_counted(ruled: Service) -> None:
     post(ruled, max_tokens=4)
     used, _ = ruled.audit
-    assert (used.action, used.key_id, used.reason, used.rule) == ("key.generate", None, "policy", "short")
+    assert (used.action, used.said["reason"], used.said["rule"]) == ("key.generate", "policy", "short")
+    assert "key_id" not in used.said
     labels = {"rule": "short", "decision": "unmarked"}
     assert ruled.registry.get_sample_value("ttmark_gen_policy_decisions_total", labels)
     assert ruled.registry.get_sample_value("ttmark_gen_blocks_total", {"outcome": "policy"})

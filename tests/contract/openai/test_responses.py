@@ -158,8 +158,8 @@ def test_the_watermark_options_are_those_of_the_other_routes(service: Any) -> No
 def test_a_response_is_audited_under_its_route(fake: Any) -> None:
     fake.client().responses.create(**REQUEST)
     asked, written = fake.audit
-    assert {asked.route, written.route} == {"/v1/responses"}
-    assert (asked.key_id, written.tokens) == ("acme-main", 12)
+    assert {asked.said.get("route"), written.said.get("route")} == {"/v1/responses"}
+    assert (asked.said.get("key_id"), written.said.get("tokens")) == ("acme-main", 12)
 
 
 def test_a_failure_in_a_stream_is_told_and_ends_the_response(fake: Any) -> None:

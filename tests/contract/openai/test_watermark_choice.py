@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ttmark.shared.events import Event
 from ttmark.shared.keys.records import ForeignKey, ForeignVersion, KeyState
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.watermark.foreign import VllmGumbel
@@ -106,11 +107,12 @@ def test_each_use_of_a_key_is_audited_and_so_is_text_without_one(fake: Any) -> N
         body = {"model": "tiny", "prompt": "Once", "max_tokens": 16, "watermark": watermark}
         http.post("/v1/completions", json=body, headers={"X-Request-ID": "r-7"})
     used, written, unused, _ = fake.audit
-    assert (used.action, used.key_id, used.version) == ("key.generate", "acme-main", 3)
-    assert (used.token_id, used.tenant, used.request_id) == ("tok-operator", "acme", "r-7")
-    assert (used.route, used.tokens) == ("/v1/completions", 4)
-    assert (written.action, written.tokens, written.request_id) == ("key.generated", 16, "r-7")
-    assert (unused.key_id, unused.reason) == (None, "disabled")
+    caller = {"token_id": "tok-operator", "tenant": "acme", "request_id": "r-7"}
+    text = {"route": "/v1/completions", "tokens": 4, "rule": "default"}
+    told = {"key_id": "acme-main", "version": 3, **caller, **text}
+    assert (used, list(used.said)) == (Event("key.generate", **told), list(told))
+    assert (written, list(written.said)) == (Event("key.generated", **told | {"tokens": 16}), list(told))
+    assert list(unused.said) == [*caller, "reason", *text]  # so the log's line has them
 
 
 def test_refused_requests_use_no_key(fake: Any) -> None:

@@ -65,11 +65,12 @@ def headings() -> tuple[str, ...]:
     return (*(title for title, _ in TOPICS), OTHERS)
 
 
+_OF_ALL: tuple[type[BaseSettings], ...] = (KeyStoreSettings, *of_features("ttmark.services.features"))
 READERS: dict[str, tuple[type[BaseSettings], ...]] = {
-    "generation": (GenerationSettings, KeyStoreSettings, *of_features("ttmark.gen_service.features")),
-    "detection": (DetectionSettings, KeyStoreSettings, *of_features("ttmark.detect_service.features")),
+    "generation": (GenerationSettings, *_OF_ALL, *of_features("ttmark.gen_service.features")),
+    "detection": (DetectionSettings, *_OF_ALL, *of_features("ttmark.detect_service.features")),
     "canary": (CanarySettings,),
-    "commands": (KeyStoreSettings,),
+    "commands": _OF_ALL,
 }
 
 

@@ -21,11 +21,11 @@ from ttmark.services.features.audit.record import Head
 from ttmark.services.features.audit.segments import segments
 from ttmark.services.features.audit.trail import AuditTrail, Heads
 from ttmark.services.settings.store import open_store
-from ttmark.shared.events import AuditEvent
+from ttmark.shared.events import Event
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 
-EVENT = AuditEvent("key.generate", key_id="main", token_id="0123456789abcdef", request_id="req-1", tokens=9)
+EVENT = Event("key.generate", key_id="main", token_id="0123456789abcdef", request_id="req-1", tokens=9)
 OpenTrail = Callable[[], AuditTrail]
 
 
@@ -182,7 +182,7 @@ def test_what_looks_like_a_secret_is_not_written(open_trail: OpenTrail, folder: 
     secret, plain = "c0ffee" * 10 + "c0ff", "ttm_0123456789abcdef_" + "ab" * 32
     trail = open_trail()
     for value in (secret, plain, f"redis://gen:{secret}@redis:6379", f"Bearer {plain}"):
-        trail.hear(AuditEvent("token.refuse", reason=value, key_id=value, tenant=value, route=value))
+        trail.hear(Event("token.refuse", reason=value, key_id=value, tenant=value, route=value))
     trail.close()
     written = "".join(path.read_text() for path in folder.glob("*.jsonl"))
     assert secret not in written

@@ -13,7 +13,7 @@ from tests.harness.detection_routes import route_of
 from tests.unit.detect.served import served
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.cases.signed_file import CaseKey
-from ttmark.shared.events import no_audit
+from ttmark.shared.events import drop_event
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.counting_filter import AnswerRule
@@ -87,7 +87,7 @@ async def oracle(
     registry = CollectorRegistry()
     ledger = rule and AnswerLedger(counters, key=key, rule=rule, now=lambda: 86_400.0 * 1_000)
     allowance = DocumentAllowance(
-        "detect", counters, TokenLimits(), LimitMetrics(registry), no_audit, ledger=ledger
+        "detect", counters, TokenLimits(), LimitMetrics(registry), drop_event, ledger=ledger
     )
     parts = {"allowance": allowance, "case_key": case_key}
     async with served(

@@ -13,7 +13,7 @@ from ttmark.detect_service.features.manifests.manifest_examiner import ManifestE
 from ttmark.detect_service.features.public import PUBLIC_PATH, PublicTier
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.events import AuditEvent
+from ttmark.shared.events import Event
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.limits.allowances import LimitMetrics
@@ -32,7 +32,7 @@ class PublicService:
     app: Any
     registry: TokenRegistry
     token: str
-    audited: list[AuditEvent] = field(default_factory=list)
+    audited: list[Event] = field(default_factory=list)
 
     async def ask(
         self, text: str, *, token: str | None = "", address: str = "192.0.2.1", **headers: str
@@ -67,7 +67,7 @@ async def public_service(
     """The tier over the service's keys; `guests`: people without a token are answered."""
     registry: TokenRegistry = service.authenticate.__self__
     token, _ = await registry.create(tenant=tenant, scopes=guest_scopes)
-    metrics, audited = CollectorRegistry(), list[AuditEvent]()
+    metrics, audited = CollectorRegistry(), list[Event]()
     allowance = budget and PublicAllowance(
         counters or LocalCounters(),
         budget,

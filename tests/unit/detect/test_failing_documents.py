@@ -18,7 +18,7 @@ from ttmark.detect_service.features.bulk.examiner import Examiner
 from ttmark.detect_service.features.bulk.row_format import InputRow
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import TokenLimits
-from ttmark.shared.events import AuditEvent, no_audit
+from ttmark.shared.events import Event, drop_event
 from ttmark.shared.labels import Label
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import LocalCounters
@@ -86,7 +86,7 @@ class Desk:
 
     client: httpx.AsyncClient
     registry: CollectorRegistry
-    events: list[AuditEvent]
+    events: list[Event]
     headers: Callable[[str], dict[str, str]]
 
     async def ask(
@@ -104,14 +104,14 @@ class Desk:
 
 @pytest.fixture
 async def desk(service) -> AsyncIterator[Desk]:
-    registry, events = CollectorRegistry(), list[AuditEvent]()
+    registry, events = CollectorRegistry(), list[Event]()
     counters = LocalCounters()
     allowance = DocumentAllowance(
         "detect",
         counters,
         TokenLimits(requests_per_minute=0, documents_per_minute=0),
         LimitMetrics(CollectorRegistry()),
-        no_audit,
+        drop_event,
         ledger=AnswerLedger(counters, key=b"k", rule=AnswerRule(250, 60.0)),
     )
     async with served(
@@ -158,7 +158,7 @@ async def test_its_neighbours_are_answered_as_if_it_were_not_there(service, desk
     assert SECRET not in str([entry for entry in logs if entry["event"] != "request"])
     assert desk.counted("combined", "not_examined") == 1
     assert desk.counted("combined", "watermarked") == 2
-    assert desk.events[-1].verdicts == {"watermarked": 1, "not_examined": 1, "not_detected": 1}
+    assert desk.events[-1].said.get("verdicts") == {"watermarked": 1, "not_examined": 1, "not_detected": 1}
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -25,7 +25,7 @@ from tests.unit.detect.test_foreign_keys import Foreign, vllm_text
 from tests.unit.detect.test_foreign_keys import foreign as foreign  # a fixture
 from tests.unit.detect.test_pdf_layout import para, pdf
 from ttmark.shared.access.scopes import TokenLimits
-from ttmark.shared.events import no_audit
+from ttmark.shared.events import drop_event
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.spent_evidence import AnswerLedger
@@ -264,7 +264,7 @@ async def test_evidence_that_is_spent_is_refused_in_words_as_by_the_route(
     registry, counters = CollectorRegistry(), LocalCounters()
     ledger = AnswerLedger(counters, key=bytes(32), rule=RULE, now=lambda: 86_400.0 * 1_000)
     metrics = LimitMetrics(registry)
-    allowance = DocumentAllowance("detect", counters, TokenLimits(), metrics, no_audit, ledger=ledger)
+    allowance = DocumentAllowance("detect", counters, TokenLimits(), metrics, drop_event, ledger=ledger)
     headers = service.headers("verdict")
     parts = {"workers": InThisProcess(), "allowance": allowance, "headers": headers}
     async with served(

@@ -15,7 +15,7 @@ import structlog
 from opentelemetry.trace import NonRecordingSpan, SpanContext, use_span
 from prometheus_client import CollectorRegistry
 
-from ttmark.shared.events import AuditEvent, log_audit
+from ttmark.shared.events import Event, log_event
 from ttmark.shared.http import service_errors
 from ttmark.shared.observability.logging import REDACTED, configure_logging, redact
 
@@ -53,7 +53,7 @@ async def test_a_request_is_one_line_with_route_status_id_and_error(stream, clie
 
 
 def test_a_line_of_the_audit_has_what_its_event_has_and_no_empty_fields(stream: io.StringIO) -> None:
-    log_audit(AuditEvent("key.create", key_id="main", version=1))
+    log_event(Event("key.create", key_id="main", version=1))
     (event,) = _events(stream)
     said = {name: event[name] for name in event.keys() - {"timestamp", "level", "logger"}}
     assert said == {"event": "audit", "action": "key.create", "key_id": "main", "version": 1}
@@ -158,6 +158,6 @@ def test_a_log_on_a_full_disk_stops_nothing_and_shows_nothing_unredacted(capfd) 
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     configure_logging("info", Full())
-    log_audit(AuditEvent("token.refuse"))
+    log_event(Event("token.refuse"))
     logging.getLogger("library").warning("password=%s", "hunter2")
     assert capfd.readouterr().err == ""

@@ -11,7 +11,7 @@ from tests.harness.command_line import typed
 from tests.unit.audit.conftest import events, place
 from tests.unit.keys.conftest import Clock
 from tests.unit.keys.test_secrets_stay_inside import assert_absent
-from ttmark.shared.events import AuditEvent
+from ttmark.shared.events import Event
 from ttmark.shared.keys.backup import verify_store
 from ttmark.shared.keys.key_codec import KIND
 from ttmark.shared.keys.keyring import KeyRing
@@ -131,7 +131,7 @@ def test_a_terminal_gets_keys_only_when_asked(key_k, folder, monkeypatch):
 async def test_the_record_says_which_versions_left_and_others_are_written_as_before(
     store: RecordStore, kek: KeyEncryptionKey, profile: Profile, clock: Clock
 ) -> None:
-    heard: list[AuditEvent] = []
+    heard: list[Event] = []
     ring = KeyRing(store, kek, audit=heard.append, now=clock.now)
     await ring.create("k", tenant="t", profile=profile)
     await ring.rotate("k")
@@ -142,7 +142,7 @@ async def test_the_record_says_which_versions_left_and_others_are_written_as_bef
     info, key = await ring.export("k")
     assert [version.exported_at for version in info.versions] == [clock.now()] * 2
     assert [version.version for version in key.detectable] == [2, 1]
-    assert heard[-1] == AuditEvent("key.export", key_id="k", tenant="t", keys=("k/2", "k/1"))
+    assert heard[-1] == Event("key.export", key_id="k", tenant="t", keys=("k/2", "k/1"))
     await ring.promote("k", 2)
     await ring.rotate("k")
     versions = (await ring.info("k")).versions
@@ -166,7 +166,7 @@ async def test_what_the_store_does_not_let_write_exports_nothing(ring, store, ke
         raise StoreUnavailable("the key store refused the command")
 
     monkeypatch.setattr(type(store), "put", refuse)
-    heard: list[AuditEvent] = []
+    heard: list[Event] = []
     with pytest.raises(StoreUnavailable):
         await KeyRing(store, kek, audit=heard.append).export("k")
     assert heard == []

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from ttmark.services.cli.key_store import KeyStore, run
 from ttmark.services.key_access import KeyAccess
@@ -15,7 +16,7 @@ from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.events import no_audit
+from ttmark.shared.events import drop_event
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault import ledger as ledger_module
@@ -84,12 +85,14 @@ async def operator_of_the_store() -> AsyncIterator[KeyStore]:
     """What a command on keys and tokens works on."""
     settings = KeyStoreSettings()
     store = settings.open_store()
-    yield KeyStore(store, settings.load_kek(), settings.open_ledger(), no_audit)
+    yield KeyStore(store, settings.load_kek(), settings.open_ledger(), drop_event)
     await store.close()
 
 
 def cold_start() -> KeyAccess:
-    return KeyAccess.open(DetectionSettings(), service="detect", port=1, max_age_seconds=60)
+    return KeyAccess.open(
+        DetectionSettings(), CollectorRegistry(), service="detect", port=1, max_age_seconds=60
+    )
 
 
 @pytest.mark.parametrize("seen_by", ["service", "command"])
