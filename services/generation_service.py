@@ -85,7 +85,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             audit=to_all(volume.hear, access.audit),
         ),
         allowance,
-        console_url=settings.console_url if settings.playground else None,
+        models.features,
     )
     app.state.drain = models.stop
     return app

@@ -15,12 +15,12 @@ from ttmark.evaluation.bench.workload import CHAT, PAPER, Measurement, Workload,
 from ttmark.evaluation.cli.measured_run import new_app
 from ttmark.evaluation.options import Json, model_path
 from ttmark.evaluation.report.result import Table, groups
+from ttmark.gen_service.api.features import FEATURES
 from ttmark.shared.commands_of_dataclasses import command_of
+from ttmark.shared.features import modules_of
 
 _FILTERS = {"chat": CHAT, "paper": PAPER}
 _CONTEXT = 2048
-_MEMORY_SHARE = 0.3
-"""Of the machine's memory that vLLM asks for at its start."""
 UNMARKED = "in vLLM, no watermark"
 
 
@@ -46,9 +46,9 @@ class InVllm:
         show(self._measured(), medians, self.json)
 
     def _measured(self) -> Iterator[Measurement]:
-        from ttmark.gen_service.features.vllm.vllm_engine import VllmEngine
-        from ttmark.gen_service.features.vllm.vllm_settings import VllmSettings
-
+        loaders = [module.load_for_bench for module in modules_of("bench", FEATURES)]
+        if not loaders:
+            raise typer.BadParameter("there is no vLLM engine in this installation")
         counts, sizes, lengths = (
             [int(each) for each in chosen.split(",")]
             for chosen in (self.sequences, self.block_sizes, self.prompts)
@@ -57,16 +57,8 @@ class InVllm:
             Workload(count, self.tokens, length, _FILTERS[name])
             for count, name, length in product(counts, self.filters.split(","), lengths)
         ]
-        settings = VllmSettings(
-            dtype=self.dtype,
-            max_sequences=max(*counts, 2),
-            prefix_cache=False,
-            arguments={
-                "max_model_len": max(_CONTEXT, max(lengths) + self.tokens + 8),
-                "gpu_memory_utilization": _MEMORY_SHARE,
-            },
-        )
-        engine = OurEngine(VllmEngine.load(model_path(self.model), settings))
+        context = max(_CONTEXT, max(lengths) + self.tokens + 8)
+        engine = OurEngine(loaders[0](model_path(self.model), self.dtype, max(*counts, 2), context))
         try:
             for workload in workloads:
                 for size in sizes:

@@ -3,16 +3,12 @@
 import asyncio
 import time
 from statistics import mean
-from typing import TYPE_CHECKING
 
 from ttmark.evaluation.bench.workload import Measurement, Stopwatch, Workload
+from ttmark.gen_service.api.features import RunningEngine
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.engine.engine import Engine
 from ttmark.shared.observability.memory import process_memory
 from ttmark.shared.watermark import Watermark, detect_direct
-
-if TYPE_CHECKING:
-    from ttmark.gen_service.features.vllm.vllm_engine import VllmEngine
 
 _SCHEME = "synthid"
 _KEY = bytes(range(16))
@@ -25,7 +21,7 @@ class OurEngine:
         label: what it is called besides.
     """
 
-    def __init__(self, engine: "Engine | VllmEngine", label: str = "") -> None:
+    def __init__(self, engine: RunningEngine, label: str = "") -> None:
         self._engine, self._label = engine, label
         self._engine.start()
 

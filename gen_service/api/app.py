@@ -1,5 +1,6 @@
 """The generation service as an ASGI application."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import structlog
@@ -9,11 +10,11 @@ from opentelemetry.trace import NoOpTracerProvider
 from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.described import EVENT_PAYLOADS, describe_events
+from ttmark.gen_service.api.features import Feature
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.long_bodies import run_long
-from ttmark.gen_service.api.routes import BODY_SCOPES, generation_router
+from ttmark.gen_service.api.routes import BODY_SCOPES, IgnoringRoute, JsonRoute, generation_router
 from ttmark.gen_service.api.watermark_report import described_headers
-from ttmark.gen_service.features.playground import playground_router
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.records import ForeignKey
@@ -64,14 +65,12 @@ def create_generation_app(
     backend: GenerationBackend,
     options: AppOptions,
     allowance: TokenAllowance | None = None,
-    *,
-    console_url: str | None = None,
+    features: Sequence[Feature] = (),
 ) -> FastAPI:
     """Routes, errors, health and metrics of the generation service over `backend`.
 
     It is ready with every model warm and a watermark key in hand, the default keys among them. `allowance` is
-    asked for the tokens of each request; left out: no limit.
-    With a `console_url` there is a playground, which hands texts over to the console at that address.
+    asked for the tokens of each request; left out: no limit. `features` are the optional ones.
     """
     default_keys = DefaultKeys(backend)
 
@@ -86,13 +85,15 @@ def create_generation_app(
         return Readiness(checks, alive, reasons)
 
     exposed = tuple(described_headers())
-    options = replace(options, body_scopes=BODY_SCOPES, exposed_headers=exposed, run_long=run_long)
+    scopes = BODY_SCOPES | {path: scope for one in features for path, scope in one.body_scopes.items()}
+    options = replace(options, body_scopes=scopes, exposed_headers=exposed, run_long=run_long)
     app = create_app(options, title="TTMark generation", error_style="openai", readiness=readiness)
     app.state.readiness = readiness
     tracer = (options.tracer_provider or NoOpTracerProvider()).get_tracer("ttmark.generation")
     metrics = GenerationMetrics(options.registry, backend.models, backend.policy.rule_names, tracer)
-    app.include_router(generation_router(Accounting(backend, metrics, options.audit, allowance)))
-    if console_url is not None:
-        app.include_router(playground_router(console_url))
-    describe_events(app, *EVENT_PAYLOADS)
+    books = Accounting(backend, metrics, options.audit, allowance)
+    route = IgnoringRoute if backend.ignore_unknown_fields else JsonRoute
+    for routes in (generation_router, *(one.routes for one in features if one.routes)):
+        app.include_router(routes(books, route))
+    describe_events(app, *EVENT_PAYLOADS, *(payload for one in features for payload in one.events))
     return app

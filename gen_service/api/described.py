@@ -11,7 +11,6 @@ from ttmark.gen_service.api.watermark_report import described_headers
 from ttmark.shared.schemas.chat import ChatChunk
 from ttmark.shared.schemas.completions import CompletionResponse
 from ttmark.shared.schemas.fields import ErrorEnvelope
-from ttmark.shared.schemas.responses import RESPONSE_EVENTS
 
 _COMPONENTS = "#/components/schemas/{model}"
 
@@ -73,15 +72,15 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: ERRORS[status] for status in statuses}
 
 
-def _with_stream(
+def with_stream(
     description: str, *payloads: type[BaseModel], ends_with: str | None = None
 ) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route that can stream `payloads`."""
     content = event_content(*payloads, ends_with=ends_with)
     return {200: {"description": description, "content": content, "headers": described_headers()}, **ERRORS}
 
 
 _CHOICES = "The completions, or with `stream` their events"
-COMPLETION_RESPONSES = _with_stream(_CHOICES, CompletionResponse, ErrorEnvelope, ends_with="[DONE]")
-CHAT_RESPONSES = _with_stream(_CHOICES, ChatChunk, ErrorEnvelope, ends_with="[DONE]")
-RESPONSES_RESPONSES = _with_stream("The response, or with `stream` its events", *RESPONSE_EVENTS)
-EVENT_PAYLOADS: tuple[type[BaseModel], ...] = (CompletionResponse, ChatChunk, ErrorEnvelope, *RESPONSE_EVENTS)
+COMPLETION_RESPONSES = with_stream(_CHOICES, CompletionResponse, ErrorEnvelope, ends_with="[DONE]")
+CHAT_RESPONSES = with_stream(_CHOICES, ChatChunk, ErrorEnvelope, ends_with="[DONE]")
+EVENT_PAYLOADS: tuple[type[BaseModel], ...] = (CompletionResponse, ChatChunk, ErrorEnvelope)

@@ -1,25 +1,24 @@
 """The one way from a request to its answer: plan, generate, merge, account, format, send."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import structlog
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ttmark.gen_service.api.account import Accounting, Answer, Step
 from ttmark.gen_service.api.backend import GenerationBackend
-from ttmark.gen_service.api.format import ChoicesFormat
 from ttmark.gen_service.api.long_bodies import written
 from ttmark.gen_service.api.request_plan import Plan
 from ttmark.gen_service.api.server_metrics import Operation
 from ttmark.gen_service.api.watermark_report import PENDING, answer_headers
 from ttmark.gen_service.decoding.request import Delta
-from ttmark.gen_service.features.responses.responses_format import ResponsesFormat
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import unless_disconnected
 from ttmark.shared.http.service_errors import InternalError, PolicyDenied, ServiceError
@@ -31,7 +30,22 @@ KEEP_ALIVE = b": keep-alive\n\n"
 
 Body = TypeVar("Body", bound=SamplingFields)
 MakePlan = Callable[[Body, Principal, GenerationBackend], Awaitable[Plan]]
-Format = ChoicesFormat | ResponsesFormat
+
+
+class Format(Protocol):
+    """Writes one answer: `whole`, or as the bytes of events, one by one."""
+
+    def whole(self, answer: Answer, /) -> BaseModel: ...
+
+    def opening(self) -> Iterator[bytes]: ...
+
+    def delta(self, delta: Delta, answer: Answer | None, /) -> Iterator[bytes]: ...
+
+    def closing(self, answer: Answer, /) -> Iterator[bytes]: ...
+
+    def failed(self, error: ServiceError, /) -> Iterator[bytes]: ...
+
+
 MakeFormat = Callable[[Plan, Body], Format]
 Steps = AsyncGenerator[Step | None, None]
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
-
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.key_selection import choose_marking, markings
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, context_limit, plain_prompts
@@ -21,7 +19,6 @@ from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded,
 from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.chat import ChatMessage, ChatRequest
 from ttmark.shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
-from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.sampling import ChoiceFields, SamplingFields
 from ttmark.shared.schemas.watermark_block import LabelNote, ManifestNote
 from ttmark.shared.tokenization import TextTokenizer
@@ -149,7 +146,7 @@ async def plan_completion(body: CompletionRequest, caller: Principal, backend: G
     Raises:
         ServiceError: the request cannot be served; the message says why.
     """
-    planner = _Planner("cmpl-", body, caller, backend)
+    planner = Planner("cmpl-", body, caller, backend)
     if body.echo and body.logprobs is not None:
         raise BadRequest("logprobs: not available together with echo.", param="logprobs")
     count, limit = len(body.prompts), backend.limits.max_completions
@@ -171,7 +168,7 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     Raises:
         ServiceError: the request cannot be served; the message says why.
     """
-    planner = _Planner("chatcmpl-", body, caller, backend)
+    planner = Planner("chatcmpl-", body, caller, backend)
     if body.top_logprobs and not body.logprobs:
         raise BadRequest("top_logprobs: needs logprobs.", param="top_logprobs")
     tools = None
@@ -189,27 +186,7 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     )
 
 
-async def plan_response(body: ResponsesRequest, caller: Principal, backend: GenerationBackend) -> Plan:
-    """The plan of a request to the Responses API.
-
-    Raises:
-        ServiceError: the request cannot be served; the message says why.
-    """
-    planner = _Planner("resp_", body, caller, backend)
-    tools = tool_use(body.chat_tools, body.chat_tool_choice, body.parallel_tool_calls, planner.model)
-    messages = await run_in_threadpool(lambda: body.messages)
-    prompt, usual = await planner.read("input", messages, tools)
-    return await planner.plan(
-        [prompt],
-        body.max_output_tokens or usual,
-        ("text.format", body.response_format),
-        tools=tools,
-        reasoning=planner.model.reasoning(prompt.text),
-        limit_field="max_output_tokens",
-    )
-
-
-class _Planner:
+class Planner:
     """A request whose model is ready and whose key is known; the rest is checked on the way to its plan.
 
     Args:

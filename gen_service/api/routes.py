@@ -8,31 +8,25 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-import orjson
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
-from starlette.concurrency import run_in_threadpool
 
 from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.described import (
     CHAT_RESPONSES,
     COMPLETION_RESPONSES,
-    ERRORS,
-    RESPONSES_RESPONSES,
     errors,
 )
 from ttmark.gen_service.api.format import ChatFormat, CompletionFormat
 from ttmark.gen_service.api.key_selection import usable_keys
 from ttmark.gen_service.api.long_bodies import run_long, valid
 from ttmark.gen_service.api.pipeline import answer_with_text
-from ttmark.gen_service.api.request_plan import plan_chat, plan_completion, plan_response
+from ttmark.gen_service.api.request_plan import plan_chat, plan_completion
 from ttmark.gen_service.api.tokenizer_routes import tokenizer_router
 from ttmark.gen_service.api.watermark_report import WARNING
-from ttmark.gen_service.features.readings.readings import answer_with_readings
-from ttmark.gen_service.features.responses.responses_format import ResponsesFormat
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_BODY
@@ -44,9 +38,6 @@ from ttmark.shared.schemas.models import (
     ModelList,
     ModelProfile,
 )
-from ttmark.shared.schemas.readings import ReadingsRequest, ReadingsResponse
-from ttmark.shared.schemas.responses import ResponseObject
-from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.unknown_fields import UnknownField, unknown_fields
 
 T = TypeVar("T")
@@ -155,19 +146,14 @@ def describe(model_id: str, model: ServedModel, tenant: str, backend: Generation
     )
 
 
-Reads = Annotated[Principal, Depends(require(Scope.READ))]
-
-_GENERATE = ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/tokenize", "/detokenize")
-BODY_SCOPES = dict.fromkeys(_GENERATE, Scope.GENERATE) | {
-    "/v1/readings": Scope.READ,
-}
+_GENERATE = ("/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize")
+BODY_SCOPES = dict.fromkeys(_GENERATE, Scope.GENERATE)
 """What callers need before their body is read; no other paths outside of `/v1/` need a token."""
 
 
-def generation_router(books: Accounting) -> APIRouter:
-    """All routes that need a token."""
+def generation_router(books: Accounting, route: type[JsonRoute]) -> APIRouter:
+    """The core's routes that need a token."""
     backend = books.backend
-    route = IgnoringRoute if backend.ignore_unknown_fields else JsonRoute
     whole = APIRouter()
     router = APIRouter(prefix="/v1", tags=["generation"], route_class=route)
 
@@ -180,19 +166,6 @@ def generation_router(books: Accounting) -> APIRouter:
     async def chat_completions(body: ChatRequest, caller: Caller, request: Request) -> Response:
         """Writes the assistant's next message."""
         return await answer_with_text(books, body, caller, request, plan_chat, ChatFormat)
-
-    @router.post("/responses", response_model=ResponseObject, responses=RESPONSES_RESPONSES)
-    async def responses(body: ResponsesRequest, caller: Caller, request: Request) -> Response:
-        """Answers a conversation; nothing is stored."""
-        return await answer_with_text(books, body, caller, request, plan_response, ResponsesFormat)
-
-    @router.post("/readings", response_model=ReadingsResponse, responses=ERRORS)
-    async def readings(body: ReadingsRequest, caller: Reads, request: Request) -> Response:
-        """Says how likely the model finds each part of texts."""
-        answer = await answer_with_readings(books, body, caller, request)
-        content = {**vars(answer), "readings": list(map(vars, answer.readings))}
-        written_out = await run_in_threadpool(orjson.dumps, content)
-        return Response(written_out, media_type="application/json")
 
     @router.get("/models", responses=errors(401, 403, 429, 503))
     async def models(caller: Caller) -> ModelList:

@@ -25,10 +25,6 @@ def benchmark(context: typer.Context) -> None:
     _require_extras(context.args)
     from ttmark.evaluation.bench.in_vllm import bench_app
 
-    if context.args[:1] == ["vllm"]:
-        from ttmark.services.served_models import prepare_for_vllm
-
-        prepare_for_vllm(VLLM_CPU_KVCACHE_SPACE="1")
     _hand_on(bench_app(), context)
 
 

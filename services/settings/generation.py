@@ -11,7 +11,7 @@ from pydantic_settings import NoDecode
 from ttmark.services.model_folder import check_model, is_folder
 from ttmark.services.settings.base import ServiceSettings, Settings
 from ttmark.services.settings.provenance import AigcSettings, SigningSettings
-from ttmark.services.settings.values import Amount, AtOnce, Port, ReadableFile, Seconds, Separated, WebAddress
+from ttmark.services.settings.values import Amount, AtOnce, Port, ReadableFile, Seconds, Separated
 from ttmark.services.startup import StartupError
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.fields import Rate
@@ -132,9 +132,6 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         default="embedded",
         description="What runs the model: `embedded`, or `vllm` where vLLM 0.32.0 or 0.33.0 is installed.",
     )
-    engine_file: ReadableFile | None = Field(
-        default=None, description="With `vllm`: a YAML file with further arguments, in vLLM's own names."
-    )
     max_concurrency: AtOnce = Field(default=32, description="Sequences that run at the same time.")
     max_queue: Amount = Field(default=128, description="Requests that may wait before 429 is answered.")
     max_branches: AtOnce = Field(
@@ -182,14 +179,6 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         default="refuse",
         description="Unknown fields: `refuse`: 400; `ignore`: the header `Warning` lists them. In "
         "`watermark` they are always refused.",
-    )
-    playground: bool = Field(
-        default=False,
-        description="Serve `/playground`, on which people with an access token watch a text being written.",
-    )
-    console_url: WebAddress = Field(
-        default="http://127.0.0.1:8001",
-        description="Detection service's address, as browsers reach it, for the playground.",
     )
     request_seconds: Seconds = Field(
         default=600.0, description="Time for a completion, waiting included, before 503 is answered."

@@ -30,6 +30,8 @@ from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.services.model_folder import read_chat_template
+from ttmark.services.served_models import open_features
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.http.app import AppOptions
@@ -138,7 +140,7 @@ def reading_app(generator: Any, template: ChatTemplate | None) -> Any:
         return CALLER
 
     options = AppOptions(authenticate=authenticate, registry=CollectorRegistry())
-    return create_generation_app(backend, options)
+    return create_generation_app(backend, options, features=open_features(GenerationSettings()))
 
 
 async def posted(app: Any, route: str, body: Mapping[str, Any]) -> dict[str, Any]:

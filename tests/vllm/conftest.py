@@ -18,7 +18,7 @@ from tests.vllm.every_kind import Maker
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.services.served_models import VLLM_ENVIRONMENT
+from ttmark.gen_service.features.vllm.service import VLLM_ENVIRONMENT
 from ttmark.shared.tokenization import TextTokenizer
 
 for _name, _value in (VLLM_ENVIRONMENT | {"VLLM_CPU_KVCACHE_SPACE": "1"}).items():

@@ -16,6 +16,8 @@ from tests.harness.likelihood import detect_likelihood
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits, ServedModel
 from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.services.served_models import open_features
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.access.scopes import Principal, Scope, TokenUse
 from ttmark.shared.events import Event
 from ttmark.shared.http.app import AppOptions
@@ -238,5 +240,6 @@ def build_service(
             audit=audit.append,
         ),
         allowance,
+        open_features(GenerationSettings()),
     )
     return Service(generator, app, keys, own_keys, registry, audit)

@@ -20,8 +20,8 @@ from tests.contract.openai.composed import Service, build_service
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH, MODEL, FakeGenerator, byte_tokenizer
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
+from ttmark.gen_service.features.vllm.service import VLLM_ENVIRONMENT
 from ttmark.services.model_folder import read_chat_template
-from ttmark.services.served_models import VLLM_ENVIRONMENT
 
 _VLLM_SPARE = 4  # tokens that no request on vLLM may reach
 

@@ -24,6 +24,8 @@ from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.features.paper import service as paper
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
+from ttmark.services.served_models import open_features
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
@@ -321,7 +323,8 @@ def _range(least: float | None, most: float | None, noun: str) -> Iterator[str]:
 
 def _generation() -> FastAPI:
     nothing = cast(Any, None)
-    return create_generation_app(GenerationBackend({}, nothing), AppOptions(authenticate=nothing))
+    backend, features = GenerationBackend({}, nothing), open_features(GenerationSettings())
+    return create_generation_app(backend, AppOptions(authenticate=nothing), features=features)
 
 
 def _detection() -> FastAPI:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ttmark.gen_service.features.vllm import service as vllm
 from ttmark.services.served_models import load_engine
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.startup import MODULES, StartupError
@@ -18,9 +19,14 @@ def settings(**chosen: object) -> GenerationSettings:
 
 def refusal(chosen: GenerationSettings) -> str:
     with pytest.raises(StartupError) as error:
-        load_engine("one", FOLDER, chosen)
+        load_engine("one", FOLDER, chosen, [vllm.opened(chosen)])
     assert "\n" not in str(error.value)
     return str(error.value)
+
+
+def test_an_engine_that_is_not_there_is_named() -> None:
+    with pytest.raises(StartupError, match="TTMARK_ENGINE=vllm: there is no such engine"):
+        load_engine("one", FOLDER, settings(engine="vllm"))
 
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed here")
@@ -33,9 +39,8 @@ def test_the_embedded_engine_has_no_file_of_arguments_and_a_missing_library_is_n
     monkeypatch.setitem(MODULES, "vllm", ("no_such_module",))
     assert "no_such_module not installed: pip install 'ttmark[vllm]'" in refusal(settings(engine="vllm"))
     (tmp_path / "a.yaml").touch()
-    assert "TTMARK_ENGINE_FILE is for TTMARK_ENGINE=vllm" in refusal(
-        settings(engine_file=tmp_path / "a.yaml")
-    )
+    monkeypatch.setenv("TTMARK_ENGINE_FILE", str(tmp_path / "a.yaml"))
+    assert "TTMARK_ENGINE_FILE is for TTMARK_ENGINE=vllm" in refusal(settings())
 
 
 @pytest.mark.parametrize(
@@ -47,7 +52,7 @@ def test_the_embedded_engine_has_no_file_of_arguments_and_a_missing_library_is_n
     ],
 )
 def test_what_vllm_has_not_is_refused(monkeypatch, chosen, said):
-    monkeypatch.setattr("ttmark.services.served_models.find_spec", lambda _: object())
+    monkeypatch.setattr("ttmark.gen_service.features.vllm.service.find_spec", lambda _: object())
     assert said in refusal(settings(engine="vllm").model_copy(update=chosen))
 
 
@@ -60,7 +65,8 @@ def test_what_vllm_has_not_is_refused(monkeypatch, chosen, said):
     ],
 )
 def test_a_file_that_is_none_is_refused(monkeypatch, tmp_path, content, said):
-    monkeypatch.setattr("ttmark.services.served_models.find_spec", lambda _: object())
+    monkeypatch.setattr("ttmark.gen_service.features.vllm.service.find_spec", lambda _: object())
     file = tmp_path / "vllm.yaml"
     file.write_bytes(content)
-    assert said in refusal(settings(engine="vllm", engine_file=file))
+    monkeypatch.setenv("TTMARK_ENGINE_FILE", str(file))
+    assert said in refusal(settings(engine="vllm"))

@@ -8,7 +8,8 @@ from tests.unit.settings.wrong_values import CLASSES, SECRET
 from ttmark.detect_service.features.files import ExtractionWorkers
 from ttmark.detect_service.features.jobs.settings import JobSettings
 from ttmark.detect_service.features.public.settings import PublicSettings
-from ttmark.services.served_models import _arguments
+from ttmark.gen_service.features.vllm.service import arguments_of
+from ttmark.gen_service.features.vllm.settings import EngineFileSettings
 from ttmark.services.settings.base import variable
 from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
@@ -21,7 +22,7 @@ READERS: dict[str, Callable[[], object]] = {
     "TTMARK_C2PA_KEY_FILE": lambda: GenerationSettings().manifest_rule(demanded=False),
     "TTMARK_C2PA_TRUST_FILE": lambda: DetectionSettings().manifest_examiner(ExtractionWorkers()),
     "TTMARK_CASE_KEY_FILE": lambda: DetectionSettings().load_case_key(),
-    "TTMARK_ENGINE_FILE": lambda: _arguments(GenerationSettings().engine_file),
+    "TTMARK_ENGINE_FILE": lambda: arguments_of(EngineFileSettings().engine_file),
     "TTMARK_KEK_FILE": lambda: KeyStoreSettings().load_kek(),
     "TTMARK_LEDGER_FILE": lambda: KeyStoreSettings().open_ledger(),
     "TTMARK_POLICY_FILE": lambda: GenerationSettings().load_policy(),

@@ -1,0 +1,58 @@
+"""Opens `/v1/responses`."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from ttmark.gen_service.api.account import Accounting
+from ttmark.gen_service.api.backend import GenerationBackend
+from ttmark.gen_service.api.described import with_stream
+from ttmark.gen_service.api.features import Feature
+from ttmark.gen_service.api.pipeline import answer_with_text
+from ttmark.gen_service.api.request_plan import Plan, Planner
+from ttmark.gen_service.features.responses.responses_format import ResponsesFormat
+from ttmark.gen_service.features.structured.tools import tool_use
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.auth import require
+from ttmark.shared.schemas.responses import RESPONSE_EVENTS, ResponseObject
+from ttmark.shared.schemas.responses_request import ResponsesRequest
+
+Caller = Annotated[Principal, Depends(require(Scope.GENERATE))]
+
+
+def opened(_: object) -> Feature:
+    return Feature(responses_router, {"/v1/responses": Scope.GENERATE}, RESPONSE_EVENTS)
+
+
+def responses_router(books: Accounting, route: type[APIRoute]) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["generation"], route_class=route)
+    described = with_stream("The response, or with `stream` its events", *RESPONSE_EVENTS)
+
+    @router.post("/responses", response_model=ResponseObject, responses=described)
+    async def responses(body: ResponsesRequest, caller: Caller, request: Request) -> Response:
+        """Answers a conversation; nothing is stored."""
+        return await answer_with_text(books, body, caller, request, plan_response, ResponsesFormat)
+
+    return router
+
+
+async def plan_response(body: ResponsesRequest, caller: Principal, backend: GenerationBackend) -> Plan:
+    """The plan of a request to the Responses API.
+
+    Raises:
+        ServiceError: the request cannot be served; the message says why.
+    """
+    planner = Planner("resp_", body, caller, backend)
+    tools = tool_use(body.chat_tools, body.chat_tool_choice, body.parallel_tool_calls, planner.model)
+    messages = await run_in_threadpool(lambda: body.messages)
+    prompt, usual = await planner.read("input", messages, tools)
+    return await planner.plan(
+        [prompt],
+        body.max_output_tokens or usual,
+        ("text.format", body.response_format),
+        tools=tools,
+        reasoning=planner.model.reasoning(prompt.text),
+        limit_field="max_output_tokens",
+    )
