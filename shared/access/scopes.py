@@ -8,8 +8,8 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class Usage(StrEnum):
-    """What is counted."""
+class Quota(StrEnum):
+    """What a token may use so much of in a minute."""
 
     REQUESTS = "requests"
     TOKENS = "tokens"
@@ -25,8 +25,8 @@ class TokenLimits(BaseModel):
     tokens_per_minute: int | None = Field(default=None, ge=0)
     documents_per_minute: int | None = Field(default=None, ge=0)
 
-    def of(self, usage: Usage) -> int | None:
-        limit: int | None = getattr(self, f"{usage}_per_minute")
+    def of(self, quota: Quota) -> int | None:
+        limit: int | None = getattr(self, f"{quota}_per_minute")
         return limit
 
 

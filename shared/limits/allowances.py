@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from ttmark.shared.access.scopes import Principal, TokenLimits, Usage
+from ttmark.shared.access.scopes import Principal, Quota, TokenLimits
 from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.counters import PARTS, Counters
@@ -164,25 +164,25 @@ class Allowance:
 
     async def admit(self, caller: Principal) -> float | None:
         """One request: None, or the seconds after which to try again."""
-        taken = await self._take(caller, Usage.REQUESTS, 1)
+        taken = await self._take(caller, Quota.REQUESTS, 1)
         return None if isinstance(taken, Grant) else taken
 
-    async def _grant(self, caller: Principal, usage: Usage, amount: int) -> Grant:
-        taken = await self._take(caller, usage, amount)
+    async def _grant(self, caller: Principal, quota: Quota, amount: int) -> Grant:
+        taken = await self._take(caller, quota, amount)
         if not isinstance(taken, Grant):
             raise TooManyRequests(
-                f"The access token's limit of {usage} per minute is reached.", retry_after=taken
+                f"The access token's limit of {quota} per minute is reached.", retry_after=taken
             )
         return taken
 
-    async def _take(self, caller: Principal, usage: Usage, amount: int) -> Grant | float:
-        own = caller.limits.of(usage)
-        limit = self._defaults.of(usage) if own is None else own
+    async def _take(self, caller: Principal, quota: Quota, amount: int) -> Grant | float:
+        own = caller.limits.of(quota)
+        limit = self._defaults.of(quota) if own is None else own
         if not limit:
             return NOTHING
-        taken = await self._limiter.take(f"{self._service}.{usage}:{caller.token_id}", amount, limit=limit)
+        taken = await self._limiter.take(f"{self._service}.{quota}:{caller.token_id}", amount, limit=limit)
         if not isinstance(taken, Grant):
-            self._refused(caller, usage)
+            self._refused(caller, quota)
         return taken
 
     def _refused(self, caller: Principal, limit: str) -> None:
@@ -199,7 +199,7 @@ class TokenAllowance(Allowance):
         Raises:
             TooManyRequests: the minute's are used up.
         """
-        return await self._grant(caller, Usage.TOKENS, tokens)
+        return await self._grant(caller, Quota.TOKENS, tokens)
 
     def settle(self, grant: Grant, *, used: int) -> None:
         """Gives back in the background what was not used: the request may be cancelled already."""
@@ -234,7 +234,7 @@ class DocumentAllowance(Allowance):
         Raises:
             TooManyRequests: the minute's are used up.
         """
-        await self._grant(caller, Usage.DOCUMENTS, documents)
+        await self._grant(caller, Quota.DOCUMENTS, documents)
 
     def refused(self, caller: Principal, reasons: Sequence[Reason]) -> None:
         for reason in dict.fromkeys(reasons):

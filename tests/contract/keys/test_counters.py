@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.contract.keys.asker import LIMIT, Asker, principal, rows
-from ttmark.shared.access.scopes import Principal, Scope, TokenLimits, Usage
+from ttmark.shared.access.scopes import Principal, Quota, Scope, TokenLimits
 from ttmark.shared.events import Event
 from ttmark.shared.limits.allowances import Grant, LimitMetrics, RateLimiter, TokenAllowance
 from ttmark.shared.limits.counters import Counters, LocalCounters
@@ -220,7 +220,7 @@ async def test_a_token_s_own_limits_replace_the_service_s(counters: Counters) ->
     usual = Principal("usual", "acme", frozenset({Scope.GENERATE}))
     assert [await limits.take(usual, 5) for _ in range(20)] == [Grant("taken:gen.tokens:usual", 5, 6000)] * 20
     assert [event.said.get("token_id") for event in refused] == ["usual"] * 17 + ["more"] * 13
-    assert {event.said.get("reason") for event in refused} == {Usage.REQUESTS}
+    assert {event.said.get("reason") for event in refused} == {Quota.REQUESTS}
 
 
 async def test_what_a_completion_did_not_use_is_granted_again(counters: Counters) -> None:

@@ -54,7 +54,7 @@ def look(properties: etree._Element | None) -> Look:
     return said
 
 
-class Styles:
+class DocxStyles:
     """Styles by their identifier, each with what it takes over from the style below it."""
 
     def __init__(self, root: etree._Element | None) -> None:
@@ -207,7 +207,7 @@ def docx_text(content: bytes) -> Extraction:
         if body is None:
             raise wrong
         styles, numbering = (archive.xml(f"{folder}/{name}.xml") for name in ("styles", "numbering"))
-        reader = _Reader(Styles(styles), Numbering(numbering))
+        reader = _Reader(DocxStyles(styles), Numbering(numbering))
         blocks = list(reader.blocks(body))
         for name in ("footnotes", "endnotes"):
             notes = archive.xml(f"{folder}/{name}.xml")
@@ -236,7 +236,7 @@ _CHARACTERS = {W + "tab": "\t", W + "ptab": "\t", W + "cr": "\n", W + "noBreakHy
 
 
 class _Reader:
-    def __init__(self, styles: Styles, numbering: Numbering) -> None:
+    def __init__(self, styles: DocxStyles, numbering: Numbering) -> None:
         self._styles, self._numbering = styles, numbering
         self._cells = count(1)
         self._made = Paragraphs()

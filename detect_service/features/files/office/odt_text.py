@@ -26,7 +26,7 @@ _DEEPEST = 10
 Look = dict[str, Any]
 
 
-class Styles:
+class OdtStyles:
     """Styles by kind and name, each with what it takes over from the style below it; list styles by name.
 
     The style of the outline's numbers is the list style without a name.
@@ -84,7 +84,7 @@ def _look(properties: etree._Element) -> Look:
 class ListNumbers:
     """Counts the items of a document's lists; items are asked about in their order."""
 
-    def __init__(self, styles: Styles) -> None:
+    def __init__(self, styles: OdtStyles) -> None:
         self._lists = styles.lists
         self._around: list[str | None] = []
         self._counts: dict[int, int] = {}
@@ -185,14 +185,14 @@ def odt_text(content: bytes) -> Extraction:
         if body is None:
             raise wrong
         roots = [root for root in (archive.xml("styles.xml"), document) if root is not None]
-        reader = _Reader(Styles(roots))
+        reader = _Reader(OdtStyles(roots))
         blocks = list(reader.blocks(body))
         blocks += [block for note in reader.notes for block in reader.blocks(note)]
         return Extraction(markdown(settled(blocks)))
 
 
 class _Reader:
-    def __init__(self, styles: Styles) -> None:
+    def __init__(self, styles: OdtStyles) -> None:
         self._styles = styles
         self._numbers = ListNumbers(styles)
         self._made = Paragraphs()
