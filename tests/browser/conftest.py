@@ -16,10 +16,11 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.browser.actions import sign_in
+from tests.browser.played_model import playground  # noqa: F401
 from tests.harness.certificates import Credential, credential
-from tests.unit.detect.conftest import watermarked_text
-from tests.unit.detect.served import detection_app
-from tests.unit.detect.simulated_texts import written_by_vllm
+from tests.unit.detect_service.conftest import watermarked_text
+from tests.unit.detect_service.served import detection_app
+from tests.unit.detect_service.simulated_texts import written_by_vllm
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.features.files import ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer

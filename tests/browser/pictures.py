@@ -13,10 +13,11 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.browser.actions import sign_in
 from tests.browser.conftest import CHROMIUM_FLAGS
+from tests.harness.imports import ROOT
 from ttmark.services.cli.demonstration import human_text
 from ttmark.shared.client import Client
 
-IMAGES = Path(__file__).parents[2] / "docs/images"
+IMAGES = ROOT / "docs/images"
 QUESTIONS = (
     "Write a letter to a friend about a week of walking in the mountains.",
     "What should I think of when I choose a place to live?",

@@ -6,11 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.actions import check, faultless, file, give, sign_in
-from tests.browser.test_playground import playground
 
 pytestmark = pytest.mark.long
 
-__all__ = ["playground"]
 
 LOOKS = {
     "light": ("light", 1280, 800),

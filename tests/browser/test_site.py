@@ -8,10 +8,11 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.actions import faultless
+from tests.harness.imports import ROOT
 
 pytestmark = pytest.mark.long
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 PAGES = ("index", "tutorials/app-developer", "results/index")
 # What looks like the rest. `make check` builds the whole site.
 BUILT = "index.md,tutorials/*,results/index.md"

@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from tests.harness.random_model import save_random_model, small_llama
-from tests.unit.engine.architectures import SERVED, SlowRunner
+from tests.unit.gen_service.engine.architectures import SERVED, SlowRunner
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.engine import Engine

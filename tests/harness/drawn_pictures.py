@@ -1,7 +1,9 @@
 """Pictures of a page, as a screen or a scanner makes them."""
 
 import io
+import shutil
 
+import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 PARAGRAPH = (
@@ -41,3 +43,8 @@ def saved(image: Image.Image, kind: str, **options: object) -> bytes:
     file = io.BytesIO()
     image.save(file, kind, **options)
     return file.getvalue()
+
+
+needs_tesseract = pytest.mark.skipif(
+    shutil.which("tesseract") is None, reason="tesseract-ocr is not installed: deploy/system_packages.sh"
+)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.unit.detect.held_keys import held
+from tests.unit.detect_service.held_keys import held
 from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.passages import marked_passages
 from ttmark.detect_service.verdict import FoundSegment, best_finding

@@ -9,7 +9,9 @@ from typing import Any
 
 import redis
 
-DEPLOY = Path(__file__).parents[3] / "deploy" / "redis"
+from tests.harness.imports import ROOT
+
+DEPLOY = ROOT / "deploy" / "redis"
 
 
 @dataclass

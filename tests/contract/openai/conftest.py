@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,11 @@ from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.features.vllm.service import VLLM_ENVIRONMENT
 from ttmark.services.model_folder import read_chat_template
+
+__all__ = [
+    "_quiet_logs", "_services_as_new", "engine", "exporter", "fake", "real", "serve", "served", "service",
+    "smollm2", "smollm2_engine", "traced",
+]  # fmt: skip
 
 _VLLM_SPARE = 4  # tokens that no request on vLLM may reach
 
@@ -53,8 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Over vLLM: what does not reach an engine is the same with every engine, and left out."""
     if not _over_vllm(config):
         return
-    here = Path(__file__).parent
-    left_out = [item for item in items if here in item.path.parents and not _reaches_an_engine(item)]
+    left_out = [item for item in items if "openai" in item.path.parts and not _reaches_an_engine(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
 
@@ -64,7 +69,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if not _over_vllm(config):
         return
     count = {
-        outcome: sum("contract/openai/" in report.nodeid for report in terminalreporter.getreports(outcome))
+        outcome: sum("/openai/" in report.nodeid for report in terminalreporter.getreports(outcome))
         for outcome in ("passed", "skipped", "failed", "error")
     }
     said = ", ".join(f"{number} {outcome}" for outcome, number in count.items())
@@ -74,16 +79,24 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
     """The real engine, embedded or vLLM's, over a tiny model with random weights."""
+    running = _tiny_engine(tmp_path_factory.getbasetemp(), _over_vllm(pytestconfig))
+    yield running
+    running.stop(0)
+
+
+@cache
+def _tiny_engine(base: Path, vllm: bool) -> Any:
+    """One for all tests of a process, in whatever folder they stand: a folder has fixtures of its own."""
     import torch
     from transformers import LlamaForCausalLM
 
     from tests.harness.random_model import small_llama
 
-    folder = tmp_path_factory.mktemp("tiny-model")
-    byte_tokenizer().backend.save(str(Path(folder) / "tokenizer.json"))
+    folder = base / "tiny-model"
+    folder.mkdir()
+    byte_tokenizer().backend.save(str(folder / "tokenizer.json"))
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    vllm = _over_vllm(pytestconfig)
     config = small_llama(
         vocab_size=257,
         eos_token_id=256,
@@ -98,8 +111,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
     model.save_pretrained(folder)
     running = _load_vllm(folder, max_branches=512) if vllm else _load_embedded(folder)
     running.start()
-    yield running
-    running.stop(0)
+    return running
 
 
 def _load_embedded(folder: Path) -> Any:
@@ -121,16 +133,22 @@ def _load_vllm(folder: Path, **more: Any) -> Any:
 @pytest.fixture(scope="session")
 def smollm2_engine(smollm2_folder: Path, pytestconfig: pytest.Config) -> Iterator[Any]:
     """The real engine over a real language model, with the context of the tiny one."""
-    if _over_vllm(pytestconfig):
-        engine = _load_vllm(smollm2_folder, max_sequences=8)
+    running = _smollm2_engine(smollm2_folder, _over_vllm(pytestconfig))
+    yield running
+    running.stop(0)
+
+
+@cache
+def _smollm2_engine(folder: Path, vllm: bool) -> Any:
+    if vllm:
+        engine = _load_vllm(folder, max_sequences=8)
     else:
         settings = EngineSettings(
             model_id=MODEL, threads=1, device="cpu", context_length=CONTEXT_LENGTH, max_branches=8
         )
-        engine = Engine.load(str(smollm2_folder), settings)
+        engine = Engine.load(str(folder), settings)
     engine.start()
-    yield engine
-    engine.stop(0)
+    return engine
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.contract.openai.composed import LIMITS
+from tests.harness.imports import ROOT
 from ttmark.shared.http.service_errors import ServiceError
 
 # Status, code, and the field at fault.
@@ -261,7 +261,7 @@ def test_unusual_characters_are_text_like_any_other(service: Any, text: str) -> 
 
 
 def test_the_guide_lists_every_error_code_that_a_route_can_answer_with() -> None:
-    guide = Path(__file__).parents[3].joinpath("docs", "generation.md").read_text()
+    guide = ROOT.joinpath("docs", "generation.md").read_text()
     codes = set(re.findall(r"`([a-z_]+)`", guide[guide.index("## Errors") :]))
     # Not of these routes: paths and methods that do not exist, problem documents, forms, idempotency keys.
     others = {

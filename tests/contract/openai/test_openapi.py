@@ -99,7 +99,7 @@ def test_every_route_documents_its_errors(fake: Any) -> None:
 
 @pytest.mark.parametrize("kind", [CompletionRequest, ChatRequest, ResponsesRequest, ReadingsRequest])
 def test_a_request_is_described_by_its_schema(fake: Any, kind: type[BaseModel]) -> None:
-    """What it takes and refuses, `tests/unit/api_gen/test_description.py` tries on the schema."""
+    """What it takes and refuses, `tests/unit/gen_service/api/test_description.py` tries on the schema."""
     described = fake.http().get("/openapi.json").json()["components"]["schemas"][kind.__name__]
     schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
     schema.pop("$defs", None)

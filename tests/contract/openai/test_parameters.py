@@ -3,7 +3,6 @@
 import inspect
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +11,12 @@ from openai.resources.completions import Completions
 from openai.resources.responses import Responses
 from pydantic import BaseModel
 
+from tests.harness.imports import ROOT
 from ttmark.shared.schemas.chat import ChatRequest
 from ttmark.shared.schemas.completions import CompletionRequest
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 
-GUIDE = Path(__file__).parents[3] / "docs" / "generation.md"
+GUIDE = ROOT / "docs" / "generation.md"
 # Of the client's call, not of the request's body.
 OF_THE_CALL = {"self", "extra_headers", "extra_query", "extra_body", "timeout"}
 REQUESTS: dict[str, tuple[Callable[..., Any], type[BaseModel], dict[str, Any]]] = {

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.api_gen.test_control_tokens import byte_level, encoder, messages
+from tests.unit.gen_service.api.test_control_tokens import byte_level, encoder, messages
 from ttmark.gen_service.api.control_tokens import ControlTokenRule
 from ttmark.shared import tokenization
 

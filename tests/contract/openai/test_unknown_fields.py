@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.contract.openai.composed import BODIES, build_service
 from tests.contract.openai.fake_generator import FakeGenerator
+from tests.harness.imports import ROOT
 from ttmark.gen_service.api.watermark_report import described_headers
 
 COMPLETIONS, CHATS, RESPONSES = BODIES
@@ -127,7 +127,7 @@ def test_pages_of_other_origins_may_read_what_was_ignored() -> None:
     assert "Warning" in described_headers()
 
 
-PAGE = (Path(__file__).parents[3] / "docs" / "frameworks.md").read_text()
+PAGE = (ROOT / "docs" / "frameworks.md").read_text()
 
 
 def test_what_the_page_of_frameworks_records_is_taken(fake: Any) -> None:

@@ -19,8 +19,8 @@ from tests.harness.mutation.session import Session
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ("gen_service/engine", "gen_service/decoding", "shared/watermark", "shared/vault", "detect_service")
-_UNIT = ("api_gen", "audit", "cli", "decoding", "detect", "engine", "http", "keys", "public", "shared")
-TESTS = (*(f"tests/unit/{name}/" for name in (*_UNIT, "watermark")), "tests/property/", "tests/contract/")
+_UNIT = ("detect_service", "gen_service", "public", "services/cli", "shared")
+TESTS = (*(f"tests/unit/{name}/" for name in _UNIT), "tests/property/", "tests/contract/", "tests/features/")
 ANSWERS = ROOT / "tests/mutation_answers.yml"
 
 

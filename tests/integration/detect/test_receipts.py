@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.contract.openai.composed import Keys
-from tests.unit.detect.served import detection_app
+from tests.unit.detect_service.served import detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.features.files import ExtractionLimits, ExtractionWorkers
 from ttmark.gen_service.api.app import create_generation_app

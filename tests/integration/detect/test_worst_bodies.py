@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests.harness.waiting import eventually
 from tests.harness.worst_bodies import WORST_BODIES
 from tests.integration.detect.neighbours import SMALL_TOKENS
-from tests.integration.detect.test_hostile_files import until
 from tests.integration.detect.worst_bodies import Measured, cost, measured_service
 
 pytestmark = pytest.mark.long
@@ -75,7 +75,7 @@ def test_so_it_is_in_a_job(service: Measured, name: str, size: int) -> None:
     assert created.status_code == 202
     address = f"http://127.0.0.1:{service.port}{JOB}/{created.json()['id']}"
     headers = {"Authorization": f"Bearer {service.tokens['dear']}"}
-    until(lambda: httpx.get(address, headers=headers, timeout=60).json()["status"] == "finished")
+    eventually(lambda: httpx.get(address, headers=headers, timeout=60).json()["status"] == "finished")
     ordinary, worst = httpx.get(f"{address}/results", headers=headers, timeout=60).json()["results"]
     httpx.delete(address, headers=headers, timeout=60)
     assert ordinary["result"]["verdict"] == "not_detected"

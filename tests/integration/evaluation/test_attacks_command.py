@@ -14,7 +14,7 @@ from typer.testing import Result
 import ttmark
 from tests.harness.command_line import invoke
 from tests.harness.measured_here import measured_here
-from tests.unit.detect.served import detection_app
+from tests.unit.detect_service.served import detection_app
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.features.files import ExtractionWorkers
 from ttmark.evaluation.adversaries.catalogue import Attack, attacks

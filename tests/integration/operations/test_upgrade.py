@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.harness.imports import ROOT
+
 BEFORE = "8908aa3"
 
 Type = Callable[..., list[str]]

@@ -18,11 +18,11 @@ import httpx
 import pytest
 import yaml
 
+from tests.harness.imports import ROOT
 from tests.integration.up.conftest import Up, UpRunner
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[3]
 FRAMEWORKS = ROOT / ".frameworks"
 ADDRESS = "http://127.0.0.1:8000"
 DETECTION = "http://127.0.0.1:8001"

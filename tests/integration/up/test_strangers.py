@@ -13,12 +13,13 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.harness.imports import ROOT
 from tests.harness.outside_packages import with_npm, with_pip
 from tests.integration.up.conftest import Up, UpRunner
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = ROOT / "docs"
 OPENAI_AGENTS = '''
 import json
 import sys

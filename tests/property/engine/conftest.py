@@ -6,8 +6,8 @@ import pytest
 from transformers import Gemma3TextConfig, LlamaConfig, PreTrainedConfig
 
 from tests.harness.random_model import SMALL, save_random_model
-from tests.unit.engine.architectures import WEIGHTS
-from tests.unit.engine.conftest import one_thread
+from tests.unit.gen_service.engine.architectures import WEIGHTS
+from tests.unit.gen_service.engine.conftest import one_thread
 
 __all__ = ["one_thread"]
 SHAPE = {**SMALL, **WEIGHTS, "hidden_size": 48, "intermediate_size": 80}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.unit.engine.asking import Faulty, collect, marking, until
+from tests.unit.gen_service.engine.asking import Faulty, collect, marking, until
 from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams, SequenceFailed
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings

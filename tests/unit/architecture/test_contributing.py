@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.harness.imports import ROOT
+
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 TUTORIAL = (ROOT / "docs/tutorials/add-a-scheme.md").read_text()
 MOST_FILES = 5

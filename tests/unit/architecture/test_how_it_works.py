@@ -3,10 +3,10 @@
 import ast
 import re
 from functools import cache
-from pathlib import Path
 from xml.etree import ElementTree
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.harness.imports import ROOT
+
 PAGE = (ROOT / "docs/how-it-works.md").read_text()
 PICTURE = ElementTree.parse(ROOT / "docs/images/way-light.svg").getroot()
 STORE_LIBRARIES = {"redis", "sqlite3"}

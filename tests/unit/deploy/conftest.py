@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from tests.harness.container_environment import interpolated
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.harness.imports import ROOT
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,14 @@
 """The locked versions install on the oldest Python that we name, and on Debian 12's."""
 
 from importlib.metadata import distributions
-from pathlib import Path
 
 import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-CONSTRAINTS = Path(__file__).parents[3] / "constraints.txt"
+from tests.harness.imports import ROOT
+
+CONSTRAINTS = ROOT / "constraints.txt"
 
 
 @pytest.mark.parametrize("python", ["3.11.0", "3.11.2"])

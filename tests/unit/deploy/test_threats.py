@@ -3,11 +3,10 @@
 import ast
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.harness.imports import ROOT
 
 
 def rows() -> list[tuple[str, str]]:

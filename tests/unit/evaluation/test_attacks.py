@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from rich.progress import Progress
 
+from tests.harness.imports import ROOT
 from ttmark.evaluation.adversaries.catalogue import (
     COPIES,
     DEAR,
@@ -46,7 +47,6 @@ from ttmark.evaluation.text_edits import Material, sentences_of
 from ttmark.services.conformance_attacks import Attacked, attacks_report
 from ttmark.shared.client import Client
 
-ROOT = Path(__file__).parents[3]
 TEXT = (
     '## The slow walk\n\n**Walking** is - in my view - a *good* way to think (and "rest"). It makes people'
     " slow. They reconsider what they want.\n\n- first, the café\n- then the garden\n\nAnother part follows."

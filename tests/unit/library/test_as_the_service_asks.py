@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 import ttmark
-from tests.unit.detect.served import served
+from tests.unit.detect_service.served import served
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.services.cli.demonstration import human_text
 from ttmark.shared.access.scopes import Principal, Scope

@@ -10,7 +10,7 @@ import pytest
 
 import ttmark
 from tests.harness.command_line import typed
-from tests.unit.keys.test_commands import folder
+from tests.unit.shared.keys.test_commands import folder
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.library.key import KeyDetectsOnly
 from ttmark.library.tokenizer import TokenizerUnknown

@@ -10,8 +10,8 @@ import torch
 
 import ttmark
 from tests.harness.random_model import save_random_model
-from tests.unit.engine.architectures import SERVED
-from tests.unit.engine.test_quantised_models import save_of_four_bits
+from tests.unit.gen_service.engine.architectures import SERVED
+from tests.unit.gen_service.engine.test_quantised_models import save_of_four_bits
 from ttmark.gen_service.engine import loading
 from ttmark.gen_service.engine.autotune import own_threads
 from ttmark.gen_service.engine.engine import Engine

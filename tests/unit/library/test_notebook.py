@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from tests.harness.imports import ROOT
+
 pytestmark = pytest.mark.long
 
-NOTEBOOK = Path(__file__).resolve().parents[3] / "docs/tutorials/library.ipynb"
+NOTEBOOK = ROOT / "docs/tutorials/library.ipynb"
 
 
 def cells() -> list[str]:

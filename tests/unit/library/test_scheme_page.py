@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from tests.harness.imports import ROOT
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/tutorials/add-a-scheme.md").read_text()
 USE = """
 import json, os, sys

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from tests.unit.detect.conftest import byte_tokenizer
+from tests.unit.detect_service.conftest import byte_tokenizer
 from ttmark.shared.byte_reading import (
     LEAST_LOGPROB,
     ByteReading,

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tokenizers import Tokenizer
 
-from tests.unit.keys.test_secrets_stay_inside import disguises
+from tests.unit.shared.keys.test_secrets_stay_inside import disguises
 from ttmark.services.settings.base import ServiceSettings
 from ttmark.shared.access.scopes import Scope, TokenLimits
 from ttmark.shared.keys.key_codec import KIND, _secret_name, load_record

@@ -1,0 +1,3 @@
+"""The fixtures of services in processes."""
+
+from tests.integration.detect.conftest import *

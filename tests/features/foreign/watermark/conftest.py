@@ -1,0 +1,3 @@
+"""The fixtures of the watermark's core."""
+
+from tests.unit.shared.watermark.conftest import *

@@ -1,0 +1,3 @@
+"""The fixtures of real stores."""
+
+from tests.contract.keys.conftest import *

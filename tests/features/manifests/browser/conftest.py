@@ -1,0 +1,3 @@
+"""The fixtures of pages in a browser."""
+
+from tests.browser.conftest import *

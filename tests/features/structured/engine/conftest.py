@@ -1,0 +1,3 @@
+"""The fixtures of the engine."""
+
+from tests.unit.gen_service.engine.conftest import *

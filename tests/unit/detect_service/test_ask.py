@@ -1,0 +1,98 @@
+"""The one way to ask: its order, and what it refuses where nothing may be waited for."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from tests.unit.detect_service.callers import CALLERS
+from tests.unit.detect_service.conftest import HUMAN, Service
+from ttmark.detect_service.ask import Gate, Means, Question, ask, ask_here
+from ttmark.detect_service.features.bulk.examiner import Examiner
+from ttmark.detect_service.features.bulk.row_format import InputRow
+from ttmark.detect_service.features.reader.reads_along import ReadsAlong
+from ttmark.detect_service.options import DetectionOptions
+from ttmark.shared.byte_reading import ByteReading
+from ttmark.shared.http.service_errors import TooManyRequests
+from ttmark.shared.schemas.detection import CombinedRequest, Document
+
+
+class Noting(Gate):
+    """Notes what it is asked, and refuses one thing."""
+
+    def __init__(self, refuses: str = "") -> None:
+        self.asked: list[str] = []
+        self._refuses = refuses
+
+    def _note(self, name: str) -> None:
+        self.asked.append(name)
+        if name == self._refuses:
+            raise TooManyRequests("later")
+
+    async def sized(self, request: Any) -> Any:
+        self._note("sized")
+        return request
+
+    async def readable(self, request: Any) -> Any:
+        self._note("readable")
+        return request
+
+    async def take(self, _: Any) -> None:
+        self._note("take")
+
+    async def admit(self, request: Any, selection: Any) -> None:
+        self._note("admit")
+
+    async def run(self, work: Any) -> Any:
+        self._note("run")
+        return work()
+
+
+ORDER = ["sized", "readable", "take", "admit", "run"]
+
+
+def question(text: str = HUMAN) -> Question:
+    return Question(CombinedRequest(inputs=[Document(text=text)], keys=["a-one"]), CALLERS["mine"])
+
+
+@pytest.mark.parametrize("refused", ["", *ORDER[:-1]])
+async def test_a_question_passes_its_gate_in_order_and_ends_where_it_is_refused(
+    service: Service, refused: str
+) -> None:
+    gate, means = Noting(refused), Means(service.backend)
+    asking = ask(question(), means, gate, lambda response: response.results[0].verdict)
+    if refused:
+        with pytest.raises(TooManyRequests):
+            await asking
+        assert gate.asked == ORDER[: ORDER.index(refused) + 1]
+    else:
+        assert await asking == "not_detected"
+        assert gate.asked == ORDER
+
+
+class Slow:
+    """A reader that answers in its own time."""
+
+    state = "up"
+
+    async def read(self, *_: Any) -> dict[str, ByteReading]:
+        await asyncio.sleep(0)
+        return {}
+
+
+async def test_asked_at_once_a_question_that_has_to_wait_is_an_error_and_no_answer(service: Service) -> None:
+    means = Means(service.backend, reader=cast(ReadsAlong, Slow()))
+    assert ask_here(question(), Means(service.backend)).results[0].verdict == "not_detected"
+    with pytest.raises(RuntimeError, match="waits for something"):
+        ask_here(question(), means)
+
+
+async def test_a_bulk_row_of_ids_that_no_tokenizer_gives_is_refused_as_the_route_refuses_it(
+    service: Service,
+) -> None:
+    ids = [service.tokenizer.id_bound] * 40
+    row = InputRow(1, b'{"token_ids": %s}' % str(ids).encode())
+    (output,) = Examiner(service.backend, "a", DetectionOptions(keys=("a-one",))).output_rows([row])
+    answer = await service.post("/v1/detect", {"inputs": [{"token_ids": ids}], "keys": ["a-one"]})
+    assert answer.status_code == 422
+    assert output["error"] == answer.json()["detail"]
