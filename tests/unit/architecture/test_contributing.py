@@ -218,6 +218,16 @@ def test_the_spine_is_there_and_about_as_long_as_the_page_says() -> None:
     assert lines <= MOST_OF_THE_SPINE[1]
 
 
+def test_each_noun_is_a_class_of_the_file_that_the_page_names() -> None:
+    nouns = re.findall(r"^\| ([a-z]+) \| `(\w+)` \| `([\w./]+)` \|", PAGE, re.M)
+    lacking = [
+        (noun, name)
+        for noun, name, file in nouns
+        if not re.search(rf"^(class {name}\b|{name} = )", (ROOT / file).read_text(), re.M)
+    ]
+    assert (len(nouns), lacking) == (11, [])
+
+
 def make(edits: Edits, tree: Path) -> None:
     for name, change in edits.items():
         file = tree / name

@@ -10,6 +10,7 @@ TWICE = {
     "Answer",
     "Completion",
     "Difference",
+    "Feature",
     "Finding",
     "Kept",
     "Kernels",
