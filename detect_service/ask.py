@@ -63,8 +63,8 @@ class Question:
     Attributes:
         identifier: of the request, which the answer names.
         observer: is told every result, with the evidence whether the caller may see it or not.
-        words: of the language of the answer.
-        asker: who asks, where each asker of a token has a limit of its own.
+        words: the sentences of the answer's language.
+        asker: who asks, if each asker of a token has a limit of their own.
         own_reader: the caller's own language model; with it there is one step, at the whole rate.
     """
 
@@ -101,7 +101,7 @@ class Gate:
     Attributes:
         owner: in whose turn manifests are verified; None: in the background, however long that takes.
         checks_cost: whether what an examination costs is held to the limit before it is admitted.
-        leaves_evenly: whether answers of verdicts alone leave when that tells nothing.
+        leaves_evenly: whether answers without evidence leave at times that tell nothing.
         began: since when they are waited for (`time.perf_counter`); None: since the work was admitted.
         least_step: seconds; answers leave at multiples of at least that.
     """

@@ -75,8 +75,8 @@ class Finding:
         key: the key whose version gave the evidence.
         version: that version.
         pool_key: number of the key in the version's pool.
-        fired: all keys that are within the rate asked for, each by itself, the smallest p-value first: one in
-            a text from one completion, several in one that was put together from pieces.
+        fired: all keys that are within the rate, each by itself, the smallest p-value first. A text of one
+            completion has one; several mean that it was put together from pieces.
         evidence: the detector's result under it; its own p-value counts the version's hypotheses only.
         log10_p: p-value of the document, corrected (Bonferroni) for every hypothesis tried.
         hypotheses: versions x keys of their pools x phases tried on this document, in one reading.

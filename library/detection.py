@@ -42,17 +42,17 @@ def detect(
 def detect(text: Any, key: Key, *, fpr: float = 1e-5, reader: Any = None, model: Any = None) -> Any:
     """Whether a text carries the key's mark, how sure that is, and where.
 
-    A text is read as the detection service reads it: as it was sent, without what hides words or a page did,
-    and without typography. The best reading counts, by its part of the rate.
+    A text is read in the detection service's three ways: as sent, without hidden characters and the line
+    breaks of a page, and without typography. Each has a part of the rate; the best reading counts.
 
     Args:
         text: a text, its token ids, or a list of either, each of which is a question of its own.
         fpr: the false alarm rate, from 1e-100 to 0.1.
         reader: a `Model` that reads the text along, or a function from token ids to the natural
-            log-probability of each token after those before it. It has the tokenizer of the model that wrote;
-            one that is wrong finds less and raises no false alarms.
-        model: whose tokenizer the text has: a `Model`, a name, a folder or a tokenizer of transformers. Left
-            out: those that the key remembers.
+            log-probability of each token after those before it. It has the tokenizer of the model that
+            wrote. With a wrong one fewer texts are found, and there are no more false alarms.
+        model: whose tokenizer the text has: a `Model`, a name, a folder or a tokenizer of transformers.
+            Left out: the models that the key remembers.
 
     Returns:
         A finding; of many texts a list.

@@ -13,7 +13,7 @@ class FoundPassage:
 
     Attributes:
         start_char, end_char: of the text; None where there are token ids alone.
-        log10_e: of how many passages this strong chance gives; None of a text as a whole.
+        log10_e: log10 of how many passages as strong as this one chance gives; None for a whole text.
     """
 
     start_token: int
@@ -33,7 +33,7 @@ class Finding:
         log10_e: of the E-value; 1 / E is a p-value that anybody can check.
         fpr: the false alarm rate that the verdict is held to.
         share: of the tokens that stand in marked passages, estimated; 0 where nothing was found.
-        read: whether a model read the text along.
+        read: whether a language model read the text, too.
         reading: the one that counts: `as_sent`, `unwrapped` or `typography`.
     """
 

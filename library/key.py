@@ -28,7 +28,7 @@ class KeyDetectsOnly(ValueError):
 
 
 class Key(Confidential):
-    """A secret and the form of its marks; `new`, `load` and `save` make and keep it.
+    """A secret, and how texts are marked with it; made by `new` or `load`, kept by `save`.
 
     Whoever reads its file can forge its mark and remove it. It remembers the models that it was used with, so
     that `detect` knows how their texts are read.
@@ -51,7 +51,7 @@ class Key(Confidential):
         """A key with 256 fresh bits; nothing is written before `save`.
 
         Args:
-            profile: fields of a profile (`docs/spec.md`) in place of the default of a new key: scheme,
+            profile: fields of a profile (`docs/spec.md`) that differ from a new key's default: scheme,
                 block_size, context_width, parameters, pool.
 
         Raises:
@@ -71,7 +71,7 @@ class Key(Confidential):
 
     @classmethod
     def load(cls, path: str | Path) -> "Key":
-        """A key from its file, or from one of `ttmark keys export`, which detects and does not mark.
+        """A key from its file. A key from a file of `ttmark keys export` detects and does not mark.
 
         Raises:
             OSError: the file cannot be read.
@@ -88,11 +88,11 @@ class Key(Confidential):
         return cls(LibraryKeyFile.read(content))
 
     def save(self, path: str | Path) -> None:
-        """Writes the key as a whole file that its owner alone reads, in place of what is there.
+        """Writes the key to a file that only its owner can read; replaces what is there.
 
         Raises:
             KeyDetectsOnly: it was exported, and has no secret to keep.
-            NotWritten: what is at `path` is as it was.
+            NotWritten: it could not be written; what was at `path` is unchanged.
         """
         file = self._marking_file().model_copy(update={"models": self.models})
         write_whole(Path(path), file.written())

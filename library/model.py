@@ -137,13 +137,12 @@ class Model:
             prompt: a text, a chat (messages with role and content), or a list of either.
             key: None writes without a mark.
             stream: an iterator of pieces of text instead; of many prompts, of (number, piece).
-            chat: whether a text is a question in the model's chat template, or is continued as it is; left
-                out: a question where the model has a template. What is continued has the tokens before it
-                that the tokenizer puts before every text.
+            chat: whether a text is a question in the model's chat template, or is continued; left out: a
+                question if the model has a template. A text that is continued follows the tokens that the
+                tokenizer puts before every text.
             options: max_new_tokens, temperature, top_k, top_p, min_p, repetition_penalty, do_sample,
-                seed, stop_strings, as in transformers; what is left out is as the model's own
-                generation_config says, and 256 new tokens where that says nothing. Text of do_sample=False
-                has no mark.
+                seed, stop_strings, as in transformers; for the others the model's own generation_config
+                decides, or 256 new tokens if it says nothing. Text of do_sample=False has no mark.
 
         Raises:
             ValueError: no such option, a value out of range, or a chat for a model without a template.
@@ -176,7 +175,7 @@ class Model:
         return texts[0] if _is_one(prompt) else texts
 
     def log_probs(self, text_ids: Sequence[int]) -> NDArray[np.float64]:
-        """What the model says of a text's tokens, as a `reader` of `detect` [tokens]; nats.
+        """Log-probability of each token of a text [tokens], in nats; what a `reader` of `detect` gives.
 
         Raises:
             ValueError: the model runs in transformers.
@@ -228,18 +227,18 @@ def load(
 ) -> Model:
     """A model of `smollm2` (fetched once into `.ttmark`), `demo`, a folder, a hub name, or transformers.
 
-    On a CPU the engine runs it as the generation service does: in the number format and on as many threads
-    as were the fastest when they were measured, once, by a process of its own. `.ttmark/choices.json` keeps
-    what it found, for `ttmark up` too. torch is left at that number of threads.
+    On a CPU the engine runs it as the generation service does. Once, a separate process measures which
+    number format and how many threads are fastest; `.ttmark/choices.json` keeps the choice, for `ttmark up`
+    too. torch keeps that number of threads.
 
     Args:
         model: a name or folder, or (model, tokenizer) of transformers, which stay as they are.
         dtype: float32, bfloat16, float16 or auto: the fastest on a CPU, the checkpoint's on a GPU. Left out:
             auto, and float32 for reproducible texts on a CPU.
         device: cpu, cuda, cuda:1 or auto; of transformers' models where they are.
-        reproducible: on a CPU a seed gives a prompt the same text in any list and at any time, with torch's
-            own number of threads; it takes longer. Else it does so for a text that is written alone, as long
-            as the same choice holds.
+        reproducible: on a CPU a seed gives a prompt the same text in any list and at any time; it takes
+            longer, with torch's own number of threads. Otherwise a seed repeats a text that is written
+            alone, while the choice is the same.
 
     Raises:
         StartupError, ModelLoadError: there is no such model, or the engine cannot run it; one clear line.

@@ -24,12 +24,12 @@ class SingleToken(LogitsProcessor):  # type: ignore[misc]
     This is **not** the mark of pairs: a processor sees one token at a time, and pairs need to look at
     several candidates for the first one. `tandem` marks pairs. `detect` its texts with `processor.key`.
 
-    transformers filters after the processors of the caller, so that temperature, top-k and top-p are given
-    here, and those of `generate` change nothing with the default scheme, which leaves one token. Each call of
-    `generate` begins anew; two at the same time need a processor each.
+    Give temperature, top-k and top-p here: transformers filters after the caller's processors, so those of
+    `generate` change nothing with the default scheme, which leaves one token. Each call of `generate`
+    begins anew; two calls at the same time need two processors.
 
     Args:
-        key: the processor's own key has the same secret and blocks of one token.
+        key: `processor.key` has the same secret, and blocks of one token.
         tokenizer: of the model, a folder or a model's name.
     """
 

@@ -44,8 +44,8 @@ def tandem(key: Key, *, tokenizer: Any = None, seed: int | None = None) -> Calla
         seed: the same seed gives the same tokens.
 
     Returns:
-        A function for `custom_generate`. It raises ValueError for what it would otherwise leave out in
-        silence: greedy decoding, beams, other logits processors and stopping criteria.
+        A function for `custom_generate`. It raises ValueError for what it cannot do: greedy decoding,
+        beams, other logits processors and stopping criteria.
     """
 
     def generate(

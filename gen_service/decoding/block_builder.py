@@ -29,9 +29,9 @@ def least_share(own: torch.Tensor, changed: torch.Tensor, left: BoundedRows | Se
 
     In one row it is the sum of min(p, q) over the tokens that the filters leave, divided by their sum of q: p
     is the model's own probability of a token, q the one that the caller's restrictions have made of it, both
-    over the whole vocabulary, at temperature 1 and before the filters. Where a grammar forbids all but some
-    tokens, that is what the model gives to these. Where one token alone is left nothing is chosen, by nobody,
-    and the share is 1.
+    over the whole vocabulary, at temperature 1 and before the filters. If a grammar allows only some
+    tokens, the share is what the model gives to these. If only one token is left, nobody chooses, and the
+    share is 1.
 
     Args:
         own: the model's logits [rows, vocab].
@@ -284,7 +284,7 @@ class TandemBlock:
 
     @property
     def marked(self) -> bool:
-        """Whether the key has a say: it has none in what the caller chose."""
+        """Whether the key takes part: it does not in what the caller chose."""
         return self.share >= LEAST_SHARE
 
     @property

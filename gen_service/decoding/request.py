@@ -25,7 +25,7 @@ class SamplingParams:
     Attributes:
         top_k: 0 keeps every token.
         min_tokens: tokens before the text may end, by an end of text, `stop_token_ids` or `stop`.
-        stop_token_ids: tokens that end the text beside the model's own, `ignore_eos` or not.
+        stop_token_ids: further tokens that end the text, also with `ignore_eos`.
         bad_words: token sequences that the completion may not have.
         seed: the same seed gives the same completion; None draws one.
         logprobs: how many alternatives to report beside each token; None reports nothing.
@@ -79,7 +79,7 @@ class Marking(Confidential):
     """The watermark of one request and the key that it is made with.
 
     Attributes:
-        opening_bits: most surprise of the tokens before the first mark; no detector has to know of it.
+        opening_bits: the surprise of the tokens before the first mark, at most; detectors need not know it.
     """
 
     key_id: str
@@ -101,8 +101,8 @@ class GenerationRequest:
         grammar: what the completion may be, an end of text included; None is anything.
         tenant: whose it is; the engine's work is shared between tenants.
         marks: special tokens that show in the text, and the character that stands for each.
-        repeatable: the same request gets the same text again while nothing else runs: an engine whose bits
-            depend on how a prompt was computed computes the whole of it.
+        repeatable: the same request gets the same text again while nothing else runs. An engine whose bits
+            depend on how a prompt was computed then computes the whole prompt.
 
     Raises:
         ValueError: the prompt is empty, or a grammar stands together with `ignore_eos`, `min_tokens` or
@@ -142,7 +142,7 @@ class ReadingRequest:
         prompt_ids: what the text continues; may be empty.
         filters: the sampling at which the text is supposed to have been made.
         tenant: whose it is.
-        repetition_penalty: part of that sampling; of other penalties and biases nothing is supposed.
+        repetition_penalty: part of that sampling; no other penalty or bias is supposed.
 
     Raises:
         ValueError: prompt and text have fewer than two tokens, so that the model says nothing of any.

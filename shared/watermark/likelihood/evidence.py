@@ -85,8 +85,8 @@ class LikelihoodTest:
     """A text that is tested for the marks of keys; what needs no key is made once.
 
     Args:
-        rate: at which a verdict under each key is asked for: where 1 / E may leave it open, the p-value is
-            drawn for. The answer depends on it by the number of draws alone.
+        rate: of the verdict under each key. If 1 / E may leave the verdict open, the p-value is drawn for.
+            The answer depends on the rate only through the number of draws.
         reading: of a language model, if one read the text.
         sharp: for which keys p-values are drawn for.
         secret: seeds the draws together with the text; no watermark key, at most 64 bytes. Empty: one that
