@@ -8,12 +8,13 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args, get_overloads, get_type_hints
 
 import httpx
 import pytest
 
 from tests.unit.shared.either_client import EitherClient
+from ttmark import schemas
 from ttmark.shared.client import (
     AnswerLost,
     AsyncClient,
@@ -22,6 +23,7 @@ from ttmark.shared.client import (
     ServiceRefused,
     ServiceUnreachable,
     UnexpectedAnswer,
+    calls,
 )
 from ttmark.shared.schemas.chat import ChatChunk
 from ttmark.shared.schemas.detection import (
@@ -54,6 +56,21 @@ ONCE: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "stream_chat": (lambda client: client.stream_chat({"messages": []}), COMPLETION),
 }
 ALL = REPEATABLE | ONCE
+
+
+def schemas_in(hint: Any) -> set[type]:
+    if isinstance(hint, type) and hint.__module__.startswith("ttmark.shared.schemas."):
+        return {hint}
+    return {schema for part in get_args(hint) for schema in schemas_in(part)}
+
+
+def test_what_the_client_takes_and_gives_is_in_ttmark_schemas() -> None:
+    methods = [method for name, method in inspect.getmembers(calls, inspect.isfunction) if name[0] != "_"]
+    methods += [AsyncClient.stream_chat, AsyncClient.iter_job_results, AsyncClient.wait_for_job]
+    each = [form for method in methods for form in get_overloads(method) or [method]]
+    used = {schema for form in each for hint in get_type_hints(form).values() for schema in schemas_in(hint)}
+    assert len(used) > 10
+    assert {schema.__name__ for schema in used if vars(schemas).get(schema.__name__) is not schema} == set()
 
 
 class Service:

@@ -1,0 +1,55 @@
+"""What the services are asked, and what they answer: what `Client` takes and gives."""
+
+from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
+from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
+from ttmark.shared.schemas.content_provenance import ContentProvenanceCheck
+from ttmark.shared.schemas.detection import (
+    AlignedRequest,
+    CombinedRequest,
+    CombinedResponse,
+    DetectedKey,
+    DetectionRequest,
+    DetectionResponse,
+    DetectionResult,
+    DirectRequest,
+    Document,
+    LocalizedRequest,
+    Message,
+    Segment,
+)
+from ttmark.shared.schemas.detection_keys import DetectionKeys
+from ttmark.shared.schemas.jobs import JobRequest, JobResult, JobResults, JobStatus
+from ttmark.shared.schemas.models import ModelList
+from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance
+from ttmark.shared.schemas.watermark_block import WatermarkBlock
+
+__all__ = [
+    "AlignedRequest",
+    "ChatChunk",
+    "ChatRequest",
+    "ChatResponse",
+    "CombinedRequest",
+    "CombinedResponse",
+    "CompletionRequest",
+    "CompletionResponse",
+    "ContentProvenanceCheck",
+    "DetectedKey",
+    "DetectionKeys",
+    "DetectionRequest",
+    "DetectionResponse",
+    "DetectionResult",
+    "DirectRequest",
+    "Document",
+    "JobRequest",
+    "JobResult",
+    "JobResults",
+    "JobStatus",
+    "LocalizedRequest",
+    "Message",
+    "ModelList",
+    "PublicAnswer",
+    "PublicQuestion",
+    "Segment",
+    "TextProvenance",
+    "WatermarkBlock",
+]
