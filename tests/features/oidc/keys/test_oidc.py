@@ -13,6 +13,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
 
+from ttmark.detect_service.features.oidc import oidc
 from ttmark.detect_service.features.oidc.oidc import (
     KEYS_FRESH_SECONDS,
     KEYS_LAST_SECONDS,
@@ -22,7 +23,6 @@ from ttmark.detect_service.features.oidc.oidc import (
 )
 from ttmark.detect_service.features.oidc.settings import OidcSettings
 from ttmark.services.startup import StartupError
-from ttmark.shared.access import oidc
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable
 
