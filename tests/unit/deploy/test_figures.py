@@ -1,6 +1,5 @@
 """The comparison of the documents' numbers with the results files."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,8 @@ import yaml
 
 from tests.harness.figures.__main__ import check
 from tests.harness.figures.result_pages import stale_pictures
-from tests.harness.figures.values import BadFigure, Measured, value_at
 from tests.harness.reference.result_plots import pictures
 from ttmark.evaluation.report.result import Result, Table
-from ttmark.evaluation.run_manifest import machine
 
 FOUND = {"estimate": 0.9512, "low": 0.9101, "high": 0.9732}
 ROWS = (
@@ -83,11 +80,6 @@ def changed(checkout: Path) -> Change:
     return change
 
 
-def with_book(checkout: Path, **parts: Any) -> list[str]:
-    (checkout / "docs/figures.yml").write_text(yaml.safe_dump(BOOK | parts))
-    return check(checkout)
-
-
 @pytest.mark.long
 def test_the_numbers_of_this_repository_are_those_of_its_results(root: Path) -> None:
     assert check(root) == []
@@ -128,42 +120,6 @@ def test_new_numbers_that_look_measured_fail_one_by_one(checkout: Path) -> None:
     assert len(check(checkout)) == 1
 
 
-def test_a_number_in_the_words_of_a_setting_is_no_figure_but_alone_it_is(checkout: Path) -> None:
-    (checkout / "README.md").write_text(PAGE + "\nAt 1e-3 and at 1e-3.5 too.\n")
-    assert [line.partition(": looks")[0] for line in check(checkout)] == ["README.md:14: '1e-3'"]
-
-
-def test_values_phrases_and_settings_that_nobody_uses_fail(checkout: Path) -> None:
-    extra = {"direct.json": BOOK["results"]["direct.json"] | {"spare": ["data", 0, "block_size"]}}
-    assert with_book(checkout, results=extra) == ["docs/figures.yml: no page states spare"]
-    setting = {"says": "at 1e-9", "why": "the rate asked for"}
-    assert (
-        "no page has the setting 'at 1e-9'" in with_book(checkout, settings=[*BOOK["settings"], setting])[0]
-    )
-    more = {"README.md": [*BOOK["claims"]["README.md"], "No such words: {found:%}"]}
-    assert with_book(checkout, claims=more) == ["README.md: no such words: 'No such words: {found:%}'"]
-    more = {"README.md": [*BOOK["claims"]["README.md"], "Of texts {lost:%i} are"]}
-    assert with_book(checkout, claims=more) == ["README.md: no value has the name 'lost'"]
-    assert with_book(checkout, covered=["README.md", "NONE.md"]) == ["docs/figures.yml: no page NONE.md"]
-
-
-def test_a_recorded_number_has_to_stand_in_its_section(checkout: Path) -> None:
-    (checkout / "docs/speed.md").write_text(
-        "# Speed\n\n## Over HTTP\n\n870 requests/s.\n\n## Bulk\n\n5 requests/s.\n"
-    )
-    claims = {"README.md": [*BOOK["claims"]["README.md"], "does {speed:.0f} requests/s"]}
-    (checkout / "README.md").write_text(PAGE + "\nIt does 870 requests/s.\n")
-    recorded = {"docs/speed.md#over-http": {"speed": "870 requests/s"}}
-    assert with_book(checkout, claims=claims, recorded=recorded) == []
-    for place in ("docs/speed.md#bulk", "docs/speed.md#none", "docs/none.md"):
-        lines = with_book(checkout, claims=claims, recorded={place: {"speed": "870 requests/s"}})
-        assert lines[0].startswith(f"docs/figures.yml: speed of {place}: ")
-    lines = with_book(
-        checkout, claims=claims, recorded={"docs/speed.md#over-http": {"speed": "70 requests/s"}}
-    )
-    assert "does not stand there" in lines[0]
-
-
 def test_writing_puts_the_values_into_the_page_and_nothing_else(checkout: Path) -> None:
     wrong = PAGE.replace("95 % [91,\n97]", "9 % [8, 10]").replace("95.1", "12")
     (checkout / "README.md").write_text(wrong)
@@ -175,55 +131,3 @@ def test_a_table_that_is_changed_in_its_page_fails(changed: Change) -> None:
     lines = changed("docs/results/direct.md", "95.1 %", "96.1 %")
     assert any("direct.json: no page beside it holds its tables" in line for line in lines)
     assert any("direct.md: 1 results say what made them, 0 are of results files" in line for line in lines)
-
-
-def test_a_command_that_is_changed_in_its_page_fails_and_a_machine_may_stand_elsewhere(
-    changed: Change,
-) -> None:
-    made, path = "Made by `ttmark eval direct`", "docs/results/direct.json"
-    assert changed(path, '"machine": null', f'"machine": {json.dumps(machine())}') == []
-    lines = changed("docs/results/direct.md", made, made.replace("direct", "strict"))
-    assert any("direct.json: no page beside it holds its tables" in line for line in lines)
-
-
-def test_a_table_without_a_page_fails_unless_the_book_says_why(checkout: Path) -> None:
-    (checkout / "docs/results/direct.md").unlink()
-    assert len(check(checkout)) == 1
-    assert with_book(checkout, unprinted={"direct*.json": "told in prose"}) == []
-    assert with_book(checkout, unprinted={"direct*.json": "told", "none.json": "gone"}) == [
-        "no results file is named none.json"
-    ]
-
-
-def test_a_drawing_that_is_not_what_the_results_give_fails(tmp_path: Path) -> None:
-    same, other, none = (tmp_path / name for name in ("same.svg", "other.svg", "none.svg"))
-    same.write_text("a")
-    other.write_text("b")
-    lines = stale_pictures(dict.fromkeys((same, other, none), "a"))
-    assert [line.partition(":")[0] for line in lines] == ["other.svg", "none.svg"]
-
-
-@pytest.mark.parametrize(
-    ("value", "spec", "text"),
-    [
-        (Measured(0.0183, 0.0102, 0.0333), "%1i", "1.8 % [1.0, 3.3]"),
-        (Measured(1.292, 1.195, 1.396), ".2fi", "1.29 [1.20, 1.40]"),
-        (Measured(200.0), "", "200"),
-    ],
-)
-def test_values_are_written_as_documents_write_them(value: Measured, spec: str, text: str) -> None:
-    assert format(value, spec) == text
-
-
-@pytest.mark.parametrize(
-    "path",
-    [["none"], ["data", 3], ["data", {"z": 1}], ["data", {"none": 1}], ["data", {}], ["data"], ["said"]],
-)
-def test_a_path_to_nothing_or_to_more_than_one_entry_is_refused(path: list[Any]) -> None:
-    with pytest.raises(BadFigure):
-        value_at({"data": [{"z": 2}, {"z": 2}], "said": "ttmark"}, path)
-
-
-def test_an_interval_that_is_not_there_is_not_written() -> None:
-    with pytest.raises(BadFigure, match="no interval"):
-        format(Measured(0.5), "%i")

@@ -88,11 +88,6 @@ async def test_the_watermark_of_a_long_constrained_text_is_found(
     assert detect_direct(watermark, KEY[::-1], tokens(deltas)).log10_p > -3
 
 
-async def test_a_stop_string_cuts_a_constrained_text_too(engine: Engine, grammars: JsonGrammars) -> None:
-    deltas = await collect(engine, ask(engine, grammars, SCHEMAS[2], 2, stop=('":',)))
-    assert (text(deltas), deltas[-1].finish_reason) == ('{"name', "stop")
-
-
 async def test_logit_bias_chooses_among_what_is_allowed_and_allows_nothing_else(
     engine: Engine, grammars: JsonGrammars
 ) -> None:
@@ -121,8 +116,3 @@ async def test_a_text_that_cannot_go_on_fails_alone(
     assert tokens(results[0]) == expected
     assert isinstance(results[1], SequenceFailed)
     assert "grammar" in str(results[1])
-
-
-def test_a_text_cannot_go_on_past_its_grammar(engine: Engine, grammars: JsonGrammars) -> None:
-    with pytest.raises(ValueError, match="ignore_eos"):
-        ask(engine, grammars, SCHEMAS[0], 2, ignore_eos=True)

@@ -22,22 +22,6 @@ def test_a_word_says_on_which_side_of_the_rate_and_of_a_thousandth_of_it_p_is(fp
     assert rule.word(None) == "none"
 
 
-def test_the_hardest_of_several_choices_speaks_for_the_response() -> None:
-    hardest, choices = ReceiptRule().receipts([-20.0, -6.0, -9.0], AUDITOR, dictated=False)
-    assert hardest == Receipt(detectability="weak", log10_p=-6.0)
-    assert choices == [
-        Receipt(detectability="strong", log10_p=-20.0),
-        Receipt(detectability="weak", log10_p=-6.0),
-        Receipt(detectability="strong", log10_p=-9.0),
-    ]
-
-
-def test_only_those_who_see_evidence_get_a_number() -> None:
-    assert ReceiptRule().receipts([-6.0], AUDITOR, dictated=False)[0].log10_p == -6.0
-    receipts = ReceiptRule().receipts([-6.0], AUTHOR, dictated=False)
-    assert receipts == (Receipt(detectability="weak"), None)
-
-
 @pytest.mark.parametrize(
     ("rule", "dictated"), [(ReceiptRule(), True), (ReceiptRule(audience="evidence"), False)]
 )

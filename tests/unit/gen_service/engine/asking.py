@@ -42,11 +42,6 @@ def tokens(deltas: list[Delta]) -> list[int]:
     return [token for delta in deltas for token in delta.token_ids]
 
 
-def only_ascii(engine: Engine) -> dict[int, float]:
-    """A bias that leaves the tokens that are ASCII text by themselves."""
-    return {i: -1e4 for i in range(engine.vocab_size) if not engine.tokenizer.decode([i]).strip().isascii()}
-
-
 def text(deltas: list[Delta]) -> str:
     return "".join(delta.text for delta in deltas)
 

@@ -13,7 +13,6 @@ from tests.unit.gen_service.engine.asking import (
     ask,
     collect,
     marking,
-    only_ascii,
     text,
     together,
     tokens,
@@ -45,17 +44,6 @@ async def test_the_report_counts_blocks_and_says_why_some_carry_no_watermark(eng
     assert all(delta.report is None for delta in deltas[:-1])
 
 
-@pytest.mark.parametrize(("size", "blocks"), [({}, 5), ({"unmarked_block_size": 2}, 3)])
-async def test_text_without_a_marking_says_why_in_the_blocks_that_its_request_names(
-    engine: Engine, size: dict[str, int], blocks: int
-) -> None:
-    request = replace(ask(engine, max_tokens=5), unmarked_reason="not_wanted", **size)
-    report = (await collect(engine, request))[-1].report
-    assert report is not None
-    expected = (blocks, 0, {"not_wanted": blocks})
-    assert (report.blocks, report.watermarked_blocks, dict(report.reasons)) == expected
-
-
 async def test_a_context_that_comes_again_is_not_watermarked_again(engine: Engine) -> None:
     bias = dict.fromkeys((40, 41), 60.0)
     mark = marking(watermark=Watermark("synthid", 2, 1))
@@ -63,16 +51,6 @@ async def test_a_context_that_comes_again_is_not_watermarked_again(engine: Engin
     report = deltas[-1].report
     assert report is not None
     assert report.reasons["repeated_context"] >= 25
-
-
-async def test_temperature_zero_is_greedy_and_says_so(engine: Engine) -> None:
-    first, second = [
-        await collect(engine, ask(engine, mark=marking(2), temperature=0.0, seed=seed)) for seed in (1, 2)
-    ]
-    assert tokens(first) == tokens(second)
-    assert first[-1].report is not None
-    assert first[-1].report.watermarked_blocks == 0
-    assert first[-1].report.reasons == {"greedy": 12}
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3])
@@ -99,29 +77,6 @@ async def test_an_end_of_text_token_ends_the_completion_and_has_no_text(
         assert ids.index(0) == len(ids) - 1
         assert text(deltas) == engine.tokenizer.decode(ids[:-1])
     assert lengths == set(range(block_size))
-
-
-async def test_a_stop_string_cuts_the_text_across_block_boundaries(engine: Engine) -> None:
-    params = {"mark": marking(2), "max_tokens": 60, "logit_bias": only_ascii(engine)}
-    whole = await collect(engine, ask(engine, **params))
-    full = text(whole)
-    for start, length in [(5, 1), (11, 3), (20, 6)]:
-        stop = full[start : start + length]
-        deltas = await collect(engine, ask(engine, **params, stop=(stop, "not there")))
-        assert text(deltas) == full[: full.index(stop)]
-        assert deltas[-1].finish_reason == "stop"
-        ids = tokens(deltas)
-        assert ids == tokens(whole)[: len(ids)]
-        assert stop in engine.tokenizer.decode(ids)
-        assert stop not in engine.tokenizer.decode(ids[:-1])
-
-
-async def test_the_same_seed_gives_the_same_completion_and_another_seed_another(engine: Engine) -> None:
-    runs = [
-        tokens(await collect(engine, ask(engine, mark=marking(2), seed=s))) for s in (3, 3, 4, None, None)
-    ]
-    assert runs[0] == runs[1]
-    assert len({tuple(run) for run in runs}) == 4
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3])
@@ -235,10 +190,3 @@ async def test_waiting_for_a_delta_may_be_given_up_and_taken_up_again(engine: En
             break
         ids += delta.token_ids
     assert ids == expected
-
-
-async def test_a_request_beyond_the_context_is_refused_by_its_length_in_tokens(engine: Engine) -> None:
-    prompt = len(engine.tokenizer.encode("The quick brown fox"))
-    with pytest.raises(ContextTooLong, match=f"256 tokens, but the prompt has {prompt}"):
-        engine.generate(ask(engine, max_tokens=257 - prompt))
-    assert len(tokens(await collect(engine, ask(engine, max_tokens=256 - prompt)))) == 256 - prompt
