@@ -11,8 +11,7 @@ from pydantic import ValidationError
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.key_files import EXPORT_FORMAT as EXPORTED
 from ttmark.shared.keys.key_files import SECRET_BYTES, LibraryKeyFile, NotAKeyFile
-from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.schemas.profile_presets import profile_fields
+from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.confidential import Confidential
 from ttmark.shared.whole_file import write_whole

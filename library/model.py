@@ -40,7 +40,7 @@ from ttmark.services.model_folder import (
     resolve_model,
 )
 from ttmark.services.state_folder import STATE_FOLDER, choices_file
-from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.generation.chat import ChatMessage
 from ttmark.shared.tokenization import TextTokenizer
 
 Message = Mapping[str, str]

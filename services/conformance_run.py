@@ -41,8 +41,8 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.detection import DetectionResult, Document
+from ttmark.shared.schemas.generation.chat import ChatMessage
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
 _REQUEST = "conformance"

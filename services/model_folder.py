@@ -14,7 +14,7 @@ from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.services.local.smollm2 import is_whole, smollm2_folder
 from ttmark.services.startup import StartupError, no_start_after
 from ttmark.services.state_folder import STATE_FOLDER
-from ttmark.shared.schemas.sampling import SamplingDefaults
+from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 
 if TYPE_CHECKING:
     from ttmark.gen_service.api.chat_template import ChatTemplate

@@ -27,7 +27,7 @@ from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.startup import StartupError, no_start_after
 from ttmark.services.state_folder import choices_file
 from ttmark.shared.features import modules_of
-from ttmark.shared.schemas.sampling import SamplingDefaults
+from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 
 # Of the memory that is free at start; the rest is for logits and what a pass needs.
 _CACHE_SHARE = 0.25

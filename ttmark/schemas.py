@@ -1,7 +1,5 @@
 """What the services are asked, and what they answer: what `Client` takes and gives."""
 
-from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
-from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
 from ttmark.shared.schemas.content_provenance import ContentProvenanceCheck
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
@@ -18,10 +16,12 @@ from ttmark.shared.schemas.detection import (
     Segment,
 )
 from ttmark.shared.schemas.detection_keys import DetectionKeys
+from ttmark.shared.schemas.generation.chat import ChatChunk, ChatRequest, ChatResponse
+from ttmark.shared.schemas.generation.completions import CompletionRequest, CompletionResponse
+from ttmark.shared.schemas.generation.models import ModelList
+from ttmark.shared.schemas.generation.watermark_block import WatermarkBlock
 from ttmark.shared.schemas.jobs import JobRequest, JobResult, JobResults, JobStatus
-from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance
-from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
 __all__ = [
     "AlignedRequest",

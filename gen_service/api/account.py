@@ -21,8 +21,8 @@ from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.limits.allowances import NOTHING, Grant, TokenAllowance
-from ttmark.shared.schemas.sampling import CompletionTokensDetails, PromptTokensDetails, Usage
-from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkBlock
+from ttmark.shared.schemas.generation.sampling import CompletionTokensDetails, PromptTokensDetails, Usage
+from ttmark.shared.schemas.generation.watermark_block import ManifestNote, WatermarkBlock
 
 
 @dataclass(slots=True)

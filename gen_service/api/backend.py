@@ -19,7 +19,7 @@ from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
 from ttmark.gen_service.features.structured.reasoning import Reasoning, ReasoningRule
 from ttmark.shared.http.service_errors import ModelNotFound
 from ttmark.shared.keys.key_cache import KeyCache
-from ttmark.shared.schemas.sampling import SamplingDefaults
+from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 from ttmark.shared.tokenization import TextTokenizer
 
 

@@ -18,8 +18,8 @@ from ttmark.gen_service.features.structured.tool_formats import (
 )
 from ttmark.shared.http.request_body import HttpLimits, parse_json
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, MalformedJson
-from ttmark.shared.schemas.chat import ChatMessage
-from ttmark.shared.schemas.tools import ToolCall
+from ttmark.shared.schemas.generation.chat import ChatMessage
+from ttmark.shared.schemas.generation.tools import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,8 @@ from tokenizers import Tokenizer
 
 from ttmark.gen_service.api.chat_template import ChatTemplate, arguments_of
 from ttmark.shared.http.service_errors import BadRequest
-from ttmark.shared.schemas.chat import ChatMessage
-from ttmark.shared.schemas.tools import ToolCall
+from ttmark.shared.schemas.generation.chat import ChatMessage
+from ttmark.shared.schemas.generation.tools import ToolCall
 from ttmark.shared.tokenization import TextTokenizer, encode_whole
 
 ControlTokenRule = Literal["text", "refuse", "control"]

@@ -8,9 +8,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from ttmark.gen_service.api.watermark_report import described_headers
-from ttmark.shared.schemas.chat import ChatChunk
-from ttmark.shared.schemas.completions import CompletionResponse
 from ttmark.shared.schemas.fields import ErrorEnvelope
+from ttmark.shared.schemas.generation.chat import ChatChunk
+from ttmark.shared.schemas.generation.completions import CompletionResponse
 
 _COMPONENTS = "#/components/schemas/{model}"
 

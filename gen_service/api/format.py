@@ -16,7 +16,8 @@ from ttmark.gen_service.decoding.request import Delta, TokenLogprob
 from ttmark.gen_service.features.structured.tool_calls import Calls
 from ttmark.shared.byte_reading import LEAST_LOGPROB
 from ttmark.shared.http.service_errors import ServiceError, openai_envelope
-from ttmark.shared.schemas.chat import (
+from ttmark.shared.schemas.fields import ErrorEnvelope
+from ttmark.shared.schemas.generation.chat import (
     AssistantMessage,
     ChatChoice,
     ChatChunk,
@@ -28,15 +29,14 @@ from ttmark.shared.schemas.chat import (
     ChatTokenLogprob,
     ChatTopLogprob,
 )
-from ttmark.shared.schemas.completions import (
+from ttmark.shared.schemas.generation.completions import (
     CompletionChoice,
     CompletionLogprobs,
     CompletionRequest,
     CompletionResponse,
 )
-from ttmark.shared.schemas.fields import ErrorEnvelope
-from ttmark.shared.schemas.sampling import ChoiceFields, Usage
-from ttmark.shared.schemas.watermark_block import WatermarkBlock
+from ttmark.shared.schemas.generation.sampling import ChoiceFields, Usage
+from ttmark.shared.schemas.generation.watermark_block import WatermarkBlock
 from ttmark.shared.tokenization import Detokenizer
 
 DONE = b"data: [DONE]\n\n"

@@ -22,7 +22,7 @@ from ttmark.shared.http.service_errors import (
     TooManyRequests,
     Unavailable,
 )
-from ttmark.shared.schemas.watermark_block import Detectability
+from ttmark.shared.schemas.generation.watermark_block import Detectability
 
 _FIRST_TOKEN_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _PER_TOKEN_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)

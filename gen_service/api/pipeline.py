@@ -22,8 +22,8 @@ from ttmark.gen_service.decoding.request import Delta
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import unless_disconnected
 from ttmark.shared.http.service_errors import InternalError, PolicyDenied, ServiceError
-from ttmark.shared.schemas.completions import CompletionRequest
-from ttmark.shared.schemas.sampling import SamplingFields
+from ttmark.shared.schemas.generation.completions import CompletionRequest
+from ttmark.shared.schemas.generation.sampling import SamplingFields
 
 _EVENTS_AHEAD = 4
 KEEP_ALIVE = b": keep-alive\n\n"

@@ -13,7 +13,7 @@ from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded,
 from ttmark.shared.labels import Label
 from ttmark.shared.languages.words import counted
 from ttmark.shared.manifests.wrapper import without_wrappers
-from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.generation.chat import ChatMessage
 from ttmark.shared.tokenization import TextTokenizer, encode_whole
 
 if TYPE_CHECKING:  # the library, which takes prompts from here, needs no service

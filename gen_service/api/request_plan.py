@@ -17,10 +17,10 @@ from ttmark.gen_service.features.structured.tools import ToolUse, tool_use
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, NotReady
 from ttmark.shared.languages.words import counted
-from ttmark.shared.schemas.chat import ChatMessage, ChatRequest
-from ttmark.shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
-from ttmark.shared.schemas.sampling import ChoiceFields, SamplingFields
-from ttmark.shared.schemas.watermark_block import LabelNote, ManifestNote
+from ttmark.shared.schemas.generation.chat import ChatMessage, ChatRequest
+from ttmark.shared.schemas.generation.completions import DEFAULT_MAX_TOKENS, CompletionRequest
+from ttmark.shared.schemas.generation.sampling import ChoiceFields, SamplingFields
+from ttmark.shared.schemas.generation.watermark_block import LabelNote, ManifestNote
 from ttmark.shared.tokenization import TextTokenizer
 
 _SEEDS = 2**63

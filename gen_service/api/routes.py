@@ -31,9 +31,9 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_BODY
 from ttmark.shared.http.service_errors import BadRequest
-from ttmark.shared.schemas.chat import ChatRequest, ChatResponse
-from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
-from ttmark.shared.schemas.models import (
+from ttmark.shared.schemas.generation.chat import ChatRequest, ChatResponse
+from ttmark.shared.schemas.generation.completions import CompletionRequest, CompletionResponse
+from ttmark.shared.schemas.generation.models import (
     Model,
     ModelList,
     ModelProfile,

@@ -16,7 +16,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.service_errors import BadRequest, ModelNotFound
 from ttmark.shared.manifests.wrapper import without_wrappers
-from ttmark.shared.schemas.models import (
+from ttmark.shared.schemas.generation.models import (
     DetokenizeRequest,
     DetokenizeResponse,
     TokenizeRequest,

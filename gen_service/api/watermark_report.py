@@ -13,7 +13,12 @@ from ttmark.gen_service.decoding.request import GenerationRequest, MarkReport
 from ttmark.gen_service.features.policy.marking_policy import DEFAULT_RULE, MarkingChoice
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.detection import DEFAULT_FPR
-from ttmark.shared.schemas.watermark_block import Detectability, Receipt, WatermarkBlock, WatermarkStatus
+from ttmark.shared.schemas.generation.watermark_block import (
+    Detectability,
+    Receipt,
+    WatermarkBlock,
+    WatermarkStatus,
+)
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.unknown_tokens import read_ids
 from ttmark.shared.watermark import detect_direct

@@ -17,9 +17,9 @@ from ttmark.services.cli.options import (
 )
 from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client
-from ttmark.shared.schemas.chat import ChatResponse
-from ttmark.shared.schemas.completions import CompletionChoice, CompletionResponse
-from ttmark.shared.schemas.watermark_block import WatermarkBlock
+from ttmark.shared.schemas.generation.chat import ChatResponse
+from ttmark.shared.schemas.generation.completions import CompletionChoice, CompletionResponse
+from ttmark.shared.schemas.generation.watermark_block import WatermarkBlock
 
 
 def generate(

@@ -15,8 +15,7 @@ from ttmark.services.startup import StartupError
 from ttmark.shared.keys.key_files import LibraryKeyFile, NotAKeyFile, export_file
 from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
-from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.schemas.profile_presets import profile_fields
+from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 

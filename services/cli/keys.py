@@ -23,8 +23,7 @@ from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.keys.volume import Rotation, rotate_due, volume_name
 from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
-from ttmark.shared.schemas.profile import MAX_POOL, Profile
-from ttmark.shared.schemas.profile_presets import Purpose
+from ttmark.shared.schemas.profile import MAX_POOL, Profile, Purpose
 from ttmark.shared.vault.key_store_errors import NoSuchKey, ReplicasBehind
 
 app = typer.Typer(help="Watermark keys and their versions.", no_args_is_help=True)

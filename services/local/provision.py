@@ -15,8 +15,7 @@ from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.schemas.profile_presets import profile_fields
+from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken, KeyExists, KeyStoreError

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from ttmark.shared.schemas.chat import OF_THE_TEMPLATE, ChatMessage, TemplateVariables
 from ttmark.shared.schemas.fields import InSlices, NonEmptyText, StrictModel, TokenIds, WholeNumber, says
+from ttmark.shared.schemas.generation.chat import OF_THE_TEMPLATE, ChatMessage, TemplateVariables
 
 TextOrIds = Annotated[NonEmptyText | TokenIds, says("must be a text or a list of token ids, not empty")]
 NOT_BOTH = "give `prompt` or `messages`, not both"

@@ -33,8 +33,8 @@ from ttmark.gen_service.features.structured.reasoning import ReasoningReader, th
 from ttmark.gen_service.features.structured.tool_formats import ID, show_tools, system_text
 from ttmark.gen_service.features.structured.tools import tool_use
 from ttmark.shared.http.service_errors import BadRequest
-from ttmark.shared.schemas.chat import ChatMessage
-from ttmark.shared.schemas.tools import Tool
+from ttmark.shared.schemas.generation.chat import ChatMessage
+from ttmark.shared.schemas.generation.tools import Tool
 from ttmark.shared.tokenization import TextTokenizer
 
 PACKAGES = {

@@ -16,8 +16,7 @@ from ttmark.evaluation.run_folder import Completion, Detect, OnText, OnTokens, Q
 from ttmark.services.conformance_run import detection
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.schemas.profile_presets import profile_fields
+from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer
 
 PLAN = Plan({CHAT: 18, PLAIN: 9}, 12, 80, (40, 80), 0, 0, 3)

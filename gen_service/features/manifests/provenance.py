@@ -10,7 +10,7 @@ from ttmark.gen_service.features.policy.marking_policy import ManifestDemand
 from ttmark.shared.http.service_errors import BadRequest, NotReady
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
-from ttmark.shared.schemas.watermark_block import LabelNote, ManifestNote, WatermarkOptions
+from ttmark.shared.schemas.generation.watermark_block import LabelNote, ManifestNote, WatermarkOptions
 
 _GENERATED = "1"
 

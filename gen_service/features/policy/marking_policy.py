@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ttmark.gen_service.decoding.request import Marking
 from ttmark.shared.access.scopes import Principal, TokenUse
 from ttmark.shared.http.service_errors import PolicyDenied
-from ttmark.shared.schemas.sampling import SamplingFields
-from ttmark.shared.schemas.watermark_block import WatermarkOptions
+from ttmark.shared.schemas.generation.sampling import SamplingFields
+from ttmark.shared.schemas.generation.watermark_block import WatermarkOptions
 from ttmark.shared.vault.names import Name
 
 ManifestDemand = Literal["always", "never"]

@@ -37,8 +37,8 @@ from ttmark.shared.http.service_errors import (
     TooMuchWork,
 )
 from ttmark.shared.languages.words import counted
+from ttmark.shared.schemas.generation.readings import Reading, ReadingsRequest, ReadingsResponse
 from ttmark.shared.schemas.origin import Origin
-from ttmark.shared.schemas.readings import Reading, ReadingsRequest, ReadingsResponse
 from ttmark.shared.tokenization import TooManyTokens
 
 Result = TypeVar("Result")

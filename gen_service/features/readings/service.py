@@ -13,7 +13,7 @@ from ttmark.gen_service.api.features import Feature
 from ttmark.gen_service.features.readings.readings import answer_with_readings
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
-from ttmark.shared.schemas.readings import ReadingsRequest, ReadingsResponse
+from ttmark.shared.schemas.generation.readings import ReadingsRequest, ReadingsResponse
 
 Reads = Annotated[Principal, Depends(require(Scope.READ))]
 

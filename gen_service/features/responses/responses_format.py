@@ -10,11 +10,11 @@ from ttmark.gen_service.api.request_plan import Plan
 from ttmark.gen_service.decoding.request import Delta, FinishReason
 from ttmark.gen_service.features.structured.tool_calls import Calls
 from ttmark.shared.http.service_errors import ServiceError
-from ttmark.shared.schemas import responses
-from ttmark.shared.schemas import responses as events
-from ttmark.shared.schemas.chat import TextFormat
-from ttmark.shared.schemas.responses_request import ResponsesRequest
-from ttmark.shared.schemas.tools import CallDelta
+from ttmark.shared.schemas.generation import responses
+from ttmark.shared.schemas.generation import responses as events
+from ttmark.shared.schemas.generation.chat import TextFormat
+from ttmark.shared.schemas.generation.responses_request import ResponsesRequest
+from ttmark.shared.schemas.generation.tools import CallDelta
 
 Item = responses.OutputReasoning | responses.OutputMessage | responses.OutputCall
 

@@ -16,8 +16,8 @@ from ttmark.gen_service.features.responses.responses_format import ResponsesForm
 from ttmark.gen_service.features.structured.tools import tool_use
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
-from ttmark.shared.schemas.responses import RESPONSE_EVENTS, ResponseObject
-from ttmark.shared.schemas.responses_request import ResponsesRequest
+from ttmark.shared.schemas.generation.responses import RESPONSE_EVENTS, ResponseObject
+from ttmark.shared.schemas.generation.responses_request import ResponsesRequest
 
 Caller = Annotated[Principal, Depends(require(Scope.GENERATE))]
 

@@ -17,7 +17,7 @@ from ttmark.gen_service.features.structured.tool_formats import (
     Tagged,
     ToolFormat,
 )
-from ttmark.shared.schemas.tools import CallDelta, FunctionDelta
+from ttmark.shared.schemas.generation.tools import CallDelta, FunctionDelta
 
 Steps = Generator[None, None, bool]
 """Reads on as far as the text goes, and then waits for more; whether it found what it looks for."""

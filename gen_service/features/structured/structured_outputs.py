@@ -16,7 +16,7 @@ from ttmark.gen_service.features.structured.reasoning import Reasoning
 from ttmark.gen_service.features.structured.tools import ToolUse, answer_source
 from ttmark.shared.http.request_body import HttpLimits, parse_json
 from ttmark.shared.http.service_errors import BadRequest, MalformedJson, Unavailable, UnsupportedFeature
-from ttmark.shared.schemas.chat import (
+from ttmark.shared.schemas.generation.chat import (
     ChatRequest,
     ChoiceFormat,
     GrammarFormat,
@@ -27,7 +27,7 @@ from ttmark.shared.schemas.chat import (
     ResponseFormat,
     TextFormat,
 )
-from ttmark.shared.schemas.sampling import ChoiceFields
+from ttmark.shared.schemas.generation.sampling import ChoiceFields
 
 Asked = tuple[str, ResponseFormat | None]
 _BLANKS = 4  # a text may be longer by as much: it may be indented

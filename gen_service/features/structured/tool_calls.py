@@ -7,8 +7,8 @@ from typing import Any
 from ttmark.gen_service.decoding.request import FinishReason
 from ttmark.gen_service.features.structured.call_reader import CallReader
 from ttmark.gen_service.features.structured.tools import ToolUse
-from ttmark.shared.schemas.chat import ChatFinishReason
-from ttmark.shared.schemas.tools import CallDelta, MadeCall, MadeFunction
+from ttmark.shared.schemas.generation.chat import ChatFinishReason
+from ttmark.shared.schemas.generation.tools import CallDelta, MadeCall, MadeFunction
 
 
 class Calls:

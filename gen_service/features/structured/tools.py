@@ -28,7 +28,7 @@ from ttmark.gen_service.features.structured.tool_formats import (
     ToolFormat,
 )
 from ttmark.shared.http.service_errors import BadRequest, UnsupportedFeature
-from ttmark.shared.schemas.tools import Function, NamedTool, Tool, ToolChoice
+from ttmark.shared.schemas.generation.tools import Function, NamedTool, Tool, ToolChoice
 
 _ANY_BLANK = "\x04"
 NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}

@@ -23,8 +23,8 @@ from ttmark.shared.events import Event
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.schemas.sampling import SamplingDefaults
 from ttmark.shared.vault.key_store_errors import InvalidToken
 from ttmark.shared.watermark.likelihood.reading import Reading
 

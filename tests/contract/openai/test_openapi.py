@@ -13,10 +13,10 @@ from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 
 from tests.contract.openai.composed import BODIES
-from ttmark.shared.schemas.chat import ChatRequest
-from ttmark.shared.schemas.completions import CompletionRequest
-from ttmark.shared.schemas.readings import ReadingsRequest
-from ttmark.shared.schemas.responses_request import ResponsesRequest
+from ttmark.shared.schemas.generation.chat import ChatRequest
+from ttmark.shared.schemas.generation.completions import CompletionRequest
+from ttmark.shared.schemas.generation.readings import ReadingsRequest
+from ttmark.shared.schemas.generation.responses_request import ResponsesRequest
 
 load_all_checks()
 POSITIVE_ACCEPTANCE = CHECKS.get_one("positive_data_acceptance")

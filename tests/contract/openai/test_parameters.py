@@ -12,9 +12,9 @@ from openai.resources.responses import Responses
 from pydantic import BaseModel
 
 from tests.harness.imports import ROOT
-from ttmark.shared.schemas.chat import ChatRequest
-from ttmark.shared.schemas.completions import CompletionRequest
-from ttmark.shared.schemas.responses_request import ResponsesRequest
+from ttmark.shared.schemas.generation.chat import ChatRequest
+from ttmark.shared.schemas.generation.completions import CompletionRequest
+from ttmark.shared.schemas.generation.responses_request import ResponsesRequest
 
 GUIDE = ROOT / "docs" / "generation.md"
 # Of the client's call, not of the request's body.

@@ -6,7 +6,7 @@ import pytest
 
 from tests.contract.openai.composed import BODIES, LIMITS, TEMPERED
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH
-from ttmark.shared.schemas.sampling import SamplingDefaults
+from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 
 OPENAI = SamplingDefaults()
 FIELDS = tuple(OPENAI.under(OPENAI))

@@ -14,8 +14,8 @@ from ttmark.gen_service.smollm2 import GGUF, GGUF_SHA256, SAMPLING
 from ttmark.gen_service.smollm2.convert import transformers_name
 from ttmark.services.local.smollm2 import is_whole, sha256
 from ttmark.services.model_folder import read_chat_template, read_sampling_defaults
-from ttmark.shared.schemas.chat import ChatMessage
-from ttmark.shared.schemas.sampling import SamplingDefaults
+from ttmark.shared.schemas.generation.chat import ChatMessage
+from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 from ttmark.shared.tokenization import ChunkedEncoder, TextTokenizer
 
 TEXT = "In  2024 we paid 12,345.60 € for it;\n\n  the naïve café's owner didn't.\t<|im_end|> 7"

@@ -23,7 +23,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.keys.key_files import LibraryKeyFile
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.profile_presets import profile_fields
+from ttmark.shared.schemas.profile import profile_fields
 
 pytestmark = pytest.mark.long
 

@@ -49,7 +49,7 @@ print(detect_direct(Watermark("toy", 2), bytes(16), range(60)).log10_p)
 """
 
 PARAMETER: Edits = {
-    "shared/schemas/sampling.py": [
+    "shared/schemas/generation/sampling.py": [
         before(
             "    presence_penalty: float", "    seen_bonus: float | None = Field(default=None, ge=0, le=2)\n"
         )
@@ -74,8 +74,8 @@ import torch
 from ttmark.gen_service.api.request_plan import sampling_params
 from ttmark.gen_service.decoding.request import GenerationRequest
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.shared.schemas.completions import CompletionRequest
-from ttmark.shared.schemas.sampling import SamplingDefaults
+from ttmark.shared.schemas.generation.completions import CompletionRequest
+from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 
 body = CompletionRequest.model_validate({"model": "m", "prompt": "p", "seen_bonus": 1.5})
 params = sampling_params(body, SamplingDefaults().under(body), max_tokens=5, logprobs=None, vocab_size=8)
@@ -87,7 +87,7 @@ assert logits[0].tolist() == [0, 0, 0, 1.5, 0, 0, 0, 0], logits
 
 RANGE = "    logit_range: float | None = Field(default=None, ge=0)\n"
 FILTER: Edits = {
-    "shared/schemas/sampling.py": [
+    "shared/schemas/generation/sampling.py": [
         before(
             "    repetition_penalty: float = Field(default=1.0",
             "    logit_range: float = Field(default=0.0, ge=0)\n",
@@ -122,7 +122,7 @@ FILTER: Edits = {
 FILTER_IS_THERE = """
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
-from ttmark.shared.schemas.readings import ReadingsRequest
+from ttmark.shared.schemas.generation.readings import ReadingsRequest
 
 asked = {"model": "m", "prompt": "p", "logit_range": 2.5}
 body = CompletionRequest.model_validate(asked)

@@ -8,7 +8,7 @@ import pytest
 import ttmark
 from tests.harness.measured_here import measured_here
 from ttmark.shared.keys.key_files import LibraryKeyFile
-from ttmark.shared.schemas.profile_presets import profile_fields
+from ttmark.shared.schemas.profile import profile_fields
 
 
 @pytest.fixture(scope="session")

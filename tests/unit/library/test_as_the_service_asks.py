@@ -13,7 +13,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.key_files import LibraryKeyFile
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import CombinedResult
-from ttmark.shared.schemas.profile_presets import profile_fields
+from ttmark.shared.schemas.profile import profile_fields
 
 CALLER = Principal("token", "tenant", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
 

@@ -15,7 +15,7 @@ from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.library import in_transformers
 from ttmark.library.generation_requests import generation_request, sampling_params
 from ttmark.shared.keys.key_files import LibraryKeyFile
-from ttmark.shared.schemas.profile_presets import profile_fields
+from ttmark.shared.schemas.profile import profile_fields
 
 PROMPTS = ["The old lighthouse stood", "A", "Once upon a time there was a very long road that led to"]
 OPTIONS: dict[str, Any] = {"temperature": 0.8, "top_k": 50, "top_p": 0.95, "max_new_tokens": 40}

@@ -15,7 +15,7 @@ from ttmark.gen_service.api.prompts import chat_prompt, plain_prompts
 from ttmark.library.model import EngineWriter
 from ttmark.services.model_folder import read_chat_template
 from ttmark.shared.manifests.wrapper import wrapped
-from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.generation.chat import ChatMessage
 
 ASKS = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ eos_token }}{% endfor %}"
 CALLS = "{{ tools | tojson }}" + ASKS.replace(

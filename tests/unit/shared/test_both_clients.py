@@ -25,7 +25,6 @@ from ttmark.shared.client import (
     UnexpectedAnswer,
     calls,
 )
-from ttmark.shared.schemas.chat import ChatChunk
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,
@@ -34,6 +33,7 @@ from ttmark.shared.schemas.detection import (
     Document,
     LocalizedRequest,
 )
+from ttmark.shared.schemas.generation.chat import ChatChunk
 
 BROKEN = [httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError]
 COMPLETION = {"id": "c", "created": 1, "model": "m", "choices": []}

@@ -6,9 +6,9 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from ttmark.shared.schemas import fields, slices
-from ttmark.shared.schemas.chat import ChatRequest
-from ttmark.shared.schemas.completions import CompletionRequest
 from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.generation.chat import ChatRequest
+from ttmark.shared.schemas.generation.completions import CompletionRequest
 from ttmark.shared.schemas.jobs import JobRequest
 
 MESSAGE, WRONG = {"role": "user", "content": "a"}, {"role": "user", "content": 1}

@@ -18,8 +18,8 @@ from ttmark.gen_service.decoding.sequence import TextStream
 from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
 from ttmark.gen_service.features.structured.reasoning import Reasoning, ReasoningReader, Thoughts, thoughts_of
 from ttmark.gen_service.features.structured.tools import ToolUse, answer_source, tool_use
-from ttmark.shared.schemas.chat import ChatMessage
-from ttmark.shared.schemas.tools import Function, Tool
+from ttmark.shared.schemas.generation.chat import ChatMessage
+from ttmark.shared.schemas.generation.tools import Function, Tool
 from ttmark.shared.tokenization import TextTokenizer
 
 TOKENIZER = TextTokenizer(byte_tokenizer())

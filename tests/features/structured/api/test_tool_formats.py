@@ -29,8 +29,8 @@ from ttmark.gen_service.features.structured.tool_calls import as_held
 from ttmark.gen_service.features.structured.tool_formats import OURS, ToolFormat
 from ttmark.gen_service.features.structured.tools import NO_ARGUMENTS, ToolUse, tool_use
 from ttmark.shared.http.service_errors import UnsupportedFeature
-from ttmark.shared.schemas.chat import ChatMessage
-from ttmark.shared.schemas.tools import Function, Tool
+from ttmark.shared.schemas.generation.chat import ChatMessage
+from ttmark.shared.schemas.generation.tools import Function, Tool
 from ttmark.shared.tokenization import TextTokenizer
 
 FORMS = {"ours": OURS} | {name: form_of(name) for name in TEMPLATES}

@@ -29,7 +29,7 @@ from ttmark.gen_service.features.structured.json_grammar import (
 )
 from ttmark.gen_service.features.structured.tools import answer_source
 from ttmark.shared.http.service_errors import BadRequest
-from ttmark.shared.schemas.chat import ChatRequest
+from ttmark.shared.schemas.generation.chat import ChatRequest
 from ttmark.shared.tokenization import TextTokenizer
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ttmark.gen_service.api.chat_template import ChatTemplate, turns
 from ttmark.shared.http.service_errors import BadRequest
-from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.generation.chat import ChatMessage
 
 CHAT_ML = """{%- for message in messages %}
     {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}

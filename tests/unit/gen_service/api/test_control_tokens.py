@@ -15,7 +15,7 @@ from ttmark.gen_service.api.control_tokens import ConversationEncoder
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.model_folder import read_chat_template
 from ttmark.shared.http.service_errors import BadRequest
-from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.generation.chat import ChatMessage
 from ttmark.shared.tokenization import TextTokenizer
 
 MOST = 100_000

@@ -8,11 +8,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ValidationError
 
-from ttmark.shared.schemas.chat import ChatRequest
-from ttmark.shared.schemas.completions import CompletionRequest
-from ttmark.shared.schemas.models import DetokenizeRequest, TokenizeRequest
-from ttmark.shared.schemas.readings import ReadingsRequest
-from ttmark.shared.schemas.responses_request import ResponsesRequest
+from ttmark.shared.schemas.generation.chat import ChatRequest
+from ttmark.shared.schemas.generation.completions import CompletionRequest
+from ttmark.shared.schemas.generation.models import DetokenizeRequest, TokenizeRequest
+from ttmark.shared.schemas.generation.readings import ReadingsRequest
+from ttmark.shared.schemas.generation.responses_request import ResponsesRequest
 
 Path = tuple[str | int, ...]
 

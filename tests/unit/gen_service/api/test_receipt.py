@@ -6,7 +6,7 @@ import pytest
 
 from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.schemas.watermark_block import Receipt
+from ttmark.shared.schemas.generation.watermark_block import Receipt
 
 AUTHOR = Principal("a", "acme", frozenset({Scope.GENERATE}))
 AUDITOR = Principal("b", "acme", frozenset({Scope.GENERATE, Scope.DETECT_EVIDENCE}))

@@ -7,8 +7,8 @@ import pytest
 from ttmark.gen_service.api.request_plan import sampling_params, seed_of_choice
 from ttmark.gen_service.decoding.request import SamplingParams
 from ttmark.shared.http.service_errors import BadRequest
-from ttmark.shared.schemas.completions import CompletionRequest
-from ttmark.shared.schemas.sampling import SamplingDefaults
+from ttmark.shared.schemas.generation.completions import CompletionRequest
+from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 
 OPENAI = SamplingDefaults()
 

@@ -8,7 +8,7 @@ import pytest
 
 from ttmark.services.model_folder import read_sampling_defaults
 from ttmark.services.startup import StartupError
-from ttmark.shared.schemas.sampling import SamplingDefaults
+from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 
 
 def read(folder: Path, said: Any) -> SamplingDefaults:

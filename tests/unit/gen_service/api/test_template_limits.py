@@ -6,7 +6,7 @@ import pytest
 
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded
-from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.generation.chat import ChatMessage
 
 MESSAGES = [ChatMessage(role="user", content="x" * 1000)]
 THOUSAND = "range(1000)"

@@ -16,7 +16,7 @@ from tests.harness.command_line import invoke, typed
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.settings.store import open_store
 from ttmark.shared.keys.replica_reports import ReplicaReporter
-from ttmark.shared.schemas.profile_presets import PRESETS, Purpose
+from ttmark.shared.schemas.profile import PRESETS, Purpose
 from ttmark.shared.vault.store import RecordStore
 
 KEK = "5e" * 32

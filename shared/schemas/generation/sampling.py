@@ -16,8 +16,8 @@ from ttmark.shared.schemas.fields import (
     WholeNumbers,
     says,
 )
+from ttmark.shared.schemas.generation.watermark_block import WatermarkOptions
 from ttmark.shared.schemas.slices import few
-from ttmark.shared.schemas.watermark_block import WatermarkOptions
 
 
 class SamplingDefaults(BaseModel):

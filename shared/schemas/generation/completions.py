@@ -13,8 +13,8 @@ from ttmark.shared.schemas.fields import (
     not_supported,
     says,
 )
-from ttmark.shared.schemas.sampling import ChoiceFields, Usage
-from ttmark.shared.schemas.watermark_block import WatermarkBlock
+from ttmark.shared.schemas.generation.sampling import ChoiceFields, Usage
+from ttmark.shared.schemas.generation.watermark_block import WatermarkBlock
 
 DEFAULT_MAX_TOKENS = 16
 MAX_PROMPTS = 1024

@@ -4,16 +4,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from ttmark.shared.schemas.chat import (
-    IS_TEXT,
-    ChatMessage,
-    JsonObjectFormat,
-    JsonSchemaFormat,
-    NamedSchema,
-    ResponseFormat,
-    TextFormat,
-    TextPart,
-)
 from ttmark.shared.schemas.fields import (
     Ignored,
     InSlices,
@@ -26,8 +16,18 @@ from ttmark.shared.schemas.fields import (
     not_supported,
     says,
 )
-from ttmark.shared.schemas.sampling import SamplingFields, StreamOptions
-from ttmark.shared.schemas.tools import (
+from ttmark.shared.schemas.generation.chat import (
+    IS_TEXT,
+    ChatMessage,
+    JsonObjectFormat,
+    JsonSchemaFormat,
+    NamedSchema,
+    ResponseFormat,
+    TextFormat,
+    TextPart,
+)
+from ttmark.shared.schemas.generation.sampling import SamplingFields, StreamOptions
+from ttmark.shared.schemas.generation.tools import (
     AnyFunction,
     CalledFunction,
     FunctionChoice,

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal, TypedDict
 from pydantic import BaseModel, Field
 
 from ttmark.shared.schemas.fields import left_out
-from ttmark.shared.schemas.responses_request import OutputFormat
-from ttmark.shared.schemas.tools import FunctionChoice, FunctionTool
-from ttmark.shared.schemas.watermark_block import WatermarkBlock
+from ttmark.shared.schemas.generation.responses_request import OutputFormat
+from ttmark.shared.schemas.generation.tools import FunctionChoice, FunctionTool
+from ttmark.shared.schemas.generation.watermark_block import WatermarkBlock
 
 ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed"]
 ItemStatus = Literal["in_progress", "completed", "incomplete"]

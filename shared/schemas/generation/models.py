@@ -4,10 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from ttmark.shared.schemas.chat import OF_THE_TEMPLATE, ChatMessage, TemplateVariables
 from ttmark.shared.schemas.fields import InSlices, OnlyFalse, RequestPart, TokenIds
-from ttmark.shared.schemas.sampling import SamplingDefaults
-from ttmark.shared.schemas.tools import Tools
+from ttmark.shared.schemas.generation.chat import OF_THE_TEMPLATE, ChatMessage, TemplateVariables
+from ttmark.shared.schemas.generation.sampling import SamplingDefaults
+from ttmark.shared.schemas.generation.tools import Tools
 
 
 class ModelProfile(BaseModel):

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from ttmark.shared.schemas.completions import FinishReason
 from ttmark.shared.schemas.fields import (
     Ignored,
     InSlices,
@@ -18,10 +17,11 @@ from ttmark.shared.schemas.fields import (
     not_supported,
     says,
 )
-from ttmark.shared.schemas.sampling import Choice, ChoiceFields, LarkGrammar, Regex, Usage
+from ttmark.shared.schemas.generation.completions import FinishReason
+from ttmark.shared.schemas.generation.sampling import Choice, ChoiceFields, LarkGrammar, Regex, Usage
+from ttmark.shared.schemas.generation.tools import CallDelta, MadeCall, ToolCall, ToolChoice, Tools
+from ttmark.shared.schemas.generation.watermark_block import WatermarkBlock
 from ttmark.shared.schemas.slices import few
-from ttmark.shared.schemas.tools import CallDelta, MadeCall, ToolCall, ToolChoice, Tools
-from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
 MAX_CHAT_LOGPROBS = 20
 ChatFinishReason = FinishReason | Literal["tool_calls"]

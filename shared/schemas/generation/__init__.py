@@ -1,0 +1,1 @@
+"""What the generation service is asked, and what it answers."""
