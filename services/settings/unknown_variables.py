@@ -225,7 +225,6 @@ DROPPED: Mapping[str, Constant | Gone] = {
     "TTMARK_QUEUE_KEEP_DAYS": Gone(_QUEUE, switches_on=True),
     "TTMARK_QUEUE_ITEMS": Gone(_QUEUE),
 }
-"""In the order of the page on upgrading."""
 
 
 def check_dropped(names: Iterable[str], given: Given, warn: Callable[[str], None]) -> None:

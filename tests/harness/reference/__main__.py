@@ -6,7 +6,7 @@ from tests.harness.reference.command_line import command_line_page
 from tests.harness.reference.http_pages import http_pages
 from tests.harness.reference.metrics_table import metrics_page
 from tests.harness.reference.result_plots import DOCS, pictures
-from tests.harness.reference.settings_table import dropped_table, settings_table
+from tests.harness.reference.settings_table import settings_table
 
 BEGIN, END = "<!-- settings: python -m tests.harness.reference -->\n", "<!-- end of settings -->"
 
@@ -20,14 +20,9 @@ def with_settings(page: str, table: str) -> str:
 
 def generated() -> dict[Path, str]:
     """What each generated file has to hold, by its path."""
-    page, upgrade, reference = (
-        DOCS / "operations/settings.md",
-        DOCS / "operations/upgrade.md",
-        DOCS / "reference",
-    )
+    page, reference = DOCS / "operations/settings.md", DOCS / "reference"
     return {
         page: with_settings(page.read_text(), settings_table()),
-        upgrade: with_settings(upgrade.read_text(), dropped_table()),
         DOCS / "metrics.md": metrics_page(),
         reference / "command-line.md": command_line_page(),
         **{reference / name: page for name, page in http_pages().items()},

@@ -1,4 +1,4 @@
-"""The lists of settings in the operations guide, of those that there are and of those that there were."""
+"""The list of settings in the operations guide."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
-from ttmark.services.settings.unknown_variables import DROPPED, Constant, of_features
+from ttmark.services.settings.unknown_variables import of_features
 
 TOPICS: tuple[tuple[str, str], ...] = (
     (
@@ -88,15 +88,6 @@ def settings_table() -> str:
         lines = [_line(name, fields[name]) for name in sorted(fields) if topic(name) == title]
         text += f"## {title}\n\n" + "".join(lines) + "\n" if lines else ""
     return text
-
-
-def dropped_table() -> str:
-    """Markdown: a line for each reason: the settings that there were, with what holds in their place."""
-    names: dict[str, list[str]] = {}
-    for name, entry in DROPPED.items():
-        now = f"`{name}={entry.now({})}`" if isinstance(entry, Constant) else f"`{name}` (gone)"
-        names.setdefault(entry.why, []).append(now)
-    return "".join(f"- {', '.join(listed)}: {why}\n" for why, listed in names.items()) + "\n"
 
 
 def _line(name: str, readers: dict[str, FieldInfo]) -> str:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.harness.features import importers
-from tests.harness.reference.__main__ import BEGIN, END, generated
+from tests.harness.reference.__main__ import END, generated
 from tests.harness.reference.settings_table import OTHERS, TOPICS, settings_table, topic
 
 ROW = re.compile(r"^- `(ttmark_\w+)` \((\w+)(?:; ([\w, ]+))?\): (.+)$", re.M)
@@ -99,10 +99,9 @@ def test_links_between_documents_lead_somewhere(root: Path) -> None:
 def test_the_guide_names_only_settings_that_there_are(root: Path) -> None:
     pages = {path.name: path.read_text() for path in (root / "docs/operations").glob("*.md")}
     table, rest = pages.pop("settings.md").split(END)
-    before, _, after = pages.pop("upgrade.md").partition(BEGIN)
     known = set(re.findall(r"^- `(TTMARK_\w+)", table, re.M))
     compose_only = set(re.findall(r"^#?(TTMARK_\w+)=", (root / ".env.example").read_text(), re.M))
     runbooks = [path.read_text() for path in (root / "docs/runbooks").glob("*.md")]
-    texts = [*pages.values(), rest, before, after.split(END)[1], table.split("<!-- settings")[0], *runbooks]
+    texts = [*pages.values(), rest, table.split("<!-- settings")[0], *runbooks]
     named = {name for text in texts for name in re.findall(r"TTMARK_[A-Z0-9_]*[A-Z0-9]", text)}
     assert named - known - compose_only == set()
