@@ -5,9 +5,6 @@ from typing import Any
 import pytest
 
 from ttmark.shared.events import Event
-from ttmark.shared.keys.records import ForeignKey, ForeignVersion, KeyState
-from ttmark.shared.schemas.foreign_profile import ForeignProfile
-from ttmark.shared.watermark.foreign import VllmGumbel
 
 REQUEST: dict[str, Any] = {"top_k": 4, "ignore_eos": True}
 
@@ -32,22 +29,6 @@ def test_a_key_for_another_tokenizer_is_refused(fake: Any) -> None:
     response = _post(fake, watermark={"key_id": "acme-other"})
     assert response.status_code == 400
     assert response.json()["error"]["param"] == "watermark.key_id"
-
-
-def test_a_key_of_another_system_makes_no_text(fake: Any) -> None:
-    fingerprint = fake.keys.keys["acme-main"].profile.tokenizer_fingerprint
-    profile = ForeignProfile(
-        scheme="vllm-gumbel", parameters={"context_width": 4}, tokenizer_fingerprint=fingerprint
-    )
-    for tenant, token in (("acme", "author"), ("initech", "keyless")):
-        versions = (ForeignVersion(1, KeyState.ACTIVE, VllmGumbel(5)),)
-        fake.keys.keys[tenant] = ForeignKey(tenant, tenant, profile, 1, versions)
-        response = _post(fake, token, watermark={"key_id": tenant})
-        assert response.status_code == 400
-        assert "another system's (vllm-gumbel)" in response.json()["error"]["message"]
-        assert response.json()["error"]["param"] == "watermark.key_id"
-    assert _block(fake)["key_id"] == "acme-main"
-    assert _post(fake, "keyless").json()["error"]["code"] == "no_usable_key"
 
 
 def test_a_tenant_with_several_keys_and_no_default_has_to_name_one(fake: Any) -> None:

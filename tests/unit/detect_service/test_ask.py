@@ -8,10 +8,6 @@ import pytest
 from tests.unit.detect_service.callers import CALLERS
 from tests.unit.detect_service.conftest import HUMAN, Service
 from ttmark.detect_service.ask import Gate, Means, Question, ask, ask_here
-from ttmark.detect_service.features.bulk.examiner import Examiner
-from ttmark.detect_service.features.bulk.row_format import InputRow
-from ttmark.detect_service.features.reader.reads_along import ReadsAlong
-from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.schemas.detection import CombinedRequest, Document
@@ -81,18 +77,7 @@ class Slow:
 
 
 async def test_asked_at_once_a_question_that_has_to_wait_is_an_error_and_no_answer(service: Service) -> None:
-    means = Means(service.backend, reader=cast(ReadsAlong, Slow()))
+    means = Means(service.backend, reader=cast("Any", Slow()))
     assert ask_here(question(), Means(service.backend)).results[0].verdict == "not_detected"
     with pytest.raises(RuntimeError, match="waits for something"):
         ask_here(question(), means)
-
-
-async def test_a_bulk_row_of_ids_that_no_tokenizer_gives_is_refused_as_the_route_refuses_it(
-    service: Service,
-) -> None:
-    ids = [service.tokenizer.id_bound] * 40
-    row = InputRow(1, b'{"token_ids": %s}' % str(ids).encode())
-    (output,) = Examiner(service.backend, "a", DetectionOptions(keys=("a-one",))).output_rows([row])
-    answer = await service.post("/v1/detect", {"inputs": [{"token_ids": ids}], "keys": ["a-one"]})
-    assert answer.status_code == 422
-    assert output["error"] == answer.json()["detail"]

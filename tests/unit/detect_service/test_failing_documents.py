@@ -11,12 +11,7 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from tests.harness.detection_routes import route_of
-from tests.unit.detect_service.public_asker import public_service
 from tests.unit.detect_service.served import served
-from ttmark.detect_service.fair_work.fair_queue import Abandoned
-from ttmark.detect_service.features.bulk.examiner import Examiner
-from ttmark.detect_service.features.bulk.row_format import InputRow
-from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.events import Event, drop_event
 from ttmark.shared.labels import Label
@@ -185,34 +180,3 @@ async def test_a_document_whose_rows_cannot_be_counted_is_not_scored(desk: Desk,
     verdicts = [result["verdict"] for result in response.json()["results"]]
     assert verdicts == ["not_examined", "too_short"]
     assert {entry["error"] for entry in logs if entry["event"] == "document_failed"} == {"ValueError"}
-
-
-@pytest.mark.parametrize("error", [Abandoned(), KeyboardInterrupt()])
-def test_an_order_to_end_is_obeyed(service, break_at: Break, error: BaseException) -> None:
-    break_at("shared.tokenization:TextTokenizer.encode", error)
-    examiner = Examiner(service.backend, "a", DetectionOptions())
-    with pytest.raises(type(error)):
-        examiner.output_rows([row(0, FAILING)])
-
-
-def row(number: int, text: str) -> InputRow:
-    return InputRow(number, Document(text=text).model_dump_json(exclude_none=True).encode())
-
-
-def test_in_a_bulk_run_it_has_a_row_that_says_so(service, break_at: Break) -> None:
-    texts = ["a cat on a mat " * 20, FAILING, service.marked("a-one", 300)]
-    break_at("detect_service.normalization.normalizer:TextNormalizer.readings")
-    examiner = Examiner(service.backend, "a", DetectionOptions(keys=("a-one",)))
-    rows = examiner.output_rows([row(number, text) for number, text in enumerate(texts)])
-    assert [one["verdict"] for one in rows] == ["not_detected", None, "watermarked"]
-    assert [one["error"] for one in rows] == [None, WHY["message"], None]
-
-
-async def test_the_public_is_told_that_nothing_is_known(service, break_at: Break) -> None:
-    async with public_service(service) as public:
-        break_at("detect_service.normalization.normalizer:TextNormalizer.readings")
-        answer = await public.ask(FAILING)
-    assert answer.status_code == 200
-    assert answer.json()["verdict"] == "not_examined"
-    assert answer.json()["message"]["headline"] == "Not examined"
-    assert SECRET not in answer.text

@@ -13,7 +13,6 @@ from babel.numbers import format_decimal
 from lxml import html
 
 from ttmark.detect_service.features.conversation.conversation_words import conversation_message
-from ttmark.detect_service.features.manifests.manifest_examiner import with_manifests
 from ttmark.shared.cases.signed_file import verified_case
 from ttmark.shared.detection_words import about_words, message, public_message
 from ttmark.shared.languages.words import LANGUAGES, preferred_words, words_of
@@ -28,7 +27,6 @@ from ttmark.shared.schemas.detection import (
     Segment,
     Voice,
 )
-from ttmark.shared.schemas.manifests import FoundManifest
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
 HEADLINES = {
@@ -181,18 +179,6 @@ def test_each_language_names_the_same_numbers_and_keys_as_english(language: str)
             talk = result.model_copy(update={"asked_before": None, "messages": several})
             together = conversation_message(talk, 1e-5, words)
             assert facts(together) == facts(conversation_message(talk, 1e-5))
-
-
-@pytest.mark.parametrize("language", OTHERS)
-def test_a_manifest_is_told_in_the_language(language: str) -> None:
-    words = words_of(language)
-    result = DetectionResult(id="a", verdict="not_detected", tokens=9, hypotheses=1)
-    changed = FoundManifest(status="does_not_verify", reason="assertion.dataHash.mismatch")
-    said = with_manifests(message(result, 1e-5, words), [changed], alone=True, words=words)
-    assert said.language == language
-    assert said.headline == words.say("manifest.headline")
-    assert "assertion.dataHash.mismatch" in said.explanation
-    assert words.say("none.headline") in said.explanation
 
 
 async def detected(service: Any, body: dict[str, Any], accepted: str | None, path: str = "") -> Any:

@@ -2,9 +2,6 @@
 
 import pytest
 
-from tests.harness.certificates import credential
-from ttmark.shared.manifests.signer import ManifestSigner
-from ttmark.shared.manifests.wrapper import wrapped
 from ttmark.shared.signpost import DOCUMENT_PATH, signposts
 
 A, B = "https://detect.example.org", "https://two.example:8443"
@@ -24,16 +21,7 @@ A, B = "https://detect.example.org", "https://two.example:8443"
         (f"{A}/elsewhere{DOCUMENT_PATH} {A}/.well-known/other.json", []),
         ("".join(f"https://{number}.example{DOCUMENT_PATH}\n" for number in range(9)),
          [f"https://{number}.example" for number in range(4)]),
-        ("A text." + wrapped(f"no manifest, but {A}{DOCUMENT_PATH}".encode()), [A]),
-        ("A text." + wrapped(b"x" * 50)[:-40], []),
     ],
 )  # fmt: skip
 def test_addresses_over_https_alone_are_named_each_once_and_only_a_few(text: str, named: list[str]) -> None:
     assert signposts(text) == named
-
-
-def test_a_signed_manifest_names_it_where_the_signer_is_told_to() -> None:
-    ours, text = credential(), "A text."
-    mark = ManifestSigner(ours.chain, ours.key, B).wrapper(text, model="m")
-    assert signposts(text + mark) == [B]
-    assert signposts(text + ManifestSigner(ours.chain, ours.key).wrapper(text, model="m")) == []

@@ -10,9 +10,11 @@ import pytest
 from pyarrow import parquet
 
 from tests.unit.detect_service.bulk_runs import OPTIONS, ThisProcess, job, rows_of, run
+from tests.unit.detect_service.conftest import Service
 from ttmark.detect_service.features.bulk.examiner import Examiner
 from ttmark.detect_service.features.bulk.input_formats import BulkError, open_source
 from ttmark.detect_service.features.bulk.output_file import BulkJob, Tally
+from ttmark.detect_service.features.bulk.row_format import InputRow
 from ttmark.detect_service.features.bulk.run import Progress, run_bulk
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.bulk_detection import check_keys
@@ -225,3 +227,14 @@ def test_a_row_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch:
         (2, True, 99),
         (3, False, 0),
     ]
+
+
+async def test_a_bulk_row_of_ids_that_no_tokenizer_gives_is_refused_as_the_route_refuses_it(
+    service: Service,
+) -> None:
+    ids = [service.tokenizer.id_bound] * 40
+    row = InputRow(1, b'{"token_ids": %s}' % str(ids).encode())
+    (output,) = Examiner(service.backend, "a", DetectionOptions(keys=("a-one",))).output_rows([row])
+    answer = await service.post("/v1/detect", {"inputs": [{"token_ids": ids}], "keys": ["a-one"]})
+    assert answer.status_code == 422
+    assert output["error"] == answer.json()["detail"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.detect_service.public_asker import BUDGET, PublicService, public_service
+from tests.unit.detect_service.test_failing_documents import FAILING, SECRET, Break
 from ttmark.detect_service.answer_timing import rest_of_step
 from ttmark.detect_service.features.files import ExtractionLimits, ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
@@ -219,3 +220,13 @@ async def test_a_manifest_is_said_and_is_no_part_of_the_text(service: Any) -> No
     assert "C2PA" not in plain["message"]["explanation"]
     assert "C2PA" in changed["message"]["explanation"]
     assert document.bases == ["watermark", "foreign_watermark", "metadata"]
+
+
+async def test_the_public_is_told_that_nothing_is_known(service, break_at: Break) -> None:
+    async with public_service(service) as public:
+        break_at("detect_service.normalization.normalizer:TextNormalizer.readings")
+        answer = await public.ask(FAILING)
+    assert answer.status_code == 200
+    assert answer.json()["verdict"] == "not_examined"
+    assert answer.json()["message"]["headline"] == "Not examined"
+    assert SECRET not in answer.text

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.harness.forked_commands import ForkedCommands
-from tests.harness.raw_server import HEAD, endless, talking
 from ttmark.shared.cases.signed_file import CaseKey
 
 MEMORY = 2 * 2**30
@@ -29,13 +28,3 @@ def test_a_device_is_refused_before_memory_is_full(
     assert ended.code == 1
     (line,) = ended.errors.splitlines()
     assert line.endswith("it has more than 256 MiB")
-
-
-@pytest.mark.timeout(120)
-def test_a_public_key_without_end_is_refused_too(commands: ForkedCommands, tmp_path: Path) -> None:
-    (tmp_path / "case.json").write_text("{}")
-    with talking(endless(HEAD + b"\r\n", b" " * 2**16)) as host:
-        asked = ("case", "verify", "case.json", "--url", f"http://{host}")
-        ended = commands.run(*asked, folder=tmp_path, memory=MEMORY)
-    assert ended.code == 1
-    assert "its answer has more than 10000 bytes" in ended.errors

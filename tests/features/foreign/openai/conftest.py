@@ -1,0 +1,3 @@
+"""The fixtures of the generation service's contract."""
+
+from tests.contract.openai.conftest import *
