@@ -30,7 +30,6 @@ from ttmark.detect_service.key_selection import KeySelection, check_askable, per
 from ttmark.detect_service.verdict import Finding
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import Content
-from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.labels import Label
 from ttmark.shared.languages.words import ENGLISH, Words
@@ -42,6 +41,7 @@ from ttmark.shared.schemas.detection import (
     DetectionResult,
 )
 from ttmark.shared.schemas.origin import Origin
+from ttmark.shared.signed_files.signed_file import CaseKey
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
-from ttmark.detect_service.features.files import ExtractionWorkers
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.reader.reads_along import ReadsAlong
 from ttmark.services.key_access import KeyAccess, warn_of_unread
 from ttmark.services.opening import Opening

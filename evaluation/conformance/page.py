@@ -14,8 +14,8 @@ from ttmark.evaluation.conformance.measure import ALL, DEPLOYED_SECTION, FRESH_S
 from ttmark.evaluation.quality.equivalence import Margin
 from ttmark.evaluation.report.result import groups, rate_name
 from ttmark.evaluation.run_manifest import in_words
-from ttmark.shared.cases.signed_file import whole_page
 from ttmark.shared.languages.words import counted
+from ttmark.shared.signed_files.signed_file import whole_page
 
 
 def made_with(report: Mapping[str, Any], more: str = "") -> dict[str, str]:

@@ -12,8 +12,8 @@ import httpx
 import typer
 
 from ttmark.services.startup import StartupError, in_one_line
-from ttmark.shared.cases.signed_file import CasePublicKey, NotACaseKey
 from ttmark.shared.outgoing import blocking, http_client
+from ttmark.shared.signed_files.signed_file import CasePublicKey, NotACaseKey
 from ttmark.shared.whole_file import NotWritten, whole_file
 
 STANDARD_INPUT = "-"

@@ -10,21 +10,16 @@ import typer
 from typer.core import TyperGroup
 
 from ttmark.services.cli import (
-    ask,
-    case,
-    conformance,
-    detect,
     evaluate,
     generate,
-    jobs,
     keys,
     models,
     serve,
     tokens,
     up,
 )
-from ttmark.services.features.audit import commands as audit
 from ttmark.services.startup import StartupError, in_one_line, needs, one_clear_line
+from ttmark.shared.features import modules_of
 
 _PORTABLE = "portable marks are gone: hand on the key that you imported, and `ttmark keys import` takes it"
 _MARK = "portable marks are gone: `ttmark keys import` the key, then ask the service"
@@ -127,14 +122,10 @@ def main(
 app.command()(needs("gen", "detect")(up.up))
 app.add_typer(serve.app, name="serve")
 app.command()(generate.generate)
-app.command()(detect.detect)
-app.command()(ask.ask)
-app.add_typer(case.app, name="case")
-app.add_typer(conformance.app, name="conformance")
-app.add_typer(audit.app, name="audit")
-app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
 app.add_typer(tokens.app, name="tokens")
 app.command("eval", context_settings=evaluate.HANDED_ON)(evaluate.evaluate)
 app.command("bench", context_settings=evaluate.HANDED_ON)(evaluate.benchmark)
+for _feature in modules_of("commands"):
+    _feature.add({"": app, "serve": serve.app, "keys": keys.app})

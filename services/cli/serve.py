@@ -1,11 +1,10 @@
-"""`ttmark serve gen|detect|canary`: one service in the foreground."""
+"""`ttmark serve gen|detect`: one service in the foreground."""
 
 import ctypes
 import sys
 
 import typer
 
-from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
@@ -72,12 +71,3 @@ def detect() -> None:
     from ttmark.services.server import serve
 
     serve(build_detection_service(settings), listener, settings, proxies=settings.trusted_proxies)
-
-
-@app.command()
-def canary() -> None:
-    """Run the live check of both services: generate, detect, record."""
-    settings = CanarySettings()
-    from ttmark.services.canary import serve_canary
-
-    serve_canary(settings)

@@ -13,9 +13,9 @@ from ttmark.services.startup import StartupError, no_start_after
 from ttmark.services.state_folder import remember_tokenizer
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile, profile_fields
+from ttmark.shared.signed_files.signed_file import CaseKey
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken, KeyExists, KeyStoreError

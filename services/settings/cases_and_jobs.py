@@ -7,7 +7,7 @@ from pydantic import Field
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import ReadableFile
 from ttmark.services.startup import StartupError
-from ttmark.shared.cases.signed_file import CaseKey, NotACaseKey
+from ttmark.shared.signed_files.signed_file import CaseKey, NotACaseKey
 
 if TYPE_CHECKING:
     pass

@@ -14,7 +14,7 @@ from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 from ttmark.shared.signpost import DOCUMENT_PATH, deployment
 
 if TYPE_CHECKING:
-    from ttmark.detect_service.features.files import ExtractionWorkers
+    from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
     from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
     from ttmark.gen_service.features.manifests.provenance import ManifestRule
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from ttmark.services.settings.base import PREFIX, Settings, WrongSettings, variable
-from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError, warn
 from ttmark.shared.features import modules_of
 
-ALL: tuple[type[Settings], ...] = (GenerationSettings, DetectionSettings, KeyStoreSettings, CanarySettings)
+ALL: tuple[type[Settings], ...] = (GenerationSettings, DetectionSettings, KeyStoreSettings)
 
 
 def of_features(*folders: str) -> list[type[Settings]]:
@@ -91,8 +90,8 @@ def check_settings(given: Collection[str]) -> None:
     Raises:
         WrongSettings: values of others are none.
     """
-    read: list[type[Settings]] = [GenerationSettings, DetectionSettings, KeyStoreSettings, *of_features()]
-    for settings in read:
+    services = ("ttmark.gen_service.features", "ttmark.detect_service.features")
+    for settings in (*ALL, *of_features(*services)):
         try:
             settings()
         except WrongSettings as wrong:

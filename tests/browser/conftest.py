@@ -22,14 +22,13 @@ from tests.unit.detect_service.conftest import watermarked_text
 from tests.unit.detect_service.served import detection_app
 from tests.unit.detect_service.simulated_texts import written_by_vllm
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.features.files import ExtractionWorkers
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
-from ttmark.detect_service.features.public import PUBLIC_PATH, PublicTier
-from ttmark.gen_service.features.playground import playground_router
+from ttmark.detect_service.features.public.tier import PUBLIC_PATH, PublicTier
+from ttmark.gen_service.features.playground.router import playground_router
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.keys.key_cache import KeyCache
@@ -38,6 +37,7 @@ from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.limits.public_allowance import PublicBudget
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.signed_files.signed_file import CaseKey
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES

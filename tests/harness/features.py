@@ -15,20 +15,16 @@ from tests.harness.imports import PACKAGES, ROOT, imports_between, module_name, 
 
 FEATURES_FOLDER = re.compile(r"(?:gen_service|detect_service|services)/features/(\w+)/")
 
+NEEDS = re.compile(r"^NEEDS = \(([^)]*)\)", re.M)
+
 ELSEWHERE: dict[str, tuple[str, ...]] = {
-    "bulk": ("services/bulk_detection.py", "services/cli/bulk.py"),
-    "canary": ("services/canary.py", "services/settings/canary.py"),
-    "cases": ("services/cli/case.py", "shared/cases/"),
-    "conversation": ("services/cli/detect_conversation.py",),
     "demo": (
         "gen_service/demo_model/",
         "gen_service/smollm2/",
         "services/cli/demonstration.py",
         "services/local/smollm2.py",
     ),
-    "files": ("services/cli/detect_files.py",),
     "foreign": ("shared/watermark/foreign/",),
-    "jobs": ("services/cli/job_documents.py", "services/cli/jobs.py"),
     "key_export": ("services/cli/key_import.py",),
     "labels": ("shared/labels.py",),
     "manifests": ("shared/manifests/",),
@@ -59,16 +55,26 @@ def feature_of(path: str) -> str | None:
     return next((name for name, homes in ELSEWHERE.items() if path.startswith(homes)), None)
 
 
+def needs_of(feature: str) -> set[str]:
+    """The other features that a feature says it imports."""
+    folders = [ROOT / package / "features" / feature / "__init__.py" for package in PACKAGES]
+    said = [NEEDS.search(path.read_text()) for path in folders if path.exists()]
+    return {name for found in said if found for name in re.findall(r"\w+", found[1])}
+
+
 @cache
 def importers() -> dict[str, list[str]]:
-    """By feature: the modules outside it that import one of its own, inside functions too."""
+    """By feature: the modules outside it, and outside those that need it, that import one of its own, inside
+    functions too."""
     paths = {module_name(path): str(path.relative_to(ROOT)) for path in sources()}
     found: dict[str, set[str]] = {name: set() for name in features()}
     for module, others in imports_between(PACKAGES).items():
         for other in others:
             feature = feature_of(paths[other])
-            if feature is not None and feature != feature_of(paths[module]):
-                found[feature].add(paths[module])
+            home = feature_of(paths[module])
+            if feature in (None, home) or (home is not None and feature in needs_of(home)):
+                continue
+            found[feature].add(paths[module])
     return {feature: sorted(modules) for feature, modules in found.items()}
 
 

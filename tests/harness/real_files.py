@@ -28,7 +28,8 @@ from typing import NamedTuple
 
 from playwright.sync_api import Error, Route, sync_playwright
 
-from ttmark.detect_service.features.files import ExtractionWorkers, UnreadableFile
+from ttmark.detect_service.features.files.extraction import UnreadableFile
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 
 PYPI = (
     *("python-docx==1.2.0", "odfdo==3.27.3", "odfpy==1.4.1", "ezodf==0.3.2"),

@@ -8,7 +8,10 @@ from importlib.metadata import version
 from typing import Any
 
 from ttmark.detect_service.features.spent.spent_document import Counted
-from ttmark.shared.cases.signed_file import (
+from ttmark.shared.detection_words import about_words, is_sure
+from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
+from ttmark.shared.schemas.origin import Origin
+from ttmark.shared.signed_files.signed_file import (
     CASE_FORMAT,
     Case,
     CaseKey,
@@ -17,9 +20,6 @@ from ttmark.shared.cases.signed_file import (
     definitions,
     whole_page,
 )
-from ttmark.shared.detection_words import about_words, is_sure
-from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
-from ttmark.shared.schemas.origin import Origin
 from ttmark.shared.watermark.interruption import pause
 
 # Not signed: the scores of all blocks, which are long, what is none of the result, and the sender's name.

@@ -7,11 +7,11 @@ from ttmark.detect_service.api.body_route import body_route, body_size, json_ans
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
 from ttmark.detect_service.features.cases.case_writer import content_hash, page_around
 from ttmark.shared.access.scopes import Scope
-from ttmark.shared.cases.signed_file import Case, CaseKey, CaseRefused, case_page, verified_case
 from ttmark.shared.http.request_body import RunLong
 from ttmark.shared.http.service_errors import NotFound, TooLarge, Unprocessable
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.fields import AnswerModel, StrictModel
+from ttmark.shared.signed_files.signed_file import Case, CaseKey, CaseRefused, case_page, verified_case
 
 
 class CasePageRequest(StrictModel):

@@ -1,7 +1,7 @@
 """Opens the feature: the moderation page, which signs people in where a provider is known."""
 
 from ttmark.detect_service.api.features import Feature, Part
-from ttmark.detect_service.features.console import console_router
+from ttmark.detect_service.features.console.router import console_router
 from ttmark.services.opening import Opening
 from ttmark.shared.pages import SignIn
 

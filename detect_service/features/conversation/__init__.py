@@ -1,1 +1,3 @@
 """Several messages as one question."""
+
+NEEDS = ("files",)

@@ -16,15 +16,17 @@ from starlette.responses import StreamingResponse
 
 from ttmark.detect_service.api.body_route import body_route
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
-from ttmark.detect_service.features.files import (
-    Extraction,
-    ExtractionBusy,
-    ExtractionWorkers,
-    LimitExceeded,
-    UnreadableFile,
-)
 from ttmark.detect_service.features.files.encodings import is_binary
-from ttmark.detect_service.features.files.extraction import FORMAT_OF_ENDING, FORMATS, Reason, format_of
+from ttmark.detect_service.features.files.extraction import (
+    FORMAT_OF_ENDING,
+    FORMATS,
+    Extraction,
+    LimitExceeded,
+    Reason,
+    UnreadableFile,
+    format_of,
+)
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionBusy, ExtractionWorkers
 from ttmark.detect_service.features.files.workers.worker_process import PARTS, SLICE_PARTS
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.form_body import FORM_TYPE

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from ttmark.detect_service.api.features import Application, Feature, Part
-from ttmark.detect_service.features.files import ExtractionLimits, ExtractionWorkers
 from ttmark.detect_service.features.files.checks.routes import CHECKS_PATH, checks_router
+from ttmark.detect_service.features.files.extraction import ExtractionLimits
 from ttmark.detect_service.features.files.routes import (
     EXTRACT_PATH,
     ExtractionMetrics,
@@ -14,6 +14,7 @@ from ttmark.detect_service.features.files.routes import (
     extraction_router,
 )
 from ttmark.detect_service.features.files.settings import ExtractionSettings
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.services.opening import Opening
 
 

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from ttmark.detect_service.documents.documents_without_verdict import is_fault
 from ttmark.detect_service.examination import Finish
-from ttmark.detect_service.features.files import ExtractionBusy, ExtractionWorkers, UnreadableFile
+from ttmark.detect_service.features.files.extraction import UnreadableFile
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionBusy, ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_stripping import PartedRequest, PartedText
 from ttmark.shared.detection_words import spoken
 from ttmark.shared.http.service_errors import TooManyRequests

@@ -15,7 +15,7 @@ from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.ask import Means, Question, ask
 from ttmark.detect_service.features.cases.routes import PUBLIC_KEY_PATH
 from ttmark.detect_service.features.manifests.manifest_examiner import with_manifests
-from ttmark.detect_service.features.public import PAGE_PATH, PUBLIC_PATH, PublicTier
+from ttmark.detect_service.features.public.tier import PAGE_PATH, PUBLIC_PATH, PublicTier
 from ttmark.detect_service.features.spent.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message

@@ -3,9 +3,9 @@
 import math
 
 from ttmark.detect_service.api.features import Application, Feature, Part
-from ttmark.detect_service.features.public import PUBLIC_PATH, PublicTier
 from ttmark.detect_service.features.public.routes import public_limits, public_routers
 from ttmark.detect_service.features.public.settings import PublicSettings
+from ttmark.detect_service.features.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.services.opening import Opening
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget

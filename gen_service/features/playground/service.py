@@ -1,7 +1,7 @@
 """Opens the playground where the settings ask for it."""
 
 from ttmark.gen_service.api.features import Feature
-from ttmark.gen_service.features.playground import playground_router
+from ttmark.gen_service.features.playground.router import playground_router
 from ttmark.gen_service.features.playground.settings import PlaygroundSettings
 
 

@@ -30,9 +30,9 @@ from ttmark.services.features.audit.settings import AuditSettings
 from ttmark.services.features.audit.trail import Heads
 from ttmark.services.settings.cases_and_jobs import CaseSettings
 from ttmark.services.startup import StartupError, one_clear_line
-from ttmark.shared.cases.signed_file import CasePublicKey, NotACaseKey
 from ttmark.shared.events import Event
 from ttmark.shared.languages.words import counted
+from ttmark.shared.signed_files.signed_file import CasePublicKey, NotACaseKey
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _ATTEMPTS = 3
@@ -377,3 +377,8 @@ def _write(lines: Iterator[bytes], handle: BinaryIO) -> None:
 
 def _written(time: datetime | None) -> str | None:
     return None if time is None else time.replace(tzinfo=UTC).isoformat(timespec="microseconds")
+
+
+def add(groups: Mapping[str, typer.Typer]) -> None:
+    """Adds the commands to those of `ttmark`."""
+    groups[""].add_typer(app, name="audit")

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ttmark.services.features.audit.chain_check import ChainCheck, Problem, Seam
 from ttmark.services.features.audit.record import Head, Record, read_record
 from ttmark.services.features.audit.segments import ChainSegment
-from ttmark.shared.cases.signed_file import CasePublicKey
+from ttmark.shared.signed_files.signed_file import CasePublicKey
 from ttmark.shared.vault.envelope import canonical_json
 
 _WHOLE = "the export"

@@ -13,7 +13,7 @@ from ttmark.services.features.audit.chain_check import Problem, verify_folder
 from ttmark.services.features.audit.export import Closing, export_lines, verify_export
 from ttmark.services.features.audit.record import NO_RECORD, Anchor, Head, record_line
 from ttmark.services.features.audit.segments import segments
-from ttmark.shared.cases.signed_file import CaseKey
+from ttmark.shared.signed_files.signed_file import CaseKey
 
 COUNT = 20
 Lines = list[bytes]

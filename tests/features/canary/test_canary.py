@@ -8,8 +8,8 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ttmark.services.canary import Canary, CanaryMetrics
-from ttmark.services.settings.canary import CanarySettings
+from ttmark.services.features.canary.canary import Canary, CanaryMetrics
+from ttmark.services.features.canary.settings import CanarySettings
 from ttmark.shared.client import Client
 
 Answer = Callable[[httpx.Request], httpx.Response]

@@ -21,7 +21,7 @@ STOP_SECONDS = 120.0
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 _OFTEN = """
-from ttmark.services import canary
+from ttmark.services.features.canary import canary
 from ttmark.services.cli.main import app
 
 canary.SECONDS, canary.TOKENS = 3.0, 100

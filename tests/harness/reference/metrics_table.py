@@ -16,8 +16,8 @@ from ttmark.detect_service.features.reader.reads_along import ReadsAlong
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.api.server_metrics import PROVIDER, Operation
 from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
-from ttmark.services.canary import CanaryMetrics
 from ttmark.services.features.audit.trail import watch_trail
+from ttmark.services.features.canary.canary import CanaryMetrics
 from ttmark.shared.http.health import ReadinessCollector
 from ttmark.shared.http.telemetry import HttpMetrics
 from ttmark.shared.keys.key_cache import KeyCache

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
-from ttmark.services.settings.canary import CanarySettings
+from ttmark.services.features.canary.settings import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings

@@ -13,7 +13,8 @@ import pytest
 from tests.contract.openai.composed import Keys
 from tests.unit.detect_service.served import detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.features.files import ExtractionLimits, ExtractionWorkers
+from ttmark.detect_service.features.files.extraction import ExtractionLimits
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits, ServedModel
 from ttmark.gen_service.demo_model import PROMPTS_PATH

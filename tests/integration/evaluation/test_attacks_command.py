@@ -16,9 +16,9 @@ from tests.harness.command_line import invoke
 from tests.harness.measured_here import measured_here
 from tests.unit.detect_service.served import detection_app
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.features.files import ExtractionWorkers
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.evaluation.adversaries.catalogue import Attack, attacks
-from ttmark.services import conformance_attacks
+from ttmark.services.features.conformance import conformance_attacks
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.keys.key_files import LibraryKeyFile

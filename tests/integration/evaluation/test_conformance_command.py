@@ -9,7 +9,7 @@ from typer.testing import Result
 from tests.harness.command_line import invoke
 from ttmark.evaluation.conformance.plan import CHAT, PLAIN, Plan, Size
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.services import conformance_run
+from ttmark.services.features.conformance import conformance_run
 from ttmark.shared.tokenization import TextTokenizer
 
 pytestmark = pytest.mark.long

@@ -21,13 +21,13 @@ MAY_IMPORT = {
     "shared": {"shared"},
 }
 # What a feature adds to commands, settings and the start of a service: it knows how these are made.
-OUTER = re.compile(r"/features/\w+/(service|settings|commands)(\.py|/)")
+OUTER = re.compile(r"/features/\w+/(service|settings|commands|in_detect)(\.py|/)")
 # From the ground up: a folder of shared/ imports those before it, never one behind it.
 SHARED_FLOORS = (
     "watermark",
     "languages",
     "schemas",
-    "cases",
+    "signed_files",
     "manifests",
     "observability",
     "vault",
@@ -152,6 +152,7 @@ def test_only_the_composition_root_reads_the_environment() -> None:
         for path in sources()
         if not (name := str(path.relative_to(ROOT))).startswith(("services/", OUTGOING))
         and not OUTER.search(name)
+        and not OUTER.search(name)
         and reads_environment(path)
     ]
     assert offences == []
@@ -195,7 +196,7 @@ def test_up_shows_a_text_without_the_libraries_that_the_services_load() -> None:
 
 
 def test_the_command_line_starts_without_a_server_and_without_scientific_libraries() -> None:
-    heavy = {"fastapi", "uvicorn", "scipy", "torch", "pyarrow", "evaluation", "detect_service"}
+    heavy = {"fastapi", "uvicorn", "scipy", "torch", "pyarrow", "evaluation", "detect_service.ask"}
     code = "import ttmark.services.cli.main, sys; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True)
     assert heavy & {name.removeprefix(HOME) for name in loaded.split()} == set()

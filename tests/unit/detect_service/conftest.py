@@ -17,19 +17,20 @@ from tests.harness.certificates import Credential, credential
 from tests.harness.detection_routes import route_of
 from tests.unit.detect_service.served import served
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.features.files import Extraction, ExtractionWorkers
+from ttmark.detect_service.features.files.extraction import Extraction
 from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import CombinedResult, DetectionResult
 from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.signed_files.signed_file import CaseKey
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.watermark import Watermark, key_lanes

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.detect_service.served import detection_app
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
-from ttmark.detect_service.features.public import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.features.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.events import Event

@@ -16,8 +16,8 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.features.cases import service as cases
 from ttmark.detect_service.features.console import service as console
-from ttmark.detect_service.features.files import ExtractionWorkers
 from ttmark.detect_service.features.files.service import files
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.jobs.service import background_jobs
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.features.paper import service as paper

@@ -13,7 +13,6 @@ from babel.numbers import format_decimal
 from lxml import html
 
 from ttmark.detect_service.features.conversation.conversation_words import conversation_message
-from ttmark.shared.cases.signed_file import verified_case
 from ttmark.shared.detection_words import about_words, message, public_message
 from ttmark.shared.languages.words import LANGUAGES, preferred_words, words_of
 from ttmark.shared.schemas.detection import (
@@ -27,6 +26,7 @@ from ttmark.shared.schemas.detection import (
     Segment,
     Voice,
 )
+from ttmark.shared.signed_files.signed_file import verified_case
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
 HEADLINES = {

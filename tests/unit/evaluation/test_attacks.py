@@ -44,7 +44,7 @@ from ttmark.evaluation.intervals import Interval
 from ttmark.evaluation.run_folder import Questions
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import Material, sentences_of
-from ttmark.services.conformance_attacks import Attacked, attacks_report
+from ttmark.services.features.conformance.conformance_attacks import Attacked, attacks_report
 from ttmark.shared.client import Client
 
 TEXT = (

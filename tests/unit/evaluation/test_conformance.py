@@ -28,7 +28,7 @@ from ttmark.evaluation.conformance.page import in_a_line, promise_kept
 from ttmark.evaluation.conformance.plan import PLANS, prompt_of, prompts
 from ttmark.evaluation.conformance.unmarked_texts import own_set, passages_of, shipped_sets
 from ttmark.evaluation.text_edits import Material
-from ttmark.services.conformance_run import detection
+from ttmark.services.features.conformance.conformance_run import detection
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import Document

@@ -12,8 +12,8 @@ from ttmark.detect_service.api.body_route import body_route, body_size, valid_fi
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
 from ttmark.detect_service.api.routes import Answering
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.features.files import Extraction
 from ttmark.detect_service.features.files.checks.results import Models, outcomes
+from ttmark.detect_service.features.files.extraction import Extraction
 from ttmark.detect_service.features.files.routes import FileReader
 from ttmark.detect_service.results import result_json
 from ttmark.shared.access.scopes import Scope

@@ -12,12 +12,12 @@ from pyarrow import parquet
 from tests.unit.detect_service.bulk_runs import OPTIONS, ThisProcess, job, rows_of, run
 from tests.unit.detect_service.conftest import Service
 from ttmark.detect_service.features.bulk.examiner import Examiner
+from ttmark.detect_service.features.bulk.in_detect.bulk_detection import check_keys
 from ttmark.detect_service.features.bulk.input_formats import BulkError, open_source
 from ttmark.detect_service.features.bulk.output_file import BulkJob, Tally
 from ttmark.detect_service.features.bulk.row_format import InputRow
 from ttmark.detect_service.features.bulk.run import Progress, run_bulk
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.services.bulk_detection import check_keys
 from ttmark.services.startup import StartupError
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from ttmark.detect_service.features.cases.case_writer import page_around
 from ttmark.services.cli.main import app
-from ttmark.shared.cases.signed_file import (
+from ttmark.shared.signed_files.signed_file import (
     CaseKey,
     CasePublicKey,
     CaseRefused,

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.unit.services.cli.conftest import Run
-from ttmark.services.cli import detect as command
+from ttmark.detect_service.features.files.commands import detect as command
 
 WHY = {"code": "evidence_spent", "message": "Ask later."}
 KEY = {"key_id": "k", "version": 2, "profile": "p", "pool_key": 7}

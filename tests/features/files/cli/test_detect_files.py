@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.unit.services.cli.conftest import Run
-from ttmark.services.cli import detect as command
+from ttmark.detect_service.features.files.commands import detect as command
 from ttmark.services.cli import terminal
 from ttmark.shared.client import AsyncClient
 from ttmark.shared.http.form_body import parse_form

@@ -7,9 +7,10 @@ import docx
 import pytest
 
 from tests.harness.hostile_files.pdf import text_page
-from ttmark.detect_service.features.files import ExtractionLimits, ExtractionWorkers
-from ttmark.services.cli import input_files
-from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
+from ttmark.detect_service.features.files.commands import input_files
+from ttmark.detect_service.features.files.commands.input_files import NotExamined, named_files, read_texts
+from ttmark.detect_service.features.files.extraction import ExtractionLimits
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 
 
 def test_files_of_all_formats_are_read_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

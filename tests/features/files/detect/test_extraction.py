@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from tests.harness.hostile_files import HOSTILE_FILES
 from tests.harness.hostile_files.documents import epub, odt
-from ttmark.detect_service.features.files import Extraction, ExtractionBusy, UnreadableFile
+from ttmark.detect_service.features.files.extraction import Extraction, UnreadableFile
 from ttmark.detect_service.features.files.readers_by_format import extract_text
 from ttmark.detect_service.features.files.routes import written
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionBusy
 from ttmark.detect_service.features.files.workers.worker_process import part_slices
 from ttmark.shared.schemas.extraction import ExtractedPart, ExtractionResponse
 
@@ -194,7 +195,7 @@ async def test_what_of_a_file_could_not_be_read_is_told(service) -> None:
 
 async def test_a_full_queue_is_told_with_when_to_come_again(service, monkeypatch) -> None:
     monkeypatch.setattr(
-        "ttmark.detect_service.features.files.ExtractionWorkers.extract",
+        "ttmark.detect_service.features.files.workers.worker_pool.ExtractionWorkers.extract",
         AsyncMock(side_effect=ExtractionBusy(5)),
     )
     response = await extracted(service, "a.txt", b"")

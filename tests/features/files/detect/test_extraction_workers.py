@@ -19,16 +19,15 @@ import pytest
 from tests.harness.hostile_files import HOSTILE_FILES
 from tests.harness.hostile_files.mutations import SMALL_FILES
 from tests.harness.system_calls import PROFILE
-from ttmark.detect_service.features.files import (
+from ttmark.detect_service.features.files.extraction import (
     Extraction,
-    ExtractionBusy,
     ExtractionLimits,
-    ExtractionWorkers,
     LimitExceeded,
     UnreadableFile,
 )
 from ttmark.detect_service.features.files.readers_by_format import extract_text
 from ttmark.detect_service.features.files.workers import confinement, worker_process
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionBusy, ExtractionWorkers
 from ttmark.detect_service.features.files.workers.worker_process import AnswerHead
 
 ENDLESS = HOSTILE_FILES["attributes.html"](4 * 2**20)
@@ -210,7 +209,7 @@ def test_where_the_kernel_confines_nothing_files_are_read_and_it_is_said(tmp_pat
     )
     program = """if True:
         import asyncio
-        from ttmark.detect_service.features.files import ExtractionWorkers
+        from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
         async def main():
             async with ExtractionWorkers() as workers:
                 await workers.warm()

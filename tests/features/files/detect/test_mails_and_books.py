@@ -5,8 +5,8 @@ from email.message import EmailMessage
 import pytest
 
 from tests.harness.hostile_files.documents import epub
-from ttmark.detect_service.features.files import UnreadableFile
 from ttmark.detect_service.features.files.encodings import decode
+from ttmark.detect_service.features.files.extraction import UnreadableFile
 from ttmark.detect_service.features.files.readers_by_format import extract_text
 
 

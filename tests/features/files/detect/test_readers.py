@@ -12,8 +12,8 @@ from pypdf import PdfReader, PdfWriter
 from tests.harness.hostile_files import HOSTILE_FILES
 from tests.harness.hostile_files.docx import cell, package, table
 from tests.harness.hostile_files.pdf import document, page, stream, text_page
-from ttmark.detect_service.features.files import LimitExceeded, UnreadableFile
 from ttmark.detect_service.features.files.encodings import decode
+from ttmark.detect_service.features.files.extraction import LimitExceeded, UnreadableFile
 from ttmark.detect_service.features.files.readers_by_format import extract_text
 
 

@@ -20,7 +20,8 @@ from tests.harness.hostile_files import HOSTILE_FILES, SIZE
 from tests.harness.hostile_files.mutations import mutations
 from tests.harness.waiting import eventually
 from tests.integration.detect.worst_bodies import Measured, measured_service
-from ttmark.detect_service.features.files import ExtractionLimits, ExtractionWorkers, UnreadableFile
+from ttmark.detect_service.features.files.extraction import ExtractionLimits, UnreadableFile
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 
 pytestmark = pytest.mark.long
 

@@ -13,8 +13,8 @@ from tests.unit.detect_service.conftest import HUMAN, LETTERS, Service
 from tests.unit.detect_service.foreign_keys import GIVEN, KEY, Foreign, vllm_text
 from ttmark.detect_service.features.bulk.examiner import Examiner
 from ttmark.detect_service.features.bulk.output_file import Tally
+from ttmark.detect_service.features.files.commands.detect import show
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.services.cli.detect import show
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.detection import CombinedResult

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.unit.services.cli.conftest import Run
-from ttmark.services.cli import jobs
+from ttmark.detect_service.features.jobs.commands import jobs
 from ttmark.shared.client import client
 
 JOB = {"id": "a" * 32, "status": "queued", "mode": "combined", "documents": 1, "answered": 0, "failed": 0}

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from ttmark.services.cli import jobs as job_commands
+from ttmark.detect_service.features.jobs.commands import jobs as job_commands
 from ttmark.services.cli.main import app
 from ttmark.shared.access.scopes import TokenLimits
-from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.detection import CombinedRequest, Document
+from ttmark.shared.signed_files.signed_file import CaseKey
 
 NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
 Run = Callable[..., Result]

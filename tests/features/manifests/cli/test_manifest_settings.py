@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.certificates import credential
-from ttmark.detect_service.features.files import ExtractionWorkers
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.services.settings.provenance import SigningSettings, TrustSettings
 from ttmark.services.startup import StartupError
 

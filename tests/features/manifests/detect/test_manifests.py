@@ -17,7 +17,8 @@ from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import Credential, credential
 from tests.unit.detect_service.conftest import InThisProcess, Service
-from ttmark.detect_service.features.files import ExtractionLimits, ExtractionWorkers
+from ttmark.detect_service.features.files.extraction import ExtractionLimits
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import (
     MOST_OF_A_DOCUMENT,
     MOST_OF_A_REQUEST,

@@ -10,9 +10,10 @@ import pytest
 from tests.unit.detect_service.public_asker import BUDGET, PublicService, public_service
 from tests.unit.detect_service.test_failing_documents import FAILING, SECRET, Break
 from ttmark.detect_service.answer_timing import rest_of_step
-from ttmark.detect_service.features.files import ExtractionLimits, ExtractionWorkers
+from ttmark.detect_service.features.files.extraction import ExtractionLimits
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
-from ttmark.detect_service.features.public import PUBLIC_PATH
+from ttmark.detect_service.features.public.tier import PUBLIC_PATH
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.languages.words import ENGLISH
 from ttmark.shared.manifests.signer import ManifestSigner

@@ -27,7 +27,7 @@ from ttmark.evaluation.conformance.report import Deployment, make_report, write_
 from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.quality.equivalence import Difference, Margin, judged
 from ttmark.services.cli.main import app
-from ttmark.shared.cases.signed_file import (
+from ttmark.shared.signed_files.signed_file import (
     JSON_NAME,
     PAGE_NAME,
     CaseKey,

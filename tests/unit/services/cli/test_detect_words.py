@@ -7,9 +7,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from typer.testing import CliRunner
 
+from ttmark.detect_service.features.files.commands.detect import show
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli import terminal as terminal_module
-from ttmark.services.cli.detect import show
 from ttmark.services.cli.main import app
 from ttmark.shared.client import AsyncClient
 from ttmark.shared.detection_words import message

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.forked_commands import ForkedCommands
-from ttmark.shared.cases.signed_file import CaseKey
+from ttmark.shared.signed_files.signed_file import CaseKey
 
 MEMORY = 2 * 2**30
 

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.services.settings.wrong_values import CLASSES, SECRET
-from ttmark.detect_service.features.files import ExtractionWorkers
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.jobs.settings import JobSettings
 from ttmark.detect_service.features.public.settings import PublicSettings
 from ttmark.gen_service.features.vllm.service import arguments_of
 from ttmark.gen_service.features.vllm.settings import EngineFileSettings
+from ttmark.services.features.canary.settings import CanarySettings
 from ttmark.services.settings.base import variable
-from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings

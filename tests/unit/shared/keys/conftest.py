@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ttmark.services.settings.store import open_store
-from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.signed_files.signed_file import CaseKey
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import RecordStore
 

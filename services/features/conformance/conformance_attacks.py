@@ -34,10 +34,10 @@ from ttmark.evaluation.run_manifest import check_identity, command_line, folder_
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import Material
 from ttmark.evaluation.text_files import read_field
-from ttmark.services.cli.conformance_options import AttackOptions
+from ttmark.services.features.conformance.conformance_options import AttackOptions
 from ttmark.services.startup import no_start_after
-from ttmark.shared.cases.signed_file import ATTACKS_FORMAT, CaseKey
 from ttmark.shared.client import Client, ClientError
+from ttmark.shared.signed_files.signed_file import ATTACKS_FORMAT, CaseKey
 from ttmark.shared.tokenization import TokenizerMissing
 
 

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from ttmark.detect_service.ask import Means, Question, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.features.bulk.in_detect.bulk_detection import read_keys
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.evaluation.conformance.detectors import log10_p_of
 from ttmark.evaluation.conformance.measure import Conformance
@@ -28,8 +29,7 @@ from ttmark.gen_service.decoding.request import GenerationRequest, Marking, Sequ
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.engine.errors import EngineError
 from ttmark.gen_service.features.policy.marking_policy import MarkingChoice
-from ttmark.services.bulk_detection import read_keys
-from ttmark.services.cli.conformance_options import ConformanceOptions
+from ttmark.services.features.conformance.conformance_options import ConformanceOptions
 from ttmark.services.local.smollm2 import sha256
 from ttmark.services.model_folder import model_id, resolve_model
 from ttmark.services.served_models import Models
@@ -38,11 +38,11 @@ from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError, no_start_after
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import DetectionResult, Document
 from ttmark.shared.schemas.generation.chat import ChatMessage
+from ttmark.shared.signed_files.signed_file import CaseKey
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
 _REQUEST = "conformance"

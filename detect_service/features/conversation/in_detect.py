@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
+from ttmark.detect_service.features.files.commands.input_files import (
+    LONGEST_ID,
+    NotExamined,
+    named_files,
+    read_texts,
+)
 from ttmark.services.cli.files import shown
-from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files, read_texts
 from ttmark.services.cli.terminal import print_table
 from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client

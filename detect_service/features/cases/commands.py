@@ -1,6 +1,7 @@
 """`ttmark case`: cases that a detection service signed, and the keys for that."""
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from ttmark.services.cli.files import (
 from ttmark.services.cli.key_store import print_json
 from ttmark.services.cli.options import DetectUrl, JsonOutput
 from ttmark.services.startup import StartupError, one_clear_line
-from ttmark.shared.cases.signed_file import (
+from ttmark.shared.signed_files.signed_file import (
     CaseKey,
     CaseRefused,
     Document,
@@ -86,7 +87,9 @@ def show_public_key(file: Annotated[Path, typer.Argument(help="The secret key.")
 
 
 def _check_text(document: Document, name: str) -> None:
-    from ttmark.services.cli.input_files import read_text  # has settings, which other commands start without
+    from ttmark.detect_service.features.files.commands.input_files import (
+        read_text,  # has settings, which other commands start without
+    )
 
     if document["content"] != "text":
         raise StartupError("refused: the case is about token ids, not about a text")
@@ -96,3 +99,8 @@ def _check_text(document: Document, name: str) -> None:
         if hashlib.sha256(one.encode()).hexdigest() == document["sha256"]:
             return
     raise StartupError(f"refused: the case is genuine, but about another text than {name}")
+
+
+def add(groups: Mapping[str, typer.Typer]) -> None:
+    """Adds the commands to those of `ttmark`."""
+    groups[""].add_typer(app, name="case")

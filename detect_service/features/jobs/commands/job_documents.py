@@ -4,8 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ttmark.detect_service.features.files.commands.input_files import (
+    LONGEST_ID,
+    NotExamined,
+    named_files,
+    read_texts,
+)
 from ttmark.services.cli.files import spelled
-from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files, read_texts
 from ttmark.services.startup import no_start_after, require
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.detection import Document

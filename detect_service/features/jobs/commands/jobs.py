@@ -28,7 +28,7 @@ from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.jobs import JobResult, JobStatus
 
 if TYPE_CHECKING:
-    from ttmark.services.cli.input_files import NotExamined
+    from ttmark.detect_service.features.files.commands.input_files import NotExamined
 
 app = typer.Typer(
     help="Detection jobs: thousands of documents, answered in the background.", no_args_is_help=True
@@ -71,7 +71,10 @@ def submit(
     Exit codes: 0: every document was sent, and with --out examined. 1: one was not, or nothing could
     start. 2: bad usage.
     """
-    from ttmark.services.cli.job_documents import job_documents, submitted  # has settings
+    from ttmark.detect_service.features.jobs.commands.job_documents import (  # has settings
+        job_documents,
+        submitted,
+    )
 
     with one_line_errors(), _client(url, token, plain_http, patience=wait) as client:
         _check(out)

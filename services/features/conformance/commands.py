@@ -2,17 +2,20 @@
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ttmark.services.cli.conformance_options import AttackOptions, ConformanceOptions
 from ttmark.services.cli.files import pem_text, print_signed, public_key, read_bytes, signed_values
 from ttmark.services.cli.key_store import print_json
 from ttmark.services.cli.options import DetectUrl, JsonOutput, access_token
+from ttmark.services.features.conformance.conformance_options import AttackOptions, ConformanceOptions
 from ttmark.services.startup import StartupError, needs, no_start_after, one_clear_line
-from ttmark.shared.cases.signed_file import (
+from ttmark.shared.commands_of_dataclasses import command_of
+from ttmark.shared.languages.words import counted
+from ttmark.shared.signed_files.signed_file import (
     ATTACKS_FORMAT,
     JSON_NAME,
     PAGE_NAME,
@@ -22,8 +25,6 @@ from ttmark.shared.cases.signed_file import (
     NotACaseKey,
     verified_report,
 )
-from ttmark.shared.commands_of_dataclasses import command_of
-from ttmark.shared.languages.words import counted
 
 if TYPE_CHECKING:
     from ttmark.evaluation.conformance.figures import Figure
@@ -39,7 +40,7 @@ _JSONL = (".jsonl", ".gz")
 
 
 def _run(options: ConformanceOptions) -> None:
-    from ttmark.services.conformance_run import run
+    from ttmark.services.features.conformance.conformance_run import run
 
     with one_clear_line():
         signer, started = _signer_of_new(options.out, options.signing_key), time.monotonic()
@@ -48,7 +49,7 @@ def _run(options: ConformanceOptions) -> None:
 
 
 def _attack(options: AttackOptions) -> None:
-    from ttmark.services.conformance_attacks import run
+    from ttmark.services.features.conformance.conformance_attacks import run
 
     with one_clear_line(), no_start_after(OSError, ValueError):
         signer, started = _signer_of_new(options.out, options.signing_key), time.monotonic()
@@ -178,7 +179,7 @@ def _own_texts(path: Path | None) -> list[str] | None:
             return read_human_texts(path)
         except (OSError, ValueError) as error:
             raise StartupError(f"--texts {path}: {error}") from error
-    from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
+    from ttmark.detect_service.features.files.commands.input_files import NotExamined, named_files, read_texts
 
     read = read_texts(named_files([str(path)])[0])
     for one in read:
@@ -215,3 +216,8 @@ def _figures(report: dict[str, Any]) -> "list[Figure]":
 def _of(report: dict[str, Any]) -> dict[str, Any]:
     model, key = report.get("model", {}), report.get("key", {})
     return {"profile": key.get("profile"), "model files": model.get("files"), "size": report.get("size")}
+
+
+def add(groups: Mapping[str, typer.Typer]) -> None:
+    """Adds the commands to those of `ttmark`."""
+    groups[""].add_typer(app, name="conformance")

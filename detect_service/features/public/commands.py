@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
-from ttmark.services.cli.detect import FOUND_CODE
+from ttmark.detect_service.features.files.commands.detect import FOUND_CODE
 from ttmark.services.cli.files import read_bytes, shown
 from ttmark.services.cli.options import JsonOutput, PlainHttp, bad_usage, one_line_errors
 from ttmark.services.cli.terminal import print_table
@@ -70,7 +71,9 @@ def ask(
 
     Exit codes: 0: all answered. 1: one did not. 2: bad usage. 3: with --fail-on-found, one found a mark.
     """
-    from ttmark.services.cli.input_files import read_text  # has settings, which other commands start without
+    from ttmark.detect_service.features.files.commands.input_files import (
+        read_text,  # has settings, which other commands start without
+    )
 
     named = addresses or []
     if len(named) > _MOST_ADDRESSES:
@@ -160,3 +163,8 @@ def _show(replies: list[_Reply], *, as_json: bool) -> None:
             f"As they promise, of texts without any of these marks at most {total:.2g} are found"
             " by one or more."
         )
+
+
+def add(groups: Mapping[str, typer.Typer]) -> None:
+    """Adds the commands to those of `ttmark`."""
+    groups[""].command()(ask)

@@ -12,8 +12,8 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from ttmark.services.cli.demonstration import PROMPT, human_text
+from ttmark.services.features.canary.settings import CanarySettings
 from ttmark.services.model_folder import default_model, model_id
-from ttmark.services.settings.canary import CanarySettings
 from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.observability.logging import configure_logging

@@ -9,8 +9,8 @@ from pathlib import Path
 import typer
 
 from ttmark.detect_service.documents.documents_without_verdict import duration
+from ttmark.detect_service.features.files.commands.input_files import LONGEST_ID, NotExamined, named_files
 from ttmark.services.cli.files import bytes_of, shown, spelled
-from ttmark.services.cli.input_files import LONGEST_ID, NotExamined, named_files
 from ttmark.services.cli.terminal import ProgressLine
 from ttmark.services.startup import in_one_line, warn
 from ttmark.shared.client import AnswerLost, AsyncClient, ClientError, ServiceRefused

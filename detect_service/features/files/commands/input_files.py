@@ -8,9 +8,14 @@ from pathlib import Path
 
 import typer
 
-from ttmark.detect_service.features.files import ExtractionLimits, ExtractionWorkers, UnreadableFile
-from ttmark.detect_service.features.files.extraction import FORMAT_OF_ENDING, OF_SEVERAL
+from ttmark.detect_service.features.files.extraction import (
+    FORMAT_OF_ENDING,
+    OF_SEVERAL,
+    ExtractionLimits,
+    UnreadableFile,
+)
 from ttmark.detect_service.features.files.settings import ExtractionSettings
+from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.services.cli.files import STANDARD_INPUT, bytes_of, shown
 from ttmark.services.startup import StartupError, require
 from ttmark.shared.schemas.extraction import FILE_KINDS

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -21,14 +22,15 @@ from ttmark.services.cli.options import (
     one_line_errors,
 )
 from ttmark.services.cli.terminal import print_table
-from ttmark.services.startup import require, warn
+from ttmark.services.startup import StartupError, require, warn
 from ttmark.shared.client import AsyncClient, Client
+from ttmark.shared.features import module_of
 from ttmark.shared.languages.words import counted
 from ttmark.shared.outgoing import blocking
 from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, Document
 
 if TYPE_CHECKING:
-    from ttmark.services.cli.detect_files import Outcome
+    from ttmark.detect_service.features.files.commands.detect_files import Outcome
 
 PhaseOption = Literal["0", "any"]
 Method = Literal["scan", "waterseeker"]
@@ -139,15 +141,14 @@ def detect(
         if files.count("-") > 1:
             raise typer.BadParameter("standard input (-) can be read once")
     if conversation:
+        told = _feature("conversation")
         with one_line_errors(), Client(url, access_token(token), plain_http=plain_http) as client:
-            from ttmark.services.cli.detect_conversation import detect_conversation, show_conversation
-
-            result = detect_conversation(files or [], options, client)
-        show_conversation(result, as_json=as_json)
+            result = told.detect_conversation(files or [], options, client)
+        told.show_conversation(result, as_json=as_json)
         found, failed = result.verdict == "watermarked", result.error is not None
     elif bulk is None:
         # Has settings, which other commands start without.
-        from ttmark.services.cli.detect_files import SaidWaits, detect_files
+        from ttmark.detect_service.features.files.commands.detect_files import SaidWaits, detect_files
 
         with one_line_errors():
             request = options.request([Document(text="")], origin)
@@ -166,14 +167,23 @@ def detect(
         with one_line_errors():
             require(_bulk_extra(bulk, out, ray))
             options.request([Document(text="")])  # names an option that is out of range
-            # Opens the key store, which is not wanted elsewhere.
-            from ttmark.services.cli.bulk import detect_in_bulk
-
-            found, failed = detect_in_bulk(bulk, out, options, tenant, workers, ray)
+            found, failed = _feature("bulk").detect_in_bulk(bulk, out, options, tenant, workers, ray)
     if found and fail_on_found:
         raise typer.Exit(FOUND_CODE)
     if failed:
         raise typer.Exit(1)
+
+
+def _feature(name: str) -> ModuleType:
+    """What the option of this name does, which is loaded with it.
+
+    Raises:
+        StartupError: there is no such feature.
+    """
+    found = module_of(name, "in_detect")
+    if found is None:
+        raise StartupError(f"--{name} is no part of this installation")
+    return found
 
 
 def _bulk_extra(source: Path, out: Path, ray: str | None) -> str:

@@ -6,11 +6,17 @@ from pathlib import Path
 
 import typer
 
+from ttmark.detect_service.features.bulk.in_detect.bulk_detection import (
+    check_keys,
+    only_tenant,
+    open_backend,
+    open_examiner,
+    read_keys,
+)
 from ttmark.detect_service.features.bulk.input_formats import BulkError
 from ttmark.detect_service.features.bulk.output_file import BulkJob
 from ttmark.detect_service.features.bulk.run import Workers, run_bulk
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.services.bulk_detection import check_keys, only_tenant, open_backend, open_examiner, read_keys
 from ttmark.services.cli.terminal import ProgressLine
 from ttmark.services.startup import no_start_after
 from ttmark.shared.languages.words import counted
