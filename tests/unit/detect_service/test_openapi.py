@@ -32,16 +32,6 @@ async def test_routes_are_told_under_the_names_of_their_resources(description) -
         assert names == {of_resource.get(resource, "detection")}, path
 
 
-async def test_a_slash_at_the_end_of_a_route_changes_nothing(service, description) -> None:
-    for path, operations in description["paths"].items():
-        for method in operations:
-            answers = [await service.client.request(method, path + end, json={}) for end in ("", "/")]
-            asked, other = [(each.status_code, '"not_found"' in each.text) for each in answers]
-            assert asked == other, path
-            assert not asked[1], path
-    assert (await service.client.get("/")).headers["content-type"].startswith("text/html")
-
-
 async def test_requests_refuse_what_they_do_not_know_and_answers_may_grow(description) -> None:
     schemas = description["components"]["schemas"]
     for name in (*(f"{mode}Request" for mode in MODES), "Document", "FileForm", "CheckForm"):

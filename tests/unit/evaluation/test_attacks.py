@@ -272,30 +272,6 @@ def by_word(_: None, texts: Sequence[str]) -> list[float]:
     return [-9.0 if "mark" in text else -0.3 for text in texts]
 
 
-def test_a_run_that_was_interrupted_asks_the_rest_alone(tmp_path: Path) -> None:
-    whole = run(tmp_path, by_word)
-    kept = (tmp_path / "answers.jsonl").read_bytes()
-    (tmp_path / "answers.jsonl").write_bytes(kept[: len(kept) // 2])
-    asked: list[str] = []
-
-    def counted(about: None, texts: Sequence[str]) -> list[float]:
-        asked.extend(texts)
-        return by_word(about, texts)
-
-    assert run(tmp_path, counted) == whole
-    assert 0 < len(asked) == len(set(asked)) < len(kept.splitlines())
-    found = {row.name: row.figures[-1].found for row in whole}
-    assert found.pop("weaker") in range(15, 40)
-    assert found == {
-        "as written": 40,
-        "texts by people": 0,
-        "rewritten to nothing, 10%": 0,
-        "rewritten to nothing, 50%": 0,
-        "nothing done, 10%": 40,
-        "nothing done, 20%": 40,
-    }
-
-
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     rows = run(tmp_path_factory.mktemp("run"), by_word)

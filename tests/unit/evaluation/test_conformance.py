@@ -3,7 +3,6 @@
 import math
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,6 @@ from ttmark.evaluation.conformance.unmarked_texts import own_set, passages_of, s
 from ttmark.evaluation.text_edits import Material
 from ttmark.services.features.conformance.conformance_run import detection
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import Document
 
 pytestmark = pytest.mark.long
@@ -88,25 +86,6 @@ def test_marked_answers_are_found_and_others_as_rarely_as_promised(runs: list[Me
             found = figure(measured, section, ALL, 1e-2)
             assert found.texts == keys * (20 + PLAN.unmarked)
             assert found.interval.low <= 1e-2
-
-
-def test_a_run_that_was_killed_goes_on_to_the_same_figures(
-    runs: list[Measurement], folders: list[Path], tmp_path: Path
-) -> None:
-    (tmp_path / "texts").mkdir()
-    for path in (folders[0] / "texts").glob("*.jsonl"):
-        (tmp_path / "texts" / path.name).write_bytes(path.read_bytes())
-    answers = (folders[0] / "answers.jsonl").read_bytes()
-    (tmp_path / "answers.jsonl").write_bytes(answers[: len(answers) // 2])  # cut inside a line
-    asked = 0
-
-    def count(key: UnlockedKey, texts: Sequence[str]) -> list[float]:
-        nonlocal asked
-        asked += len(texts)
-        return detection(TOKENIZER)(key, texts)
-
-    assert simulated_run(tmp_path, 0, detect=count).measure() == runs[0]
-    assert 0 < asked < len(answers.splitlines())
 
 
 def test_a_text_is_found_exactly_where_the_service_says_watermarked() -> None:

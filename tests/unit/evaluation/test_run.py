@@ -1,14 +1,12 @@
 """A run resumes: what is on disk is not generated again."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.progress import Progress
 
 from ttmark.evaluation.experiment_cells import Cell, SamplingSetting
-from ttmark.evaluation.run_folder import Completion, OnText, OnTokens, Run
+from ttmark.evaluation.run_folder import Run
 
 pytestmark = pytest.mark.long
 
@@ -34,44 +32,12 @@ def test_a_line_cut_off_by_a_crash_is_generated_again(open_run: Callable[[], Run
     assert len(path.read_bytes().splitlines()) == 4
 
 
-def test_texts_of_earlier_runs_say_more_and_are_read(open_run: Callable[[], Run], source: Any) -> None:
-    (text,) = open_run().texts(CELL, 1)
-    path = open_run().folder / "texts" / f"{CELL.name}.jsonl"
-    path.write_text(path.read_text().replace('"index":0', '"index":0,"seconds":0.5,"rows":60'))
-    assert open_run().texts(CELL, 1) == [text]
-    assert source.made == [(CELL.name, 0)]
-
-
-def test_the_bar_moves_while_texts_are_written_beside_each_other(tmp_path: Path) -> None:
-    progress, shown = Progress(disable=True), []
-
-    class AllAtOnce:
-        """As an engine: all texts end at the end, one of them early."""
-
-        def generate(self, cell: Cell, indices: Any, seed: int, on_text: OnText, on_tokens: OnTokens) -> None:
-            for count in (5, 10):
-                for _ in indices:
-                    on_tokens(count)
-                shown.append(progress.tasks[0].completed)
-            for index in indices:
-                on_text(Completion(index, (1,) * 15))
-            shown.append(progress.tasks[0].completed)
-
-    Run(tmp_path, AllAtOnce(), 0, progress).texts(CELL, 4)
-    assert shown == pytest.approx([1, 3, 4])
-
-
 def test_texts_of_a_cell_have_different_keys(open_run: Callable[[], Run]) -> None:
     run = open_run()
     texts = run.texts(CELL, 4)
     other = Cell("synthid", 1, SETTING, 20)
     keys = {cell.key(run.seed, text.index) for cell in (CELL, other) for text in texts}
     assert len(keys) == 8
-
-
-def test_a_cell_without_a_watermark_has_none() -> None:
-    with pytest.raises(ValueError, match="without a watermark"):
-        Cell(None, 1, SETTING, 20).watermark()
 
 
 def test_cells_that_differ_have_names_that_differ() -> None:

@@ -63,24 +63,6 @@ async def test_the_first_error_is_raised_and_closes_the_other_streams() -> None:
     assert failing.closed
 
 
-async def test_closing_the_merged_stream_closes_every_source() -> None:
-    sources = [Source("x" * 1000, pauses=[1] * 1000) for _ in range(3)]
-    events = merge([source.deltas() for source in sources], idle_seconds=60)
-    await anext(events)
-    await events.aclose()
-    assert all(source.closed for source in sources)
-
-
-async def test_silence_is_reported_once_per_period() -> None:
-    async def slow() -> AsyncGenerator[Delta, None]:
-        await asyncio.sleep(0.2)
-        yield Delta((1,), "a", "stop")
-
-    events = [event async for event in merge([slow()], idle_seconds=0.05)]
-    assert 1 <= events.count(None) <= 4
-    assert events[-1] is not None
-
-
 async def test_a_slow_reader_holds_the_streams_back() -> None:
     source = Source("x" * 1000)
     events = merge([source.deltas()], idle_seconds=60)
