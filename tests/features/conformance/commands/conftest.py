@@ -1,0 +1,3 @@
+"""A tiny model, prompts and a signing key."""
+
+from tests.integration.evaluation.conftest import *
