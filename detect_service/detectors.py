@@ -16,12 +16,13 @@ from ttmark.shared.schemas.detection import (
     DetectionRequest,
     Document,
 )
-from ttmark.shared.watermark import Watermark, detect_direct
 from ttmark.shared.watermark.detectors.alignment import BETA
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
 from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.null_replacement import Redrawn
+from ttmark.shared.watermark.watermark import Watermark
 
 # In hashed blocks: a document, and of a token its rows, then its score and passes under each key. What
 # p-values are drawn for costs no more: a charge must not tell what was drawn.

@@ -15,7 +15,8 @@ from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.library.generation_requests import OPENING_BITS
 from ttmark.library.key import Key
 from ttmark.library.tokenizer import text_tokenizer
-from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
+from ttmark.shared.watermark.prf import ContextTracker, key_lanes
+from ttmark.shared.watermark.watermark import Watermark
 
 
 class SingleToken(LogitsProcessor):  # type: ignore[misc]

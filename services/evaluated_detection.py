@@ -10,7 +10,7 @@ from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.watermark import Watermark
 
 _CALLER = Principal("evaluation", "evaluation", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
 _ANY_LENGTH = 1 << 20

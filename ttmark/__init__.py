@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from ttmark.library.single_token import SingleToken
     from ttmark.library.tandem import tandem
     from ttmark.shared.client import AsyncClient, Client
-    from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized
+    from ttmark.shared.watermark.detectors.alignment import detect_aligned
+    from ttmark.shared.watermark.detectors.block_scores import detect_direct
+    from ttmark.shared.watermark.detectors.localized import detect_localized
+    from ttmark.shared.watermark.watermark import Watermark
 
 __all__ = [
     "AsyncClient",
@@ -39,16 +42,20 @@ _HOMES = {
     "Key": "library.key",
     "Model": "library.model",
     "SingleToken": "library.single_token",
+    "Watermark": "shared.watermark.watermark",
     "detect": "library.detection",
+    "detect_aligned": "shared.watermark.detectors.alignment",
+    "detect_direct": "shared.watermark.detectors.block_scores",
+    "detect_localized": "shared.watermark.detectors.localized",
     "load": "library.model",
     "tandem": "library.tandem",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = import_module(f"{__name__}.{_HOMES.get(name, 'shared.watermark')}")
+    home = import_module(f"{__name__}.{_HOMES[name]}")
     globals()[name] = value = getattr(home, name)
     return value
 

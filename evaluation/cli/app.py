@@ -16,7 +16,8 @@ from ttmark.evaluation.cli.results import Results
 from ttmark.evaluation.null_tables.build import TABLES, write_table
 from ttmark.evaluation.results.detectors import MakeService
 from ttmark.shared.commands_of_dataclasses import command_of
-from ttmark.shared.watermark import Watermark, scheme_names
+from ttmark.shared.watermark.schemes.registry import scheme_names
+from ttmark.shared.watermark.watermark import Watermark
 
 
 @dataclass(frozen=True, slots=True)

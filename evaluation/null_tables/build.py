@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.detectors.alignment import BETA, aligned_scores
 from ttmark.shared.watermark.detectors.localized import Method, method_parameters
 from ttmark.shared.watermark.detectors.scan import best_scores_so_far
 from ttmark.shared.watermark.detectors.waterseeker import CHUNK_SCORES, SHORTEST, best_window_scores
 from ttmark.shared.watermark.null_tables import TABLE_VERSION
 from ttmark.shared.watermark.nulls import BinomialNull, ExponentialNull, Null
+from ttmark.shared.watermark.watermark import Watermark
 
 
 @dataclass(frozen=True)

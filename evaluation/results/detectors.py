@@ -11,9 +11,9 @@ from ttmark.evaluation.engine_source import CausalModel, log_likelihood
 from ttmark.gen_service.api.prompts import text_ids
 from ttmark.shared.byte_reading import ByteReading, byte_ends, byte_spans
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.likelihood.reading import Reading
+from ttmark.shared.watermark.watermark import Watermark
 
 Reader = Callable[[str], ByteReading]
 """What a language model says of a text."""

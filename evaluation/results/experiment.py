@@ -20,8 +20,8 @@ from ttmark.evaluation.text_edits import Material, mix, words_of
 from ttmark.evaluation.text_files import read_field
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.schemes.registry import scheme_title
+from ttmark.shared.watermark.watermark import Watermark
 
 FPRS = (1e-5, 1e-2)
 SINGLE = "single"

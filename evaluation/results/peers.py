@@ -17,10 +17,11 @@ import torch
 from numpy.typing import NDArray
 from transformers import SynthIDTextWatermarkLogitsProcessor, WatermarkLogitsProcessor
 
-from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
 from ttmark.shared.watermark.foreign.kgw import Kgw
 from ttmark.shared.watermark.foreign.synthid_text import SynthIdText
 from ttmark.shared.watermark.foreign.vllm_gumbel import VllmGumbel, uniform, weighted_keys
+from ttmark.shared.watermark.prf import ContextTracker, key_lanes
+from ttmark.shared.watermark.watermark import Watermark
 
 Floats = NDArray[np.float64]
 Tokens = NDArray[np.int64]

@@ -21,7 +21,7 @@ from ttmark.shared.schemas.generation.watermark_block import (
 )
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.unknown_tokens import read_ids
-from ttmark.shared.watermark import detect_direct
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
 
 # A detector that knows less tries more: other keys, older versions, block boundaries, readings of the text.
 # Three decades pay for a thousand such hypotheses.

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.grammar import Grammar
 from ttmark.shared.vault.confidential import Confidential
-from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.watermark import Watermark
 
 FinishReason = Literal["stop", "length"]
 

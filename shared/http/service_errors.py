@@ -97,8 +97,8 @@ class PolicyDenied(Forbidden):
 
     code = "policy_denied"
 
-    def __init__(self, message: str, *, rule: str, reason: str, param: str | None = None) -> None:
-        super().__init__(message, param=param)
+    def __init__(self, message: str, *, rule: str, reason: str) -> None:
+        super().__init__(message)
         self.rule = rule
         self.reason = reason
 

@@ -50,14 +50,12 @@ class ReplicaReporter:
         max_age_seconds: float,
         every_seconds: float = 0.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._replica_id = replica_id
         self._serves = timedelta(seconds=max_age_seconds + every_seconds)
         self._every_seconds = every_seconds
         self._now = now
-        self._monotonic = monotonic
         self._reported: tuple[float, Mapping[str, int]] | None = None
 
     async def report(self, known: Mapping[str, int]) -> None:
@@ -68,9 +66,9 @@ class ReplicaReporter:
         """
         if self._reported is not None:
             reported_at, before = self._reported
-            if known == before and self._monotonic() - reported_at < self._every_seconds:
+            if known == before and time.monotonic() - reported_at < self._every_seconds:
                 return
-        now, started = self._now(), self._monotonic()
+        now, started = self._now(), time.monotonic()
         await self._write(ReplicaReport(known=known, reported_at=now, serves_until=now + self._serves))
         self._reported = started, dict(known)
 

@@ -1,7 +1,7 @@
 """Counters that are forgotten after a while: the one thing that limits keep."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ttmark.shared.limits.counting_filter import Inquiry, LocalSpaces, Reply
@@ -55,11 +55,8 @@ class Counters(Protocol):
 class LocalCounters:
     """Counters of this process alone, the `most` that were used last."""
 
-    def __init__(
-        self, *, most: int = _MOST_COUNTERS, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, *, most: int = _MOST_COUNTERS) -> None:
         self._most = most
-        self._monotonic = monotonic
         self._values: dict[str, tuple[dict[int, int], float]] = {}  # in the order of their last use
         self._kept: dict[str, tuple[dict[bytes, bytes], float]] = {}
         self._spaces = LocalSpaces()
@@ -70,7 +67,7 @@ class LocalCounters:
         return True
 
     async def add(self, name: str, amount: int, *, part: int = 0, lifetime_seconds: float) -> dict[int, int]:
-        now = self._monotonic()
+        now = time.monotonic()
         parts, expires_at = self._values.pop(name, ({}, 0.0))
         kept = {one: count for one, count in parts.items() if one > part - PARTS and expires_at > now}
         kept[part] = kept.get(part, 0) + amount
@@ -83,7 +80,7 @@ class LocalCounters:
         return self._spaces.ask(inquiry)
 
     async def put(self, name: str, values: Mapping[bytes, bytes], *, lifetime_seconds: float) -> None:
-        now = self._monotonic()
+        now = time.monotonic()
         self._kept = {old: kept for old, kept in self._kept.items() if kept[1] > now}
         known = self._kept[name][0] if name in self._kept else {}
         known.update(values)
@@ -91,7 +88,7 @@ class LocalCounters:
 
     async def get(self, name: str, fields: Sequence[bytes]) -> list[bytes | None]:
         values, expires_at = self._kept.get(name, ({}, 0.0))
-        return [values.get(field) if expires_at > self._monotonic() else None for field in fields]
+        return [values.get(field) if expires_at > time.monotonic() else None for field in fields]
 
     async def close(self) -> None:
         """Nothing to give up."""

@@ -16,7 +16,8 @@ from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.shared.watermark import Watermark, detect_direct
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
+from ttmark.shared.watermark.watermark import Watermark
 
 pytestmark = [
     pytest.mark.gpu,

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.watermark import ContextTracker, Watermark, detect_direct, key_lanes
 from ttmark.shared.watermark.detectors.alignment import BETA, aligned_score
-from ttmark.shared.watermark.detectors.block_scores import position_scores
+from ttmark.shared.watermark.detectors.block_scores import detect_direct, position_scores
 from ttmark.shared.watermark.detectors.localized import METHODS, find_peaks
-from ttmark.shared.watermark.prf import absorb_context, prf_words
+from ttmark.shared.watermark.prf import ContextTracker, absorb_context, key_lanes, prf_words
+from ttmark.shared.watermark.watermark import Watermark
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 KEY = bytes(range(16))

@@ -21,7 +21,8 @@ from ttmark.shared.keys.key_records import KeyInfo, VersionInfo
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
+from ttmark.shared.watermark.prf import ContextTracker, key_lanes
+from ttmark.shared.watermark.watermark import Watermark
 
 FPR = 1e-3
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)

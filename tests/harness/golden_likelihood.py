@@ -26,7 +26,8 @@ from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
+from ttmark.shared.watermark.prf import ContextTracker, key_lanes
+from ttmark.shared.watermark.watermark import Watermark
 
 FPR = 1e-5
 SECRET = b"golden draws"

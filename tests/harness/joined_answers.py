@@ -22,7 +22,7 @@ from ttmark.evaluation.report.result import Result, Table
 from ttmark.evaluation.run_manifest import machine, versions
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import MarkedShare
-from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.watermark import Watermark
 
 ANSWERS = Path(__file__).parents[2] / "docs/results/found-read-answers.jsonl.gz"
 LOG10_FPR = -5.0

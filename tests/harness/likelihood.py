@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence, LikelihoodTest
+from ttmark.shared.watermark.watermark import Watermark
 
 
 def detect_likelihood(

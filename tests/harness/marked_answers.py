@@ -21,7 +21,7 @@ from ttmark.gen_service.decoding.request import GenerationRequest, Marking, Samp
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.smollm2 import SAMPLING
-from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.watermark import Watermark
 
 POOL = 4
 WATERMARK = Watermark("gumbel", 2, 2)

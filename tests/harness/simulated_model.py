@@ -14,8 +14,8 @@ from ttmark.evaluation.experiment_cells import Cell, SamplingSetting, sampling_s
 from ttmark.evaluation.run_folder import Completion, OnText, OnTokens
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams, Support
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.shared.watermark import key_lanes
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import finalised
+from ttmark.shared.watermark.prf import key_lanes
 
 VOCABULARY = 509
 """A prime, so that candidates at equal distances are different tokens."""

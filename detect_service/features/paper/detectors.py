@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ttmark.detect_service.verdict import Detector, Finding, Fired, FoundSegment, KeyVersion, Reach, Tokens
 from ttmark.shared.schemas.detection import Phase
-from ttmark.shared.watermark import Watermark, corrected
 from ttmark.shared.watermark.detectors.alignment import (
     aligned_evidence,
     aligned_null,
@@ -21,6 +20,8 @@ from ttmark.shared.watermark.detectors.block_scores import BlockRows, direct_evi
 from ttmark.shared.watermark.detectors.localized import Method, localized_under_each, segment_null
 from ttmark.shared.watermark.detectors.segments import disjoint
 from ttmark.shared.watermark.null_replacement import Redrawn
+from ttmark.shared.watermark.nulls import corrected
+from ttmark.shared.watermark.watermark import Watermark
 
 
 def direct(phase: Phase, log10_limit: float = -2.0) -> Detector:

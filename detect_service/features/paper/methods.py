@@ -15,12 +15,12 @@ from ttmark.shared.schemas.detection import (
     Document,
     LocalizedRequest,
 )
-from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.detectors import alignment
 from ttmark.shared.watermark.detectors.alignment import BETA, DECOYS
 from ttmark.shared.watermark.detectors.localized import needs_decoys
 from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.schemes.synthid import WeightedNull
+from ttmark.shared.watermark.watermark import Watermark
 
 # Of a token: its place in an alignment.
 _ALIGN_TOKEN = 0.7

@@ -11,7 +11,7 @@ from tests.contract.openai.signed_texts import texts
 from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.shared.client import AsyncClient, Client
 from ttmark.shared.unknown_tokens import read_ids
-from ttmark.shared.watermark import detect_direct
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
 
 NARROW = {"top_k": 4, "temperature": 1.0, "ignore_eos": True, "return_token_ids": True}
 LONG = NARROW | {"tokens": 150}

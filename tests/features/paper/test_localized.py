@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark import Watermark, detect_localized, scheme_names
+from ttmark.shared.watermark.detectors.localized import detect_localized
+from ttmark.shared.watermark.schemes.registry import scheme_names
+from ttmark.shared.watermark.watermark import Watermark
 
 KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
 WITHOUT_TABLE = Watermark("synthid", 2, parameters={"depth": 7})

@@ -9,8 +9,11 @@ import pytest
 
 from tests.unit.detect_service.held_keys import under
 from ttmark.detect_service.features.paper.detectors import aligned, direct, localized
-from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct, detect_localized
-from ttmark.shared.watermark.detectors.alignment import needs_decoys
+from ttmark.shared.watermark.detectors.alignment import detect_aligned, needs_decoys
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
+from ttmark.shared.watermark.detectors.localized import detect_localized
+from ttmark.shared.watermark.nulls import corrected
+from ttmark.shared.watermark.watermark import Watermark
 
 LIMIT = -0.3
 POOL = [bytes([number, 7]) + bytes(14) for number in range(16)]

@@ -8,11 +8,11 @@ from tests.unit.detect_service.held_keys import under
 from tests.unit.detect_service.simulated_texts import written
 from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.features.paper.detectors import aligned, direct
-from ttmark.shared.watermark import Watermark, key_lanes
 from ttmark.shared.watermark.detectors.block_scores import BlockRows, position_scores
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.null_replacement import Redrawn
-from ttmark.shared.watermark.prf import scored_positions
+from ttmark.shared.watermark.prf import key_lanes, scored_positions
+from ttmark.shared.watermark.watermark import Watermark
 
 POOL = [bytes([number]) * 16 for number in range(1, 4)]
 SEED = bytes(range(16))

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.detectors.waterseeker import (
     MERGED_GAP,
     SHORTEST,
@@ -15,6 +14,7 @@ from ttmark.shared.watermark.detectors.waterseeker import (
     best_window_scores,
     waterseeker_peaks,
 )
+from ttmark.shared.watermark.watermark import Watermark
 
 
 def slow_regions(series, block_size):

@@ -24,7 +24,7 @@ from ttmark.shared.http.app import AppOptions
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark import scheme_names
+from ttmark.shared.watermark.schemes.registry import scheme_names
 
 FPR = 1e-5
 PROFILES = [(scheme, block_size) for scheme in sorted(scheme_names()) for block_size in (1, 2, 3)]

@@ -14,7 +14,7 @@ from tests.unit.gen_service.engine.asking import Faulty, collect, marking, until
 from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams, SequenceFailed
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.watermark import Watermark
 
 pytestmark = pytest.mark.long
 

@@ -27,7 +27,7 @@ from ttmark.gen_service.engine.scheduler import Plan, Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.step import Stepper
 from ttmark.gen_service.engine.stream import Mailbox
-from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.watermark import Watermark
 
 pytestmark = pytest.mark.long
 

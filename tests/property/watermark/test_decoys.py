@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.detectors.alignment import (
     DECOYS,
     aligned_scores,
@@ -14,6 +13,8 @@ from ttmark.shared.watermark.detectors.alignment import (
 from ttmark.shared.watermark.detectors.block_scores import context_and_block
 from ttmark.shared.watermark.detectors.scan import best_scores
 from ttmark.shared.watermark.prf import occurrence_numbers
+from ttmark.shared.watermark.schemes.registry import scheme_names
+from ttmark.shared.watermark.watermark import Watermark
 
 TEXTS = {
     "constant": np.full(60, 7),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from ttmark.shared.watermark import Watermark, scheme_names
+from ttmark.shared.watermark.schemes.registry import scheme_names
+from ttmark.shared.watermark.watermark import Watermark
 
 KEYS = 10_000
 SUPPORTS = {

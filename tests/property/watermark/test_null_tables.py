@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.detectors.alignment import BETA, aligned_scores
 from ttmark.shared.watermark.detectors.localized import METHODS, method_parameters
 from ttmark.shared.watermark.detectors.scan import best_scores
 from ttmark.shared.watermark.detectors.segments import log10_family
 from ttmark.shared.watermark.detectors.waterseeker import best_window_scores
 from ttmark.shared.watermark.null_tables import load_null_table
+from ttmark.shared.watermark.schemes.registry import scheme_names
+from ttmark.shared.watermark.watermark import Watermark
 
 TRIALS = 20_000
 # No row of any table: thresholds come from interpolation.

@@ -42,7 +42,9 @@ SCHEME: Edits = {
     ],
 }
 SCHEME_IS_THERE = """
-from ttmark.shared.watermark import Watermark, detect_direct, scheme_names
+from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
+from ttmark.shared.watermark.schemes.registry import scheme_names
 
 assert "toy" in scheme_names()
 print(detect_direct(Watermark("toy", 2), bytes(16), range(60)).log10_p)

@@ -33,7 +33,8 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.signed_files.signed_file import CaseKey
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.watermark import Watermark, key_lanes
+from ttmark.shared.watermark.prf import key_lanes
+from ttmark.shared.watermark.watermark import Watermark
 
 SEED = 1
 Spaces = Literal["few", "single", "double"]

@@ -8,8 +8,8 @@ from ttmark.detect_service.verdict import Detector, Finding
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.null_replacement import Redrawn
+from ttmark.shared.watermark.watermark import Watermark
 
 
 def held(watermark: Watermark, *pools: Sequence[bytes], key_id: str = "key") -> UnlockedKey:

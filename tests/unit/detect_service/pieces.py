@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.unit.detect_service.conftest import byte_tokenizer
 from tests.unit.detect_service.oracle import KEY, Oracle
-from ttmark.shared.watermark import key_lanes
+from ttmark.shared.watermark.prf import key_lanes
 
 WIDTH, SIZE = 4, 2  # of the keys of `conftest`
 LETTERS = byte_tokenizer().encode("abcdefghijklmnopqrstuvwxyz")

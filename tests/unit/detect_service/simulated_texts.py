@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark import Watermark, key_lanes
 from ttmark.shared.watermark.foreign.vllm_gumbel import uniform
+from ttmark.shared.watermark.prf import key_lanes
+from ttmark.shared.watermark.watermark import Watermark
 
 
 def written(watermark: Watermark, keys: list[bytes], blocks: int, choices: int) -> list[np.ndarray]:

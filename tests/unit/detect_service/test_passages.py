@@ -14,7 +14,7 @@ from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.passages import marked_passages
 from ttmark.detect_service.verdict import Finding, best_finding
 from ttmark.shared.schemas.detection import MarkedShare
-from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.watermark import Watermark
 
 WATERMARK = Watermark("gumbel", 2)
 POOL = [bytes([number] * 16) for number in range(1, 5)]

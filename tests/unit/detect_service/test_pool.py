@@ -15,7 +15,7 @@ from ttmark.detect_service.features.bulk.row_format import InputRow
 from ttmark.detect_service.features.paper.detectors import aligned, direct, localized
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.verdict import Detector
-from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.watermark import Watermark
 
 POOL = 16
 MODES = [

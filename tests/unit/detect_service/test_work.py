@@ -35,10 +35,10 @@ from ttmark.shared.schemas.detection import (
     LocalizedRequest,
 )
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.detectors.alignment import detect_aligned
 from ttmark.shared.watermark.detectors.localized import detect_localized
 from ttmark.shared.watermark.interruption import interruptible, pause
+from ttmark.shared.watermark.watermark import Watermark
 
 TOKENS = np.random.default_rng(3).integers(97, 122, 2_500).tolist()
 REQUESTS: dict[str, tuple[type[DetectionRequest], dict[str, Any]]] = {

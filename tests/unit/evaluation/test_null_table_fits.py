@@ -11,8 +11,8 @@ from ttmark.evaluation.null_tables.build import (
     sample_growth,
     sample_scan,
 )
-from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.detectors.scan import scan_peaks
+from ttmark.shared.watermark.watermark import Watermark
 
 pytestmark = pytest.mark.long
 

@@ -18,8 +18,8 @@ from ttmark.evaluation.results import peers
 from ttmark.evaluation.results.experiment import Marked, found_together, peoples_accounts
 from ttmark.evaluation.results.peers import KgwMark, PeerMark, SynthidMark, VllmMark
 from ttmark.services.evaluated_detection import Service
-from ttmark.shared.watermark import key_lanes
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
+from ttmark.shared.watermark.prf import key_lanes
 
 VOCABULARY = 64
 KEYS = [bytes([number]) * 16 for number in range(40)]

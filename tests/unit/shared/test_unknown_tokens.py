@@ -17,9 +17,10 @@ from ttmark.library import detection
 from ttmark.library.key import Key
 from ttmark.shared.tokenization import TextTokenizer, TooManyTokens
 from ttmark.shared.unknown_tokens import read_ids, read_with_offsets
-from ttmark.shared.watermark import Watermark, detect_direct, key_lanes
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
-from ttmark.shared.watermark.prf import UNKNOWN_TOKEN
+from ttmark.shared.watermark.prf import UNKNOWN_TOKEN, key_lanes
+from ttmark.shared.watermark.watermark import Watermark
 
 FALLBACK = bpe_with_byte_fallback(["one two three, naïve café"] * 20, 300)
 TEXT = "one एक दो तीन two चार पाँच three"

@@ -81,7 +81,7 @@ async def test_changed_files_are_read_or_refused_in_words(count: int) -> None:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
     # Other work shares the cores; CPU time is what counts here.
     changed = (
-        "from ttmark.detect_service.features.files import ExtractionLimits\n"
+        "from ttmark.detect_service.features.files.extraction import ExtractionLimits\n"
         f"ExtractionLimits.__init__.__kwdefaults__.update(seconds=280.0, cpu_seconds={CPU_SECONDS})"
     )
     settings = {"TTMARK_MAX_BODY_BYTES": str(12 * 2**20)}

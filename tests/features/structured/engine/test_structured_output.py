@@ -13,7 +13,8 @@ from ttmark.gen_service.decoding import block_builder
 from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams, SequenceFailed
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
-from ttmark.shared.watermark import Watermark, detect_direct
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
+from ttmark.shared.watermark.watermark import Watermark
 
 SIZES = [1, 2, pytest.param(3, marks=pytest.mark.slow)]
 SCHEMAS: list[dict[str, Any]] = [

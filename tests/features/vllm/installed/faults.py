@@ -13,7 +13,7 @@ import numpy as np
 
 from ttmark.gen_service.features.vllm.completion import Completion
 from ttmark.gen_service.features.vllm.worker_requests import WorkerRequests
-from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.watermark import Watermark
 
 
 class Injected(Exception):

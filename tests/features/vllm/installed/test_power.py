@@ -16,7 +16,8 @@ from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark import Watermark, detect_direct
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
+from ttmark.shared.watermark.watermark import Watermark
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 pytest.importorskip("scipy", reason="needs .venv-vllm/bin/pip install -e '.[eval]'")

@@ -26,7 +26,7 @@ from ttmark.gen_service.features.vllm.completion import FILLER, Completion
 from ttmark.gen_service.features.vllm.worker_messages import Failure, StepReport, Ticket, open_ticket
 from ttmark.gen_service.features.vllm.worker_requests import TICKET, WorkerRequests
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.watermark import Watermark
 
 TOKENIZER = TextTokenizer(byte_tokenizer())
 KEY = bytes(range(16))

@@ -14,7 +14,7 @@ from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence, opening_bits
 from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
-from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.watermark import Watermark
 
 VOCAB = 300
 LENGTH = 60

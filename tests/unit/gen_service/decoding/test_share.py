@@ -16,7 +16,7 @@ from ttmark.gen_service.decoding.filters import FilterParams, filter_rows
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
-from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.watermark import Watermark
 
 VOCAB = 300
 CHOSEN = (70, 80, 90, 100)  # letters that the caller wants

@@ -12,7 +12,7 @@ from ttmark.gen_service.engine.cached_sequence import CachedSequence
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.stream import Mailbox
-from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.watermark import Watermark
 
 KEY = bytes(range(16))
 StartEngine = Callable[..., Engine]

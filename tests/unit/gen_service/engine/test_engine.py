@@ -20,7 +20,8 @@ from tests.unit.gen_service.engine.asking import (
 )
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.errors import ContextTooLong
-from ttmark.shared.watermark import Watermark, detect_direct
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
+from ttmark.shared.watermark.watermark import Watermark
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3])

@@ -30,7 +30,8 @@ from ttmark.gen_service.engine.native.grouping import BITS
 from ttmark.gen_service.engine.ragged_batch import Append
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.shared.watermark import Watermark, scheme_names
+from ttmark.shared.watermark.schemes.registry import scheme_names
+from ttmark.shared.watermark.watermark import Watermark
 
 pytestmark = pytest.mark.skipif(find_kernels() is None, reason="no compiler, or no such processor")
 HOURS = (pytest.mark.slow, pytest.mark.timeout(7200))

@@ -22,13 +22,13 @@ def _tree(root: type[ServiceError]) -> Iterator[type[ServiceError]]:
 
 @pytest.mark.parametrize("error_class", list(_tree(ServiceError)))
 def test_each_error_class_states_status_code_type_and_title(error_class: type[ServiceError]) -> None:
-    named = {"rule": "r", "reason": "scope"} if error_class is errors.PolicyDenied else {}
-    error = error_class("What happened.", param="field", **named)
+    named = {"rule": "r", "reason": "scope"} if error_class is errors.PolicyDenied else {"param": "field"}
+    error = error_class("What happened.", **named)
     envelope = openai_envelope(error)["error"]
     assert envelope == {
         "message": "What happened.",
         "type": error_class.type,
-        "param": "field",
+        "param": named.get("param"),
         "code": error_class.code,
     }
     problem = problem_document(error, "urn:ttmark:request:1")

@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
+from ttmark.shared.watermark.prf import ContextTracker, key_lanes
+from ttmark.shared.watermark.watermark import Watermark
 
 
 class Counting:

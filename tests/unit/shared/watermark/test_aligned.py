@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, scheme_names
-from ttmark.shared.watermark.detectors.alignment import BETA, needs_decoys
+from ttmark.shared.watermark.detectors.alignment import BETA, detect_aligned, needs_decoys
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
+from ttmark.shared.watermark.schemes.registry import scheme_names
+from ttmark.shared.watermark.watermark import Watermark
 
 KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark import ContextTracker, scored_positions
-from ttmark.shared.watermark.prf import occurrence_numbers
+from ttmark.shared.watermark.prf import ContextTracker, occurrence_numbers, scored_positions
 
 
 def slow_scored_positions(tokens, block_size, context_width, phase):

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized, scheme_names
+from ttmark.shared.watermark.detectors.alignment import detect_aligned
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
+from ttmark.shared.watermark.detectors.localized import detect_localized
+from ttmark.shared.watermark.schemes.registry import scheme_names
+from ttmark.shared.watermark.watermark import Watermark
 
 DETECTORS = {
     "direct": lambda *text: detect_direct(*text, phase="any"),

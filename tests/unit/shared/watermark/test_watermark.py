@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark import Watermark, scheme_names
+from ttmark.shared.watermark.schemes.registry import scheme_names
+from ttmark.shared.watermark.watermark import Watermark
 
 SCHEMES = scheme_names()
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tests.harness.likelihood import detect_likelihood
-from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.detectors.block_scores import position_scores
 from ttmark.shared.watermark.likelihood.evidence import (
     LikelihoodEvidence,
@@ -21,6 +20,8 @@ from ttmark.shared.watermark.likelihood.importance_sampling import NullTail
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.score_distributions import Floats
 from ttmark.shared.watermark.prf import UNKNOWN_TOKEN
+from ttmark.shared.watermark.schemes.registry import scheme_names
+from ttmark.shared.watermark.watermark import Watermark
 
 KEY = bytes(range(16))
 WRONG = [bytes([200 + i]) * 16 for i in range(7)]

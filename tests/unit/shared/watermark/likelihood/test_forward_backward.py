@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.unit.shared.watermark.likelihood.conftest import compiled, enumerated, random_chain
-from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
 from ttmark.shared.watermark.likelihood.hidden_markov_model import (
@@ -21,6 +20,8 @@ from ttmark.shared.watermark.likelihood.hidden_markov_model import (
     drawn_paths,
     evidence_paths,
 )
+from ttmark.shared.watermark.schemes.registry import scheme_names
+from ttmark.shared.watermark.watermark import Watermark
 
 PATHS = (
     Path(0, 0.06),

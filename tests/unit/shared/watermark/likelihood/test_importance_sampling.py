@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.forward_backward import find_passes
 from ttmark.shared.watermark.likelihood.hidden_markov_model import (
     MarkovChain,
@@ -15,6 +14,7 @@ from ttmark.shared.watermark.likelihood.hidden_markov_model import (
 )
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, Sampler
 from ttmark.shared.watermark.likelihood.score_distributions import Cells
+from ttmark.shared.watermark.watermark import Watermark
 
 PASSES = find_passes()
 

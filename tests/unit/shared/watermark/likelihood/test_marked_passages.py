@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.marked_passages import find_carried, share_of
+from ttmark.shared.watermark.watermark import Watermark
 
 PAIRS = Watermark("gumbel", 2, 2)
 KEY = bytes(range(16))

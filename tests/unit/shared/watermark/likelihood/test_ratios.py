@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.likelihood.hidden_markov_model import (
     NEUTRAL,
     PLAIN,
@@ -11,6 +10,8 @@ from ttmark.shared.watermark.likelihood.hidden_markov_model import (
     Ratios,
     load_mixtures,
 )
+from ttmark.shared.watermark.schemes.registry import scheme_names
+from ttmark.shared.watermark.watermark import Watermark
 
 WATERMARKS = [Watermark(name, size) for name in scheme_names() for size in (1, 2, 3)]
 

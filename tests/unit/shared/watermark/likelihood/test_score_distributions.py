@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.nulls import BinomialNull
 from ttmark.shared.watermark.ragged_arrays import Segments
-from ttmark.shared.watermark.schemes.registry import build_scheme
+from ttmark.shared.watermark.schemes.registry import build_scheme, scheme_names
+from ttmark.shared.watermark.watermark import Watermark
 
 RIVALS = 1_000
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
