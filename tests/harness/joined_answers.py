@@ -1,6 +1,6 @@
 """Answers of SmolLM2-135M joined to longer texts, and how often the interval of the marked share holds.
 
-`python -m tests.harness.joined_answers` writes docs/results/shares.json and prints the page's table.
+`python -m tests.harness.joined_answers` writes docs/results/shares.json and prints its tables.
 """
 
 import gzip

@@ -15,7 +15,7 @@ from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 from ttmark.shared.watermark.watermark import Watermark
 
 # Tokens carried by at least so much belong to a passage; surely, possibly: ends of an interval whose
-# coverage was measured (docs/results/shares.md).
+# coverage was measured (docs/results/detection.md).
 _LIKELY, _SURELY, POSSIBLY = 0.5, 0.95, 0.05
 # Priors of texts that take turns with others every few lines, beside those of E.
 _IN_TURNS = (Path(0, 0.03, find=0.03, lose=0.9), Path(1, 0.03, find=0.03, lose=0.9))
