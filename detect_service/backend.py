@@ -1,6 +1,7 @@
 """What a request needs of the process: keys, tokenizers, limits."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,6 @@ import orjson
 
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.shared.keys.records import HeldKey
-from ttmark.shared.labels import Label
 from ttmark.shared.tokenization import TextTokenizer
 
 
@@ -60,6 +60,18 @@ class TokenizerSet(dict[str, TextTokenizer]):
 
 
 @dataclass(frozen=True, slots=True)
+class Insert:
+    """Characters that tools put into texts: no words, and counted for no limit.
+
+    Attributes:
+        beginning: in all of them; a text without it is not searched.
+    """
+
+    beginning: str
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True)
 class DetectionBackend:
     """Given by the composition root; nothing in it changes with a request.
 
@@ -71,7 +83,7 @@ class DetectionBackend:
         normalizer: counts and undoes tricks with characters.
         draw_secret: seeds the draws of the likelihood ratio's p-values; no watermark key. Empty: the keys do.
         most_read_characters: longest text that a language model is asked to read.
-        label: what generated texts carry visibly, and is none of the model's words; None: they carry nothing.
+        inserts: what texts may hold beside words.
     """
 
     keys: TenantKeys
@@ -81,4 +93,11 @@ class DetectionBackend:
     normalizer: TextNormalizer = field(default_factory=TextNormalizer)
     draw_secret: bytes = b""
     most_read_characters: int = 32_768
-    label: Label | None = None
+    inserts: Sequence[Insert] = ()
+
+    def visible(self, text: str) -> str:
+        """A text without inserts."""
+        for insert in self.inserts:
+            if insert.beginning in text:
+                text = insert.pattern.sub("", text)
+        return text

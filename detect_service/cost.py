@@ -7,10 +7,9 @@ blocks as well; `docs/results/detection.md` says how well that held.
 from collections.abc import Mapping, Sequence
 
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.detectors import method_of
 from ttmark.detect_service.documents.document_reader import DocumentReader
-from ttmark.detect_service.features.foreign.foreign_marks import foreign_cost
 from ttmark.detect_service.key_selection import KeySelection
+from ttmark.detect_service.method import Method
 from ttmark.shared.http.service_errors import TooMuchWork
 from ttmark.shared.keys.records import ForeignKey
 from ttmark.shared.schemas.detection import DetectionRequest
@@ -27,6 +26,7 @@ _BYTES_IN_A_TOKEN = 3
 
 def request_cost(
     request: DetectionRequest,
+    method: Method,
     readers: Sequence[DocumentReader],
     selection: KeySelection,
     tokens: Mapping[str, Sequence[int]],
@@ -36,14 +36,14 @@ def request_cost(
     Args:
         tokens: how many each reader reads, by the fingerprint of a tokenizer.
     """
-    total, method = _REQUEST, method_of(request)
+    total = _REQUEST
     documents = [reader.document for reader in readers]
     known: dict[str, float] = {}  # keys with one profile cost the same
     for key in selection.keys:
         profile = key.profile
         lengths = tokens[profile.tokenizer_fingerprint]
         if isinstance(key, ForeignKey):
-            total += foreign_cost(request, key, lengths)
+            total += selection.other_keys.cost(request, key, lengths) if selection.other_keys else 0.0
             continue
         if profile.profile_id not in known:
             of_version = method.cost(request, documents, key.profile.watermark(), key.profile.pool)
@@ -56,16 +56,22 @@ def request_cost(
 
 
 def estimated_cost(
-    request: DetectionRequest, readers: Sequence[DocumentReader], selection: KeySelection, most: int
+    request: DetectionRequest,
+    method: Method,
+    readers: Sequence[DocumentReader],
+    selection: KeySelection,
+    most: int,
 ) -> int:
     """The work of a request of which nothing is encoded; readers encode at most so many tokens."""
     lengths = [estimated_tokens(reader, most) for reader in readers]
     fingerprints = {key.profile.tokenizer_fingerprint for key in selection.keys}
-    return request_cost(request, readers, selection, dict.fromkeys(fingerprints, lengths))
+    tokens = dict.fromkeys(fingerprints, lengths)
+    return request_cost(request, method, readers, selection, tokens)
 
 
 def check_cost_of(
     request: DetectionRequest,
+    method: Method,
     readers: Sequence[DocumentReader],
     selection: KeySelection,
     backend: DetectionBackend,
@@ -79,7 +85,7 @@ def check_cost_of(
     if limit:
         of_tokenizers = {key.profile.tokenizer_fingerprint: key for key in selection.keys}
         lengths = {name: [one.token_ids(key).size for one in readers] for name, key in of_tokenizers.items()}
-        check_cost(request_cost(request, readers, selection, lengths), limit)
+        check_cost(request_cost(request, method, readers, selection, lengths), limit)
 
 
 def reading_cost(tokens: int) -> int:

@@ -1,11 +1,10 @@
-"""The detector that a request asks for; it looks at a document under all versions of one profile."""
+"""The likelihood ratio: the detector of the one question, under all versions of one profile."""
 
 import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ttmark.detect_service.features.paper.methods import PAPER
 from ttmark.detect_service.method import DocumentCost, Look, Method
 from ttmark.detect_service.verdict import Detector, Finding, Fired, KeyVersion, Reach, Tokens
 from ttmark.shared.keys.records import UnlockedKey
@@ -13,7 +12,6 @@ from ttmark.shared.schemas.detection import (
     CombinedRequest,
     CombinedResponse,
     CombinedResult,
-    DetectionRequest,
     Document,
 )
 from ttmark.shared.watermark.detectors.alignment import BETA
@@ -54,7 +52,7 @@ def likelihood(
             rate=10.0 ** (log10_limit - step),
             reading=reading(key),
             secret=secret,
-            spent=None if redrawn is None else redrawn.rows,
+            silent=None if redrawn is None else redrawn.rows,
         )
         found = test.under([prf_key for _, version in versions for prf_key in version.prf_keys])
         reach = Reach(watermark, -(-found.positions // watermark.block_size), pool)
@@ -93,8 +91,3 @@ def _of_look(_: CombinedRequest, look: Look) -> Detector:
 
 
 LIKELIHOOD = Method(_of_look, _cost, CombinedResult, CombinedResponse, beta=lambda _: BETA)
-_METHODS: dict[type[DetectionRequest], Method] = {CombinedRequest: LIKELIHOOD, **PAPER}
-
-
-def method_of(request: DetectionRequest) -> Method:
-    return _METHODS[type(request)]

@@ -1,10 +1,13 @@
 """What one request asks of each of its documents: read, detect, decide, report."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cascade import (
@@ -19,15 +22,24 @@ from ttmark.detect_service.documents.document_limits import read_document, reade
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.documents.documents_without_verdict import is_fault, not_examined
 from ttmark.detect_service.documents.voices import voice_of
-from ttmark.detect_service.features.foreign.foreign_marks import foreign_findings, with_foreign
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.method import Look, Method
+from ttmark.detect_service.question import OwnReader
 from ttmark.detect_service.results import with_evidence
-from ttmark.detect_service.verdict import Decision, Detector, Finding, best_finding, best_reading, decide
-from ttmark.shared.byte_reading import ByteReading, Content
+from ttmark.detect_service.stage import Companion, Readings, StateOfReader
+from ttmark.detect_service.verdict import (
+    Best,
+    Decision,
+    Detector,
+    Finding,
+    best_finding,
+    best_reading,
+    decide,
+)
+from ttmark.shared.byte_reading import Content
 from ttmark.shared.detection_words import message
 from ttmark.shared.http.service_errors import ServiceError
-from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.keys.records import ForeignKey, UnlockedKey
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
@@ -41,22 +53,8 @@ from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.null_replacement import Redrawn
 
-if TYPE_CHECKING:
-    from ttmark.detect_service.features.spent.spent_document import SpentDocument
-
 T = TypeVar("T")
 Examined = tuple[DetectionResult, Finding | None]
-Finish = Callable[[int, DetectionResult, Sequence[str]], DetectionResult]
-"""Completes the result of document number so and so, of a request that skipped these keys."""
-
-Readings = Mapping[Content, ByteReading]
-"""What a language model says of texts."""
-
-OwnReader = Callable[[DocumentReader, UnlockedKey], Reading | None]
-"""What a caller's own language model says of a document's tokens, as the key's profile reads them."""
-
-Best = tuple[int, Finding]
-"""The best finding of a document, and the way of reading that it is of."""
 
 
 @dataclass(slots=True)
@@ -68,11 +66,11 @@ class Examination:
         readers: of each document.
         shows_evidence: whether the caller may see more than the verdict.
         reader: whether there is a language model that answers; if not, the first step has the whole rate.
-        finish: asked for each document; None: nothing is added.
         words: of the language of the answers.
         own_reader: the caller's own language model; with it there is one step, at the whole rate.
         is_priced: its cost in blocks is known exactly, and is within the limit.
         reads_all: the request says how its documents were made: one step, at the whole rate, with the reader.
+        documents: the ways each is read in that is looked at, by its number.
     """
 
     request: DetectionRequest
@@ -81,16 +79,21 @@ class Examination:
     selection: KeySelection
     readers: Sequence[Sequence[DocumentReader]]
     shows_evidence: bool
-    reader: Literal["none", "down", "up"] = "none"
-    finish: Finish | None = None
+    reader: StateOfReader = "none"
+    companions: Sequence[Companion] = ()
     words: Words = ENGLISH
     own_reader: OwnReader | None = None
     is_priced: bool = False
     reads_all: bool = False
-    _documents: dict[int, Sequence[DocumentReader]] = field(default_factory=dict)
+    documents: dict[int, Sequence[DocumentReader]] = field(default_factory=dict)
     _first: dict[int, Best | None] = field(default_factory=dict)
     _to_be_read: set[int] = field(default_factory=set)
     _outcomes: dict[int, Examined] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> list[DocumentReader]:
+        """All documents in all ways of reading."""
+        return [reader for readers in self.readers for reader in readers]
 
     def look(self) -> None:
         """Reads all documents and tries the keys on them, without a language model.
@@ -101,18 +104,18 @@ class Examination:
             ServiceError: the only document is too long, or there is more work than a request may ask for.
         """
         for index in range(len(self.request.inputs)):
-            self._documents[index] = self._readers(index)
-        all_readers = [reader for readers in self._documents.values() for reader in readers]
+            self.documents[index] = self._readers(index)
         if not self.is_priced:
-            check_cost_of(self.request, all_readers, self.selection, self.backend)
-        for index, readers in self._documents.items():
+            read = [reader for readers in self.documents.values() for reader in readers]
+            check_cost_of(self.request, self.method, read, self.selection, self.backend)
+        for index, readers in self.documents.items():
             if readers:
                 self._unless_it_fails(index, self._look_at)
 
     @property
     def unread(self) -> list[Content]:
         """Texts that a language model is to read, each once."""
-        documents = [self._documents[index] for index in sorted(self._to_be_read)]
+        documents = [self.documents[index] for index in sorted(self._to_be_read)]
         contents = [reader.content for readers in documents for reader in readers]
         return list(dict.fromkeys(content for content in contents if content))
 
@@ -135,31 +138,46 @@ class Examination:
         except BaseException as error:
             if not is_fault(error):
                 raise
-            self._outcomes[index] = not_examined(self._name(index), error, self.words, self._kind), None
+            self._outcomes[index] = not_examined(self.name(index), error, self.words, self.kind), None
         return None
 
     def _readers(self, index: int) -> Sequence[DocumentReader]:
         """The ways document number `index` is read in; none where it has its outcome without."""
         read = self._unless_it_fails(index, self._read)
         if isinstance(read, DocumentError):
-            self._outcomes[index] = not_examined(self._name(index), read, self.words, self._kind), None
+            self._outcomes[index] = not_examined(self.name(index), read, self.words, self.kind), None
+        elif isinstance(read, DetectionResult):
+            self._outcomes[index] = read, None
         elif read is not None:
             return read
         return ()
 
-    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError:
+    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError | DetectionResult:
         """Document number `index`, its tokens read under all keys; or why it is not, if there are others."""
+        for companion in self.companions:
+            read = companion.read(index)
+            if read is not None:
+                return read
         return read_document(self.request, index, self.readers[index], self.selection.keys, self.backend)
 
-    def _asked(self, _: int) -> "SpentDocument | None":
-        return None
+    def redrawn(self, index: int, place: int, key: UnlockedKey) -> Redrawn | None:
+        """The rows of way of reading number `place` that are left out: one companion at most says some."""
+        found = (companion.redrawn(index, place, key) for companion in self.companions)
+        return next((rows for rows in found if rows is not None), None)
+
+    def left_out(
+        self, index: int, reader: DocumentReader, key: ForeignKey, row_tokens: int
+    ) -> NDArray[np.bool_] | None:
+        """Tokens [L] whose score under a foreign key is left out."""
+        found = (companion.left_out(index, reader, key, row_tokens) for companion in self.companions)
+        return next((rows for rows in found if rows is not None), None)
 
     def _look_at(self, index: int) -> None:
         if self.reads_all:
             self._first[index] = None
             self._to_be_read.add(index)
             return
-        cascade, request = self._has_two_steps(self._documents[index]), self.request
+        cascade, request = self.has_two_steps(self.documents[index]), self.request
         found = self._finding(index, share=FIRST_SHARE if cascade else 1.0, readings={})
         self._first[index] = found
         if (
@@ -174,7 +192,7 @@ class Examination:
     def _wants_a_reader(self) -> bool:
         return isinstance(self.request, CombinedRequest) and self.request.reader != "never"
 
-    def _has_two_steps(self, readers: Sequence[DocumentReader]) -> bool:
+    def has_two_steps(self, readers: Sequence[DocumentReader]) -> bool:
         """Known before any score is: whether the rate is shared with a second step."""
         return (
             self.reader == "up"
@@ -183,11 +201,11 @@ class Examination:
         )
 
     def _finding(self, index: int, *, share: float, readings: Readings) -> Best | None:
-        findings, readers = [], self._documents[index]
+        findings, readers = [], self.documents[index]
         others = self.selection.versions - len(self.selection.tries)
         for place, reader in enumerate(readers):
-            detector = self._detector(reader, share, readings)
-            redrawn = partial(_redrawn, self._asked(index), place)
+            detector = self.detector(reader, share, readings)
+            redrawn = partial(self.redrawn, index, place)
             found = best_finding(reader.token_ids, self.selection.tries, detector, others, redrawn)
             if found is not None:
                 findings.append(found)
@@ -195,13 +213,13 @@ class Examination:
             return (0, findings[0]) if findings else None
         return best_reading(findings, [one.weight for one in readers], self.request.fpr) if findings else None
 
-    def _detector(self, reader: DocumentReader, share: float, readings: Readings) -> Detector:
+    def detector(self, reader: DocumentReader, share: float, readings: Readings) -> Detector:
         limit = math.log10(self.request.fpr * reader.weight) - math.log10(max(1, self.selection.versions))
-        reading = self._reading(reader, readings)
+        reading = self.reading(reader, readings)
         look = Look(reader.document, limit, share, self.backend.draw_secret, reading)
         return self.method.detector(self.request, look)
 
-    def _reading(self, reader: DocumentReader, readings: Readings) -> Callable[[UnlockedKey], Reading | None]:
+    def reading(self, reader: DocumentReader, readings: Readings) -> Callable[[UnlockedKey], Reading | None]:
         """What a language model says of the tokens of a document, as a key's profile reads it."""
         if self.own_reader is not None:
             return partial(self.own_reader, reader)
@@ -209,11 +227,11 @@ class Examination:
         return lambda key: None if found is None else reader.reading(key, found)
 
     def _both_steps(self, index: int, readings: Readings) -> tuple[Best | None, ReaderState]:
-        found, readers = self._first[index], self._documents[index]
+        found, readers = self._first[index], self.documents[index]
         if self.reads_all:
             is_read = all(reader.content in readings for reader in readers)  # an empty text is not
             return self._finding(index, share=1.0, readings=readings), "read" if is_read else "none"
-        if found is None or not self._has_two_steps(readers):
+        if found is None or not self.has_two_steps(readers):
             is_missed = self.reader == "down" and self._wants_a_reader
             return found, "read" if self.own_reader else "down" if is_missed else "none"
         best, first = found
@@ -228,7 +246,7 @@ class Examination:
         return (second[0] if both.evidence is second[1].evidence else best, both), "read"
 
     def _outcome(self, readings: Readings, index: int) -> Examined:
-        request, selection, readers = self.request, self.selection, self._documents[index]
+        request, selection, readers = self.request, self.selection, self.documents[index]
         found, reader_state = self._both_steps(index, readings)
         best, finding = (0, None) if found is None else found
         decision = self._decision(index, finding)
@@ -240,29 +258,36 @@ class Examination:
                 readers[best],
                 request.fpr,
                 block_beta=self.method.beta(request) if request.evidence == "blocks" else None,
-                reading=self._reading(readers[best], readings if reader_state == "read" else {}),
+                reading=self.reading(readers[best], readings if reader_state == "read" else {}),
                 reader_state=reader_state,
             )
-        if selection.foreign:
-            result = with_foreign(
-                result,
-                request,
-                decision if selection.own else None,
-                foreign_findings(request, selection.foreign, readers, selection.versions, self._asked(index)),
-                evidence=self.shows_evidence,
-            )
+        if selection.other_keys is not None:
+            result = selection.other_keys.added(self, index, result, decision)
         return self._told(index, result, found, readings), finding
 
-    def _decision(self, _: int, finding: Finding | None) -> Decision:
+    def _decision(self, index: int, finding: Finding | None) -> Decision:
         """Of document number `index` by our own keys."""
-        return decide(finding, self.request.fpr)
+        decision = decide(finding, self.request.fpr)
+        for companion in self.companions:
+            decision = companion.decide(index, finding, decision)
+        return decision
 
-    def _told(self, index: int, result: DetectionResult, _: Best | None, __: Readings) -> DetectionResult:
+    def _told(
+        self, index: int, result: DetectionResult, found: Best | None, readings: Readings
+    ) -> DetectionResult:
+        for companion in self.companions:
+            result = companion.tell(index, result, found, readings)
+            if result.error is not None:
+                return result
         if result.verdict == "watermarked":
             voice = voice_of(self.request.inputs[index], self._are_marked)
             result = result.model_copy(update={"voice": voice})
         result = result.model_copy(update={"message": message(result, self.request.fpr, self.words)})
-        return result if self.finish is None else self.finish(index, result, self.selection.skipped)
+        for companion in self.companions:
+            result = companion.finish(index, result)
+        for companion in self.companions:
+            result = companion.seal(index, result)
+        return result
 
     def _are_marked(self, texts: list[str]) -> list[bool] | None:
         """Whether parts of a text carry a mark: asked about alone, at the same rate, and read by no model.
@@ -286,8 +311,8 @@ class Examination:
     ) -> DetectionResult:
         # Which key came closest is evidence, which counts its tokens; everybody is told those of the first.
         first = (self.selection.own or self.selection.keys)[0]
-        return self._kind(
-            id=self._name(index),
+        return self.kind(
+            id=self.name(index),
             verdict=decision.verdict,
             tokens=len(readers[0].token_ids(first)),
             hypotheses=finding.hypotheses * sum(len(one.names) for one in readers) if finding else 0,
@@ -297,15 +322,10 @@ class Examination:
         )
 
     @property
-    def _kind(self) -> type[DetectionResult]:
+    def kind(self) -> type[DetectionResult]:
         return self.method.result
 
-    def _name(self, index: int) -> str:
+    def name(self, index: int) -> str:
         """What document number `index` is called in the answer."""
         name = self.request.inputs[index].id
         return str(index) if name is None else name
-
-
-def _redrawn(asked: "SpentDocument | None", place: int, key: UnlockedKey) -> Redrawn | None:
-    """The rows of way of reading number `place` that are spent."""
-    return None if asked is None else asked.redrawn(key)[place]

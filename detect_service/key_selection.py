@@ -1,7 +1,8 @@
 """What a request may ask, and with which keys."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ttmark.detect_service.backend import DetectionBackend, TenantKeys, TokenizerSet
 from ttmark.shared.access.scopes import Principal, Scope, allowed_rate
@@ -21,9 +22,23 @@ from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,
     DetectionRequest,
+    DetectionResult,
     Document,
 )
 from ttmark.shared.tokenization import TextTokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class OtherKeys:
+    """How keys of other systems are tried.
+
+    Attributes:
+        cost: of a request under a key, of documents with so many tokens, in hashed blocks.
+        added: to an `Examination`'s result of document number so and so, and what our own keys decided.
+    """
+
+    cost: Callable[[DetectionRequest, ForeignKey, Sequence[int]], float]
+    added: Callable[[Any, int, DetectionResult, Any], DetectionResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +51,7 @@ class KeySelection:
         own, foreign: those of this system, and of others.
         tries: the versions of our own that are tried on each document.
         numbers: of the versions of each key that are tried, by its id.
+        other_keys: tries the foreign ones; None: nothing does.
     """
 
     keys: Sequence[HeldKey]
@@ -44,6 +60,7 @@ class KeySelection:
     foreign: Sequence[ForeignKey]
     tries: Sequence[tuple[UnlockedKey, UnlockedVersion]]
     numbers: Mapping[str, Sequence[int]]
+    other_keys: OtherKeys | None = None
 
     @classmethod
     def of(cls, keys: Sequence[HeldKey], skipped: Sequence[str] = ()) -> "KeySelection":

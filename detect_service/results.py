@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from pydantic import TypeAdapter
@@ -20,10 +20,21 @@ from ttmark.shared.schemas.detection import (
     ReaderState,
     Segment,
 )
-from ttmark.shared.watermark.foreign.foreign_mark import ForeignPassage
 from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
 from ttmark.shared.watermark.likelihood.reading import Reading
+
+
+class ShownPassage(Protocol):
+    """Tokens [start, end) that stand out, under whosever key."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def log10_e(self) -> float: ...
+
 
 # Answered blocks between two pauses.
 _BLOCKS = 512
@@ -135,9 +146,7 @@ def shown_key(
     )
 
 
-def shown_segment(
-    passage: FoundSegment | ForeignPassage, reader: DocumentReader, key: HeldKey, shown: DetectedKey
-) -> Segment:
+def shown_segment(passage: ShownPassage, reader: DocumentReader, key: HeldKey, shown: DetectedKey) -> Segment:
     """A passage, in the text as it was sent, with the key as callers are told it."""
     first, last = reader.characters(key, passage.start, passage.end) or (None, None)
     return Segment(

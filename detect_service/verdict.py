@@ -122,6 +122,9 @@ class Finding:
         return float(self.evidence.of_keys.max()) if isinstance(self.evidence, LikelihoodEvidence) else 0.0
 
 
+Best = tuple[int, Finding]
+"""The best finding of a document, and the way of reading that it is of."""
+
 KeyVersion = tuple[UnlockedKey, UnlockedVersion]
 """A version of a key, with the key."""
 

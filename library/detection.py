@@ -6,9 +6,11 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.ask import Means, Question, ask_here
+from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.documents.document_reader import DocumentReader
+from ttmark.detect_service.question import Question
 from ttmark.library.finding import Finding, FoundPassage
 from ttmark.library.key import Key, Variant
 from ttmark.library.tokenizer import TokenizerUnknown, tokenizers_for, tokenizers_of
@@ -101,7 +103,7 @@ def _find(
     own_reader = None if read is None else _OwnReader(read)
     question = Question(CombinedRequest(inputs=[document], fpr=fpr), _CALLER, own_reader=own_reader)
     try:
-        (result,) = ask_here(question, Means(backend)).results
+        (result,) = ask_here(question, means_of(backend)).results
     except _ReaderFailed as failed:
         raise failed.why from None
     if result.error is not None:

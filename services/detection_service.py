@@ -1,7 +1,6 @@
 """Composition root of the detection service and its public tier. Imports neither torch nor transformers."""
 
 import gc
-import math
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,24 +10,20 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.admission import Terms
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
-from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
-from ttmark.detect_service.features.reader.reads_along import ReadsAlong
 from ttmark.services.key_access import KeyAccess, warn_of_unread
 from ttmark.services.opening import Opening
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import model_of
 from ttmark.shared.access.scopes import TokenLimits
-from ttmark.shared.http.app import AppOptions, beside
+from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics, WorkBudget
-from ttmark.shared.limits.counting_filter import AnswerRule
-from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
@@ -65,10 +60,9 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         port=settings.detect_port,
         max_age_seconds=settings.key_max_age_seconds,
     )
-    reader = ReadsAlong(settings.open_reader(), registry, settings.reader_timeout_seconds)
     limit_metrics = LimitMetrics(registry)
     allowance, budget = _allowance(settings, access, limit_metrics), None
-    opening = Opening(settings, access, registry, limit_metrics)
+    opening = Opening(settings, access, registry, limit_metrics, allowance)
     features = list(opening.features())
     authenticate: Authenticate = access.tokens.authenticate
     for feature in features:
@@ -83,32 +77,24 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             for one in (one for feature in features for one in feature.running):
                 await running.enter_async_context(one)
             warn_of_unread(access.cache.keys, {place: read.fingerprint for place, read in loaded.items()})
-            try:
-                yield
-            finally:
-                await reader.aclose()
+            yield
 
-    workers = opening.provided.get(ExtractionWorkers)
     return create_detection_app(
-        Means(
+        means_of(
             DetectionBackend(
                 access.cache,
                 tokenizers,
                 settings.max_document_tokens,
                 settings.max_request_blocks,
-                label=settings.load_label(),
                 draw_secret=access.kek.derive(b"ttmark draws"),
-            ),
-            settings.manifest_examiner(workers),
-            None if reader.state == "none" else reader,
-            case_key=settings.load_case_key(),
+            )
         ),
         AppOptions(
             authenticate=authenticate,
             admit=allowance.admit,
             limits=HttpLimits(settings.max_body_bytes),
             cors_origins=settings.cors_origins,
-            lifespan=beside(lifespan, [reader.watch]),
+            lifespan=lifespan,
             registry=registry,
             tracer_provider=settings.open_tracing("ttmark-detect"),
             audit=access.audit,
@@ -124,11 +110,4 @@ def _allowance(settings: DetectionSettings, access: KeyAccess, metrics: LimitMet
     defaults = TokenLimits(
         requests_per_minute=settings.requests_per_minute, documents_per_minute=_DOCUMENTS_PER_MINUTE
     )
-    ledger = None
-    if settings.answers_per_passage:
-        ledger = AnswerLedger(
-            access.counters,
-            key=access.kek.derive(b"ttmark answers"),
-            rule=AnswerRule(settings.answers_per_passage, findings=settings.chance_findings or math.inf),
-        )
-    return DocumentAllowance("detect", access.counters, defaults, metrics, access.audit, ledger=ledger)
+    return DocumentAllowance("detect", access.counters, defaults, metrics, access.audit)

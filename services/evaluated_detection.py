@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from ttmark.detect_service.ask import Means, Question, ask_here
+from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.question import Question
 from ttmark.evaluation.results.detectors import Pool, Reader
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
@@ -49,7 +51,7 @@ class Service:
             )
             for number, pool in enumerate(pools)
         ]
-        means = Means(DetectionBackend(FixedKeys(keys), self._tokenizers, _ANY_LENGTH))
+        means = means_of(DetectionBackend(FixedKeys(keys), self._tokenizers, _ANY_LENGTH))
         request = CombinedRequest(
             inputs=[Document(text=text) for text in texts], fpr=fpr, conversation=len(texts) > 1
         )

@@ -9,7 +9,7 @@ from ttmark.detect_service.api.features import Feature, Provided
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.shared.features import modules_of
-from ttmark.shared.limits.allowances import LimitMetrics
+from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class Opening:
     access: KeyAccess
     registry: CollectorRegistry
     limits: LimitMetrics
+    allowance: DocumentAllowance
     provided: Provided = field(default_factory=Provided)
 
     def features(self) -> Iterator[Feature]:

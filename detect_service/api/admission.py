@@ -9,7 +9,6 @@ from fastapi import Request
 
 from ttmark.detect_service.api.body_route import body_size
 from ttmark.detect_service.api.metrics import WorkMetrics
-from ttmark.detect_service.ask import Gate
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import check_cost, reading_cost
 from ttmark.detect_service.documents.document_limits import (
@@ -21,6 +20,7 @@ from ttmark.detect_service.documents.document_limits import (
 )
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull, WorkLimits
 from ttmark.detect_service.key_selection import select_keys
+from ttmark.detect_service.question import Gate
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import LONG_BODY_BYTES, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, TooMuchWork
@@ -141,7 +141,7 @@ class HttpGate(Gate):
         size = body_size(self._request)
         if size > LONG_BODY_BYTES:
             await self._admission.grant(self._caller, round(size * _BLOCKS_IN_A_PARSED_BYTE))
-        inputs = sized(request.inputs, self._admission.backend.max_document_tokens, alone=True)
+        inputs = sized(request.inputs, self._admission.backend, alone=True)
         return request if inputs == request.inputs else request.model_copy(update={"inputs": inputs})
 
     async def readable(self, request: DetectionRequest) -> DetectionRequest:
@@ -154,7 +154,7 @@ class HttpGate(Gate):
         unread = [
             index
             for index, document in enumerate(inputs)
-            if document.text is not None and size_of(document, most) > most
+            if document.text is not None and size_of(document, most, backend) > most
         ]
         if not unread:
             return request

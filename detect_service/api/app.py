@@ -12,7 +12,6 @@ from ttmark.detect_service.api.metrics import DetectionMetrics, WorkMetrics
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.routes import answers, detection_router, keys_router
 from ttmark.detect_service.ask import Means
-from ttmark.detect_service.features.spent.spending import spending_of
 from ttmark.shared.http.app import AppOptions, beside, create_app
 from ttmark.shared.http.health import Readiness
 
@@ -28,13 +27,13 @@ def create_detection_app(
     """The questions and what one can ask with; errors, health and metrics.
 
     Args:
-        means: what is answered with; its `spending` follows from `terms`.
+        means: what is answered with, and by the stages of `features`.
         readiness: asked on each /readyz.
         terms: what questions cost; None: nothing.
         features: what stands beside, each after those that it needs.
     """
     terms = terms or Terms()
-    means = replace(means, spending=spending_of(terms.allowance, means.backend))
+    means = means.with_stages(feature.stage for feature in features if feature.stage is not None)
     admission = Admission(means.backend, terms, WorkMetrics(options.registry))
     metrics = DetectionMetrics(options.registry, means.backend.tokenizers.models)
     answer = answers(means, metrics, options.audit, admission)

@@ -15,6 +15,7 @@ from ttmark.detect_service.api.admission import Admission
 from ttmark.detect_service.api.metrics import DetectionMetrics
 from ttmark.detect_service.api.routes import Answering
 from ttmark.detect_service.ask import Means
+from ttmark.detect_service.stage import Stage
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate, Guests
 from ttmark.shared.http.health import Readiness
@@ -72,6 +73,7 @@ class Feature:
 
     Attributes:
         part: its part of the application, made when all features are open.
+        stage: its part of the way of a verdict.
         running: held open while the application serves.
         authenticate: from the way that callers are known by to another, which falls back on it.
         guests: who may ask without a token.
@@ -79,6 +81,7 @@ class Feature:
     """
 
     part: Callable[[Application], Part] = _nothing
+    stage: Stage | None = None
     running: Sequence[AbstractAsyncContextManager[Any]] = ()
     authenticate: Callable[[Authenticate], Authenticate] | None = None
     guests: Guests | None = None

@@ -9,8 +9,9 @@ from ttmark.detect_service.api.admission import Admission, HttpGate
 from ttmark.detect_service.api.body_route import body_route
 from ttmark.detect_service.api.metrics import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
-from ttmark.detect_service.ask import Means, Question, ask
+from ttmark.detect_service.ask import Means, ask
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.question import Question
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.events import EventSink

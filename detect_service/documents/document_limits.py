@@ -9,7 +9,6 @@ from ttmark.detect_service.documents.documents_without_verdict import is_fault
 from ttmark.detect_service.documents.text_reader import text_readers
 from ttmark.shared.http.service_errors import TooLarge
 from ttmark.shared.keys.records import HeldKey
-from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.detection import DetectionRequest, Document, DocumentError
 from ttmark.shared.tokenization import BYTES_OF_A_TOKEN, TextTokenizer, TooManyTokens
 from ttmark.shared.watermark.interruption import pause
@@ -37,14 +36,14 @@ class RefusedDocument(Document):
         return cls(id=document.id, text="", refusal=why)
 
 
-def size_of(document: Document, enough: int) -> int:
-    """Token ids, or bytes of a text in UTF-8 without manifests: a document has hardly more tokens.
+def size_of(document: Document, enough: int, backend: DetectionBackend) -> int:
+    """Token ids, or bytes of a text in UTF-8 without inserts: a document has hardly more tokens.
 
     Of a text with more characters than `enough` these: to count its bytes takes a look at each.
     """
     if document.text is None:
         return len(document.token_ids or ())
-    text = without_wrappers(document.text)
+    text = backend.visible(document.text)
     return len(text) if text.isascii() or len(text) > enough else len(text.encode())
 
 
@@ -52,14 +51,15 @@ def sizes_to_read(readers: Iterable[DocumentReader], most: int) -> list[int]:
     return [len(one.text.encode()) for one in readers if 0 < len(one.text) <= most]
 
 
-def check_size(index: int, document: Document, most: int) -> int:
-    """Holds a document to `most` tokens by its size alone, which is returned.
+def check_size(index: int, document: Document, backend: DetectionBackend) -> int:
+    """Holds a document to the longest by its size alone, which is returned.
 
     Raises:
         TooLarge: its token ids are more, or its bytes are more than so many tokens have.
     """
+    most = backend.max_document_tokens
     limit = most if document.text is None else most * BYTES_OF_A_TOKEN
-    size = size_of(document, limit)
+    size = size_of(document, limit, backend)
     if size > limit and document.text is None:
         raise too_many_tokens(index, most)
     if size > limit:
@@ -80,7 +80,7 @@ def shorten(body: Any, most: int) -> None:
             del ids[max(most + 1, len(ids) - _AT_ONCE) :]
 
 
-def sized(documents: Sequence[Document], most: int, *, alone: bool) -> list[Document]:
+def sized(documents: Sequence[Document], backend: DetectionBackend, *, alone: bool) -> list[Document]:
     """The documents, without those that their size alone refuses.
 
     Raises:
@@ -89,7 +89,7 @@ def sized(documents: Sequence[Document], most: int, *, alone: bool) -> list[Docu
     kept: list[Document] = []
     for index, document in enumerate(documents):
         try:
-            check_size(index, document, most)
+            check_size(index, document, backend)
         except TooLarge as error:
             if alone and len(documents) == 1:
                 raise
@@ -131,7 +131,7 @@ def readers_of(request: DetectionRequest, backend: DetectionBackend) -> list[Seq
 
 def _readers(request: DetectionRequest, index: int, backend: DetectionBackend) -> Sequence[DocumentReader]:
     document, most = request.inputs[index], backend.max_document_tokens
-    check_size(index, document, most)
+    check_size(index, document, backend)
     if document.text is None:
         return [DocumentReader(document, ["as_sent"], 1.0)]
     pause()

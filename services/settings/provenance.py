@@ -1,6 +1,5 @@
 """Settings of what says openly that a model wrote a text: visible labels, `AIGC` metadata, C2PA manifests."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,8 +13,6 @@ from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 from ttmark.shared.signpost import DOCUMENT_PATH, deployment
 
 if TYPE_CHECKING:
-    from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
-    from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
     from ttmark.gen_service.features.manifests.provenance import ManifestRule
 
 
@@ -63,7 +60,7 @@ class AigcSettings(LabelSettings):
 
 
 _OTHERS_MAY_WRITE = 0o022
-_CERTIFICATE, _KEY, _TRUST = "TTMARK_C2PA_CERT_FILE", "TTMARK_C2PA_KEY_FILE", "TTMARK_C2PA_TRUST_FILE"
+_CERTIFICATE, _KEY = "TTMARK_C2PA_CERT_FILE", "TTMARK_C2PA_KEY_FILE"
 
 
 class SigningSettings(LabelSettings):
@@ -105,48 +102,13 @@ class SigningSettings(LabelSettings):
             raise StartupError(f"{_CERTIFICATE} and {_KEY} go together")
         require("provenance")
         try:
-            signer = ManifestSigner(_read(chain, _CERTIFICATE), _read(key, _KEY), self.signpost)
+            signer = ManifestSigner(read_own(chain, _CERTIFICATE), read_own(key, _KEY), self.signpost)
         except UnusableCredential as error:
             raise StartupError(f"{_CERTIFICATE} and {_KEY} cannot sign manifests: {error}") from error
         return ManifestRule(signer, self.c2pa_manifests == "always")
 
 
-class TrustSettings(Settings):
-    """Whose manifests the detection service trusts."""
-
-    c2pa_trust_file: ReadableFile | None = Field(
-        default=None,
-        description="PEM file with the certificates whose C2PA manifests are trusted; left out: "
-        "none. Needs the extra `provenance`.",
-    )
-
-    def manifest_examiner(self, workers: "ExtractionWorkers | None") -> "ManifestExaminer":
-        """What verifies manifests; nothing is verified where the extra is not installed.
-
-        Raises:
-            StartupError: the file cannot be read or holds no certificates, others may write it, or the extra
-                is not installed.
-        """
-        from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer  # as above
-
-        if self.c2pa_trust_file is None:
-            return ManifestExaminer(workers if find_spec("c2pa") else None)
-        require("provenance")
-        return ManifestExaminer(workers, _certificates(self.c2pa_trust_file))
-
-
-def _certificates(path: Path) -> str:
-    from cryptography import x509
-
-    content = _read(path, _TRUST)
-    try:
-        x509.load_pem_x509_certificates(content)
-        return content.decode("ascii")
-    except ValueError as error:
-        raise StartupError(f"{_TRUST}: the file holds no certificates in PEM") from error
-
-
-def _read(path: Path, variable: str) -> bytes:
+def read_own(path: Path, variable: str) -> bytes:
     try:
         if path.stat().st_mode & _OTHERS_MAY_WRITE:
             raise StartupError(f"{variable}: others than its owner may write the file: chmod go-w it")

@@ -1,6 +1,7 @@
 """Sentences of a language, with numbers and nouns as it writes them."""
 
 import json
+import math
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -85,3 +86,11 @@ ENGLISH = words_of("en")
 def counted(number: int, noun: str) -> str:
     """ "1 key", "2 keys", "1,000 keys"; the noun's plural ends with s."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    if seconds <= 120:
+        return counted(math.ceil(seconds), "second")
+    if seconds <= 7200:
+        return f"{math.ceil(seconds / 60)} minutes"
+    return f"{math.ceil(seconds / 3600)} hours"

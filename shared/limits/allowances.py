@@ -12,7 +12,6 @@ from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.counters import PARTS, Counters
 from ttmark.shared.limits.counting_filter import REASONS, Reason
-from ttmark.shared.limits.spent_evidence import AnswerLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,24 +208,7 @@ class TokenAllowance(Allowance):
 
 
 class DocumentAllowance(Allowance):
-    """Documents, and answers about their rows.
-
-    Attributes:
-        ledger: counts the answers of callers who see verdicts alone; None: nothing is counted.
-    """
-
-    def __init__(
-        self,
-        service: str,
-        counters: Counters,
-        defaults: TokenLimits,
-        metrics: LimitMetrics,
-        audit: EventSink,
-        *,
-        ledger: AnswerLedger | None,
-    ) -> None:
-        super().__init__(service, counters, defaults, metrics, audit)
-        self.ledger = ledger
+    """Documents."""
 
     async def take(self, caller: Principal, documents: int) -> None:
         """Grants so many documents.

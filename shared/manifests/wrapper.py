@@ -17,9 +17,9 @@ _PREFIX = "\ufeff"
 _MAGIC = b"C2PATXT\0"
 _HEADER = struct.Struct("!8sBI")
 _SELECTORS = [chr(0xFE00 + byte) for byte in range(16)] + [chr(0xE0100 + byte) for byte in range(240)]
-_BEGINNING = "".join(_SELECTORS[byte] for byte in _MAGIC)
+BEGINNING = "".join(_SELECTORS[byte] for byte in _MAGIC)
 # A wrapper that lost its byte order mark, as some editors do to it, is still to be seen and said.
-_WRAPPER = re.compile(f"{_PREFIX}?{_BEGINNING}[\ufe00-\ufe0f\U000e0100-\U000e01ef]*")
+WRAPPER = re.compile(f"{_PREFIX}?{BEGINNING}[\ufe00-\ufe0f\U000e0100-\U000e01ef]*")
 _LONGEST_CHARACTER = 4  # bytes of a selector in UTF-8; those of the bytes below 16 have 3
 
 
@@ -85,15 +85,15 @@ def wrapped(manifest: bytes) -> str:
 
 def may_hold_wrappers(text: str) -> bool:
     """Whether there is one, as fast as texts are searched."""
-    return _BEGINNING in text
+    return BEGINNING in text
 
 
 def wrappers(text: str) -> list[Wrapper]:
     """The wrappers of a text in order, in time linear in it; damaged ones too."""
     if not may_hold_wrappers(text):
         return []
-    return [Wrapper(*found.span(), found[0]) for found in _WRAPPER.finditer(text)]
+    return [Wrapper(*found.span(), found[0]) for found in WRAPPER.finditer(text)]
 
 
 def without_wrappers(text: str) -> str:
-    return _WRAPPER.sub("", text) if may_hold_wrappers(text) else text
+    return WRAPPER.sub("", text) if may_hold_wrappers(text) else text

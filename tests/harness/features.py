@@ -24,21 +24,14 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "services/cli/demonstration.py",
         "services/local/smollm2.py",
     ),
-    "foreign": ("shared/watermark/foreign/",),
     "key_export": ("services/cli/key_import.py",),
-    "labels": ("shared/labels.py",),
-    "manifests": ("shared/manifests/",),
-    "paper": (
-        "shared/watermark/detectors/localized.py",
-        "shared/watermark/detectors/scan.py",
-        "shared/watermark/detectors/segments.py",
-        "shared/watermark/detectors/waterseeker.py",
-    ),
+    "manifests": ("shared/manifests/", "shared/labels.py"),
     "public": ("shared/limits/public_allowance.py",),
     "spent": ("shared/limits/spent_evidence.py",),
     "structured": ("gen_service/decoding/grammar.py",),
 }
-"""Modules of features that do not stand in the feature's folder. Published schemas are everybody's."""
+"""Modules of features that do not stand in the feature's folder. Published schemas are everybody's, and so is
+the numeric library `shared/watermark`, with the paper's statistics and the marks of other systems."""
 
 
 def features() -> list[str]:

@@ -19,9 +19,10 @@ from scipy.stats import kstest
 
 from tests.harness import file_routes, pdf_routes
 from ttmark.detect_service import detectors
-from ttmark.detect_service.ask import Means, Question, ask_here
+from ttmark.detect_service.ask import Means, ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.question import Question
 from ttmark.evaluation.conformance.unmarked_texts import shipped_sets
 from ttmark.evaluation.intervals import clopper_pearson
 from ttmark.library.tokenizer import text_tokenizer

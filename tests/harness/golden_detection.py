@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from tests.harness.golden import GOLDEN
-from ttmark.detect_service.ask import Means, Question, ask_here
+from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.options import DetectionOptions
+from ttmark.detect_service.question import Question
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.key_files import export_file
@@ -144,7 +146,7 @@ def detection_vectors() -> dict[str, Any]:
     for name, options, wanted in CASES:
         chosen = DetectionOptions(keys=None if wanted is None else tuple(wanted), fpr=FPR, **options)
         request = chosen.request([Document(token_ids=texts[name])])
-        (result,) = ask_here(Question(request, CALLER, "golden"), Means(backend)).results
+        (result,) = ask_here(Question(request, CALLER, "golden"), means_of(backend)).results
         shown = {"verdict", "log10_p", "z", "hypotheses", "scored_blocks", "pool_keys_found"}
         shown |= {"tokens_needed", "tokens_typical"}
         answer = result.model_dump(mode="json", include=shown, exclude_none=True)

@@ -17,9 +17,11 @@ from tokenizers import Tokenizer
 from tests.harness.golden_detection import CALLER, exported, write_lines
 from tests.harness.golden_texts import texts_of, tokenizer_file
 from tests.harness.said_by import SaidBy, SilentReader
-from ttmark.detect_service.ask import Means, Question, ask_here
+from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.features.reader.reads_along import ReadsAlong
+from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.question import Question
+from ttmark.detect_service.stage import Reader, Stage
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
@@ -142,7 +144,7 @@ def asked_about(
         conversation=len(documents) > 1,
     )
     made_up = (SilentReader if fails else SaidBy)(lambda text: byte_reading(said_of(text)), reader)
-    means = Means(backend, reader=cast(ReadsAlong, made_up))
+    means = means_of(backend).with_stages([Stage("reader", reader=cast(Reader, made_up))])
     (result,) = ask_here(Question(asked, CALLER, "golden"), means).results
     return result
 

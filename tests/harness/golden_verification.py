@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.ask import Gate, Means, Question, ask
+from ttmark.detect_service.ask import ask
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.features.reader.dialect import ttmark_dialect
-from ttmark.detect_service.features.reader.reads_along import ReadsAlong
+from ttmark.detect_service.question import Gate, Question
+from ttmark.detect_service.stage import Reader, Stage
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
@@ -191,7 +193,7 @@ async def answered(app: Any, question: Mapping[str, Any]) -> dict[str, Any]:
     origin = origin_of(question)
     request = CombinedRequest.model_validate({"inputs": [document], **asked, **origin})
     reader = ReadThere(app)
-    means = Means(backend, reader=cast(ReadsAlong, reader))
+    means = means_of(backend).with_stages([Stage("reader", reader=cast(Reader, reader))])
     response = await ask(Question(request, CALLER, "golden"), means, Gate(), lambda made: made)
     (result,) = response.results
     found = {name: getattr(result, name) for name in ANSWERED if name != "prompt_tokens"}

@@ -9,8 +9,8 @@ from typing import Literal
 from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.metrics import DetectionMetrics, WorkMetrics
-from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
 from ttmark.detect_service.features.jobs.background import JobWorker
 from ttmark.detect_service.features.jobs.job_service import JobMetrics
@@ -47,7 +47,7 @@ async def _work(lease_seconds: float, parts: int, moment: Moment | None) -> None
     queue = FairQueue(workers=1, most_jobs=8, observer=WorkMetrics(registry))
     metrics, detection = JobMetrics(registry), DetectionMetrics(registry)
     async with access:
-        part_work = PartWork(jobs, Means(backend), queue, metrics, detection, drop_event)
+        part_work = PartWork(jobs, means_of(backend), queue, metrics, detection, drop_event)
         await JobWorker(jobs, part_work, metrics, ready=lambda: access.cache.ready).run()
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.harness.walk [chat|detect] [--list]`: what somebody has to read who follows a request.
+"""`python -m tests.harness.walk [chat|detect|detect-text] [--list]`: how much code a request crosses.
 
 The services run in this process, on the demo model, with metrics and limits as they ship. Counted is what
 a warm service does until the first pair of a streamed chat, or a verdict on 400 tokens with 16 keys, goes
@@ -82,6 +82,29 @@ def detect(factor: int) -> dict[str, Any]:
     return {"inputs": [{"token_ids": ids}], "fpr": 1e-5}
 
 
+def detect_text(factor: int) -> dict[str, Any]:
+    """A text as somebody pastes it, of as many tokens or fewer."""
+    words = [
+        "the",
+        "café",
+        "–",
+        "“naïve”",
+        "words,",
+        "of",
+        "somebody's",
+        "own;",
+        "written",
+        "and",
+        "read",
+        "again",
+    ]
+    text = " ".join(words[(factor * at * at + at) % len(words)] for at in range(DOCUMENT_TOKENS // 4))
+    return {"inputs": [{"text": text}], "fpr": 1e-5}
+
+
+DOCUMENTS = {"detect": detect, "detect-text": detect_text}
+
+
 class Counted:
     """An application whose answers are walked until their first words are out."""
 
@@ -122,7 +145,7 @@ async def _walk(name: str, setup: LocalSetup, walk: Walk) -> None:
         bodies, words = [chat(setup) for _ in FACTORS], re.compile(rb'"content":"[^"]')
     else:
         app, path = build_detection_service(DetectionSettings()), "/v1/detect"
-        bodies, words = [detect(factor) for factor in FACTORS], re.compile(rb'"verdict"')
+        bodies, words = [DOCUMENTS[name](factor) for factor in FACTORS], re.compile(rb'"verdict"')
     counted = Counted(app, walk, words)
     headers = {"Authorization": f"Bearer {setup.token}"}
     async with (
@@ -148,7 +171,7 @@ async def _walk(name: str, setup: LocalSetup, walk: Walk) -> None:
 def main() -> None:
     """Prints a line per walk, and the files where asked."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("walks", nargs="*", default=["chat", "detect"])
+    parser.add_argument("walks", nargs="*", default=["chat", *DOCUMENTS])
     parser.add_argument("--list", action="store_true")
     asked = parser.parse_args()
     for name in asked.walks:

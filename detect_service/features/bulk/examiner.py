@@ -6,13 +6,17 @@ from typing import Any
 
 import orjson
 
-from ttmark.detect_service.ask import Means, Question, ask_here
+from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.features.bulk.row_format import InputRow, error_row, result_row
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
+from ttmark.detect_service.features.manifests.stage import stage_of
 from ttmark.detect_service.options import DetectionOptions
+from ttmark.detect_service.question import Question
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.service_errors import ServiceError
+from ttmark.shared.labels import Label
 from ttmark.shared.schemas.detection import DetectionResult, Document
 
 _NO_REQUEST = "bulk"
@@ -26,11 +30,13 @@ class Examiner:
     Attributes:
         backend: keys, tokenizers and limits.
         tenant: whose keys are tried.
+        label: what generated texts carry visibly, if anything.
     """
 
     backend: DetectionBackend
     tenant: str
     options: DetectionOptions
+    label: Label | None = None
 
     def examine(self, rows: Sequence[InputRow]) -> bytes:
         """One line for each row, in order, whatever the rows hold."""
@@ -56,7 +62,8 @@ class Examiner:
         caller = Principal(_NO_REQUEST, self.tenant, frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
         request = self.options.request(documents)
         try:
-            response = ask_here(Question(request, caller, _NO_REQUEST), Means(self.backend, _UNVERIFIED))
+            means = means_of(self.backend).with_stages([stage_of(_UNVERIFIED, self.label)])
+            response = ask_here(Question(request, caller, _NO_REQUEST), means)
             return [result.error.message if result.error else result for result in response.results]
         except Exception as error:  # whatever one document leads to must not cost the others their rows
             if len(documents) > 1:

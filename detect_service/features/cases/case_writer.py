@@ -1,13 +1,14 @@
 """Writes cases: signed, with the result of a document, and as an html page that anybody can print."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from html import escape
 from importlib.metadata import version
 from typing import Any
 
-from ttmark.detect_service.features.spent.spent_document import Counted
+from ttmark.detect_service.examination import Examination
+from ttmark.detect_service.stage import Companion, Stage
 from ttmark.shared.detection_words import about_words, is_sure
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
 from ttmark.shared.schemas.origin import Origin
@@ -26,21 +27,26 @@ from ttmark.shared.watermark.interruption import pause
 _LEFT_OUT = {"evidence", "case", "id"}
 
 
-class Cases:
+def stage_of(key: CaseKey) -> Stage:
+    """Cases are signed with the key, for questions that ask for them."""
+    return Stage(
+        "cases",
+        joins=lambda question, sent, _: Cases(sent, key, question.identifier),
+        asked_by="case",
+    )
+
+
+class Cases(Companion):
     """Adds a case to each result of a request, signed with `key`.
 
     A case holds what was asked (options, route), what was answered, and hashes in place of texts.
-
-    Args:
-        counted: the documents, where some of their rows may be drawn; None: none is.
     """
 
-    def __init__(
-        self, request: DetectionRequest, key: CaseKey, request_id: str, counted: Counted | None = None
-    ) -> None:
+    examination: Examination
+
+    def __init__(self, request: DetectionRequest, key: CaseKey, request_id: str) -> None:
         self._request = request
         self._key = key
-        self._counted = counted
         self._shared = {
             "format": CASE_FORMAT,
             "signing_key": key.public.name,
@@ -51,21 +57,17 @@ class Cases:
             "options": request.model_dump(mode="json", exclude={"inputs", "case", *Origin.model_fields}),
         }
 
-    def added(self, index: int, result: DetectionResult, skipped_keys: Sequence[str]) -> DetectionResult:
-        """The result of document number `index` with its case.
-
-        It says which rows were drawn, and from which seed, so that the result can be recomputed.
-        """
+    def seal(self, index: int, result: DetectionResult) -> DetectionResult:
+        """The result of document number `index` with its case, which says what else recomputes it."""
         pause()
-        case = {
+        case: dict[str, object] = {
             **self._shared,
-            "skipped_keys": list(skipped_keys),
+            "skipped_keys": list(self.examination.selection.skipped),
             "document": content_hash(self._request.inputs[index]),
             "result": result.model_dump(mode="json", exclude=_LEFT_OUT),
         }
-        spent = None if self._counted is None else self._counted.named(index)
-        if spent is not None:
-            case["spent"] = spent
+        for companion in self.examination.companions:
+            case |= companion.record(index)
         return result.model_copy(update={"case": case_file(case, self._key)})
 
 

@@ -1,3 +1,3 @@
 """Several messages as one question."""
 
-NEEDS = ("files",)
+NEEDS = ("files", "spent")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from ttmark.detect_service.cascade import FIRST_SHARE, SECOND_SHARE, conversation_may_be_read
 from ttmark.detect_service.cost import check_cost_of
 from ttmark.detect_service.documents.document_reader import WEIGHTS, DocumentReader
-from ttmark.detect_service.documents.documents_without_verdict import is_fault, no_verdict, not_examined
+from ttmark.detect_service.documents.documents_without_verdict import is_fault, not_examined
+from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.features.conversation.conversation_words import conversation_message
+from ttmark.detect_service.features.spent.refusals import no_verdict
 from ttmark.detect_service.features.spent.spent_document import UNSEEN_SHARE, Counted, SpentDocument
-from ttmark.detect_service.features.spent.spent_examination import SpentExamination
+from ttmark.detect_service.features.spent.spent_question import SpentQuestion
 from ttmark.detect_service.results import is_weak, shown_key
 from ttmark.detect_service.verdict import Finding, Reach, typical_tokens, without_finding
 from ttmark.shared.byte_reading import ByteReading, Content
@@ -127,14 +129,14 @@ def _of_keys(
         prf_keys = [prf_key for version in key.detectable for prf_key in version.prf_keys]
         if not prf_keys:
             continue
-        tokens, read, spent = [], [], []
+        tokens, read, silent = [], [], []
         for message, own in zip(messages, way, strict=True):
             reader = message.readers[own] if message.readers else None
             tokens.append(np.zeros(0, dtype=np.int64) if reader is None else reader.token_ids(key))
             read.append(None if reader is None else _reading(reader, key, readings))
             redrawn = None if message.asked is None or reader is None else message.asked.redrawn(key)[own]
-            spent.append(None if redrawn is None else redrawn.rows)
-        found = detect_conversation(key.profile.watermark(), prf_keys, tokens, readings=read, spent=spent)
+            silent.append(None if redrawn is None else redrawn.rows)
+        found = detect_conversation(key.profile.watermark(), prf_keys, tokens, readings=read, silent=silent)
         parts.append(found.of_keys)
     return np.concatenate(parts, axis=1)
 
@@ -151,11 +153,11 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class ConversationExamination(SpentExamination):
+class ConversationExamination(Examination):
     """An `Examination` where the documents are messages; it has one outcome.
 
     A message that is over a limit, fails, or gets no verdict is left out: what the others say counts, and
-    where that is no finding the conversation has no verdict either. `finish` adds nothing.
+    where that is no finding the conversation has no verdict either. Companions add nothing.
 
     Raises:
         Unprocessable: none of the keys is of this system, or can be detected with.
@@ -179,9 +181,10 @@ class ConversationExamination(SpentExamination):
         """
         for index in range(len(self.request.inputs)):
             readers = self._readers(index)
-            self._messages.append(ReadMessage(readers, self._asked(index)) if readers else ReadMessage())
+            asked = None if self._counted is None else self._counted.documents[index]
+            self._messages.append(ReadMessage(readers, asked) if readers else ReadMessage())
         readers = [reader for one in self._messages for reader in one.readers]
-        check_cost_of(self.request, readers, self.selection, self.backend)
+        check_cost_of(self.request, self.method, readers, self.selection, self.backend)
         self._evidence = self._unless_all_fails(
             lambda: grown_evidence(self._messages, self.selection.own, {})
         )
@@ -241,15 +244,19 @@ class ConversationExamination(SpentExamination):
         """Known before any score is: whether the rate is shared with a second step."""
         return self.reader == "up" and self._wants_a_reader and bool(self._readable)
 
-    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError:
-        if self.finish is not None:  # raises what came up when manifests were set apart
-            empty = CombinedResult(id=self._name(index), verdict="not_detected", tokens=0, hypotheses=0)
-            self.finish(index, empty, self.selection.skipped)
-        return SpentExamination._read(self, index)
+    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError | DetectionResult:
+        read = Examination._read(self, index)
+        if not isinstance(read, DetectionResult):
+            empty = CombinedResult(id=self.name(index), verdict="not_detected", tokens=0, hypotheses=0)
+            for companion in self.companions:  # raises what came up when the message was prepared
+                companion.finish(index, empty)
+        return read
 
-    def _refused(self, index: int, refusal: Refusal) -> DetectionResult:
-        rule = cast(Counted, self.counted).rule
-        return no_verdict(self._name(index), refusal, rule, self.words, self._kind)
+    @property
+    def _counted(self) -> Counted | None:
+        """Of a caller who sees verdicts alone: the messages, counted."""
+        found = (one.counted for one in self.companions if isinstance(one, SpentQuestion))
+        return next(found, None)
 
     def _result(self, evidence: GrownEvidence, reader: ReaderState | None) -> CombinedResult:
         """The result; its figures with the state of the reader alone."""
@@ -282,9 +289,9 @@ class ConversationExamination(SpentExamination):
         if evidence.log10_p <= math.log10(self.request.fpr):
             return CombinedResult(verdict="watermarked", **facts)
         refusal = self._unseen()
-        if refusal is not None and self.counted is not None:
-            self.counted.reasons.append(refusal.reason)
-            return no_verdict(NAME, refusal, self.counted.rule, self.words, CombinedResult)
+        if refusal is not None and self._counted is not None:
+            self._counted.reasons.append(refusal.reason)
+            return no_verdict(NAME, refusal, self._counted.rule, self.words, CombinedResult)
         withheld = [result for result, _ in self._outcomes.values()]
         if withheld:
             most = min(withheld, key=lambda one: one.verdict != "no_verdict")
@@ -303,7 +310,7 @@ class ConversationExamination(SpentExamination):
             best = tries[int(evidence.of_keys[index].argmax())] if found and own[index] > 0.0 else None
             messages.append(
                 ConversationMessage(
-                    id=self._name(index),
+                    id=self.name(index),
                     tokens=length,
                     error=None if left_out is None else left_out[0].error,
                     log10_e=float(evidence.grown[index]) if shown else None,

@@ -1,14 +1,14 @@
 """The marks of other systems in one document, under the same rate as our own: looked for, and shown."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ttmark.detect_service.documents.document_reader import DocumentReader
-from ttmark.detect_service.features.spent.spent_document import SpentDocument
 from ttmark.detect_service.results import is_weak, shown_segment
 from ttmark.detect_service.verdict import Decision
 from ttmark.shared.keys.records import ForeignKey, ForeignVersion
@@ -33,6 +33,7 @@ from ttmark.shared.watermark.foreign.foreign_mark import (
 from ttmark.shared.watermark.interruption import pause
 
 How = Literal["direct", "localized"]
+LeftOut = Callable[[DocumentReader, ForeignKey, int], NDArray[np.bool_] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +75,14 @@ def foreign_findings(
     keys: Sequence[ForeignKey],
     readings: Sequence[DocumentReader],
     versions: int,
-    asked: SpentDocument | None = None,
+    left_out: LeftOut,
 ) -> list[ForeignFinding]:
     """What each version of each key says, the most surprising first.
 
     Args:
         readings: of the document.
         versions: tried on the document, those of our own keys included.
-        asked: what of it is spent, which is not scored; None: nothing is.
+        left_out: tokens [L] that are not scored, by reading, key, and how many tokens a score depends on.
     """
     limit = math.log10(request.fpr)
     tried = max(1, versions * len(hows(request)))
@@ -91,7 +92,7 @@ def foreign_findings(
             tries = [
                 one
                 for reader in readings
-                for one in _tries(key, version, reader, hows(request), tried / reader.weight, limit, asked)
+                for one in _tries(key, version, reader, hows(request), tried / reader.weight, limit, left_out)
             ]
             best = min(tries, key=lambda one: one.log10_p)
             found.append(
@@ -114,7 +115,7 @@ def _tries(
     ways: Sequence[How],
     tried: float,
     limit: float,
-    asked: SpentDocument | None,
+    left_out: LeftOut,
 ) -> Iterator[ForeignFinding]:
     """One reading as a whole, and by its passages, p-values multiplied by what was `tried`."""
     correction = math.log10(tried)
@@ -122,10 +123,10 @@ def _tries(
     pause()
     text = version.mark.read(tokens)
     left = tokens.size
-    if asked is not None:
-        spent = asked.spent_tokens(reader, key, version.mark)
-        left -= int(np.count_nonzero(spent))
-        text = text.keeping(~spent[text.positions])
+    unscored = left_out(reader, key, version.mark.row_tokens)
+    if unscored is not None:
+        left -= int(np.count_nonzero(unscored))
+        text = text.keeping(~unscored[text.positions])
     scored = text.positions.size
     for how in ways:
         hypotheses = 1 if how == "direct" else max(1, window_count(tokens.size))

@@ -109,7 +109,7 @@ class JobService:
             expires_at=now + self.jobs.limits.keep_seconds,
         )
         # What is far too long is refused in the results, and neither looked at nor stored.
-        inputs = sized(body.inputs, self.backend.max_document_tokens, alone=False)
+        inputs = sized(body.inputs, self.backend, alone=False)
         kept = body.model_copy(update={"inputs": inputs})
         charge = partial(self._charge, kept, caller, run)
 

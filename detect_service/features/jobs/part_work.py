@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ttmark.detect_service.api.metrics import DetectionMetrics, Journal
-from ttmark.detect_service.ask import Gate, Means, Question, ask
+from ttmark.detect_service.ask import Means, ask
 from ttmark.detect_service.documents.documents_without_verdict import log_fault
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
 from ttmark.detect_service.features.jobs.job_service import JobMetrics
 from ttmark.detect_service.features.jobs.job_store import Claim, PartAnswer
 from ttmark.detect_service.features.jobs.sealed_jobs import JobHead, Jobs, open_head
+from ttmark.detect_service.question import Gate, Question
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.events import EventSink
 from ttmark.shared.http.auth import check_scope

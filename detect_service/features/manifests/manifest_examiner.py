@@ -12,7 +12,6 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from ttmark.detect_service.documents.documents_without_verdict import is_fault
-from ttmark.detect_service.examination import Finish
 from ttmark.detect_service.features.files.extraction import UnreadableFile
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionBusy, ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_stripping import PartedRequest, PartedText
@@ -141,20 +140,6 @@ class ManifestExaminer:
     workers: ExtractionWorkers | None
     anchors: str | None = None
     why_not: str = NO_LIBRARY
-
-    async def verified(
-        self, parts: PartedRequest[DetectionRequest], owner: str | None, words: Words
-    ) -> Finish:
-        """Verifies the manifests, and gives what adds them to the results.
-
-        Args:
-            owner: in whose turn; None: in the background, however long that takes.
-
-        Raises:
-            TooManyRequests: too much of the owner's waits to be read.
-        """
-        found = await (self.examined(parts.texts) if owner is None else self.examine(parts.texts, owner))
-        return lambda index, result, _: with_manifests_of(index, result, parts, found, words)
 
     async def examine(self, texts: dict[int, PartedText], owner: Hashable) -> Found:
         """The manifests of the documents that hold some, by the documents' places.

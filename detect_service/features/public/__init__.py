@@ -1,3 +1,3 @@
 """The public tier: everybody may ask about a text, at one rate."""
 
-NEEDS = ("cases", "files")
+NEEDS = ("cases", "files", "manifests", "spent")

@@ -12,11 +12,12 @@ from ttmark.detect_service.api.admission import Admission, HttpGate
 from ttmark.detect_service.api.body_route import body_route, json_answer
 from ttmark.detect_service.api.metrics import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.ask import Means, Question, ask
-from ttmark.detect_service.features.cases.routes import PUBLIC_KEY_PATH
+from ttmark.detect_service.ask import Means, ask
 from ttmark.detect_service.features.manifests.manifest_examiner import with_manifests
 from ttmark.detect_service.features.public.tier import PAGE_PATH, PUBLIC_PATH, PublicTier
 from ttmark.detect_service.features.spent.spending import Spending
+from ttmark.detect_service.features.spent.spent_question import stage_of as counting
+from ttmark.detect_service.question import Question
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message
 from ttmark.shared.events import EventSink
@@ -114,18 +115,18 @@ def _without_figures() -> Iterator[None]:
 
 
 def public_routers(
-    tier: PublicTier, means: Means, metrics: DetectionMetrics, audit: EventSink, admission: Admission
+    tier: PublicTier,
+    document: TextProvenance,
+    means: Means,
+    metrics: DetectionMetrics,
+    audit: EventSink,
+    admission: Admission,
 ) -> Sequence[APIRouter]:
     asking = APIRouter(tags=["public"], route_class=body_route(Scope.DETECT_PUBLIC, admission.run_long))
     open_to_all = APIRouter(tags=["public"])
-    counts, spending = tier.allowance, None
-    if counts is not None:
-        spending = Spending(counts.ledger, means.backend, counts.refused, name="public")
-    means = replace(means, spending=spending)
-    document = tier.described(
-        None if means.case_key is None else PUBLIC_KEY_PATH,
-        verifies_manifests=means.manifests.workers is not None,
-    )
+    counts = tier.allowance
+    spending = None if counts is None else Spending(counts.ledger, counts.refused, name="public")
+    means = means.with_stages([counting(spending)])
 
     @asking.post(PUBLIC_PATH, response_model=PublicAnswer, responses=problems(*BODY_PROBLEMS))
     async def ask_publicly(body: PublicQuestion, caller: Caller, request: Request) -> Response:

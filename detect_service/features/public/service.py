@@ -3,12 +3,16 @@
 import math
 
 from ttmark.detect_service.api.features import Application, Feature, Part
+from ttmark.detect_service.features.cases.routes import PUBLIC_KEY_PATH
+from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.features.public.routes import public_limits, public_routers
 from ttmark.detect_service.features.public.settings import PublicSettings
 from ttmark.detect_service.features.public.tier import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.features.spent.settings import SpentSettings
 from ttmark.services.opening import Opening
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
+from ttmark.shared.signed_files.signed_file import CaseKey
 
 
 def opened(opening: Opening) -> Feature | None:
@@ -20,7 +24,7 @@ def opened(opening: Opening) -> Feature | None:
     settings, access = PublicSettings(), opening.access
     if not settings.public:
         return None
-    token, findings = settings.load_public_token(), opening.settings.chance_findings
+    token, findings = settings.load_public_token(), SpentSettings().chance_findings
     budget = PublicBudget.of(settings.public_words_per_day, findings or math.inf)
     key = access.kek.derive(b"ttmark public questions")
     allowance = PublicAllowance(access.counters, budget, opening.limits, access.audit, key=key)
@@ -34,7 +38,12 @@ def opened(opening: Opening) -> Feature | None:
 
 def public_tier(tier: PublicTier, guests: Guests | None = None) -> Feature:
     def part(app: Application) -> Part:
-        routes = public_routers(tier, app.means, app.metrics, app.options.audit, app.admission)
+        examiner = app.provided.get(ManifestExaminer)
+        document = tier.described(
+            None if app.provided.get(CaseKey) is None else PUBLIC_KEY_PATH,
+            verifies_manifests=examiner is not None and examiner.workers is not None,
+        )
+        routes = public_routers(tier, document, app.means, app.metrics, app.options.audit, app.admission)
         return Part(routes, limits={PUBLIC_PATH: public_limits(tier, app.options.limits)})
 
     return Feature(part, guests=guests)

@@ -21,10 +21,10 @@ from ttmark.detect_service.features.reader.dialect import (
 )
 from ttmark.detect_service.features.reader.reader_client import NO_ORIGIN, ReaderClient
 from ttmark.detect_service.features.reader.reading_speed import TenantReadings, cost, cost_of
+from ttmark.detect_service.stage import not_read_so
 from ttmark.shared.batches import batches
 from ttmark.shared.byte_reading import ByteReading, Content, InvalidReading, content_bytes
-from ttmark.shared.http.service_errors import NotReady, Unprocessable
-from ttmark.shared.schemas.detection import CombinedRequest, DetectionRequest
+from ttmark.shared.http.service_errors import NotReady
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 # How much longer than lately a reading may take; or, where none is known, than the reader's answer to a try.
@@ -254,35 +254,6 @@ class ReadsAlong:
         if len(self._tenants) > _MOST_TENANTS:
             self._tenants.popitem(last=False)
         return tenant
-
-
-async def readings_of(
-    reader: ReadsAlong | None,
-    texts: Sequence[Content],
-    request: DetectionRequest,
-    line: str,
-    seconds: float | None = None,
-) -> dict[Content, ByteReading]:
-    """Readings of a request's texts: of all, as made so, where it says how they were made.
-
-    Args:
-        line: in whose turn they are read.
-
-    Raises:
-        Unprocessable, NotReady: not all of such are read.
-    """
-    if isinstance(request, CombinedRequest) and request.has_origin:
-        if reader is None:
-            raise not_read_so(OriginNotRead("there is no reader"))
-        return await reader.read_as(texts, line, request.origin)
-    return {} if reader is None else await reader.read(texts, line, seconds)
-
-
-def not_read_so(why: ReaderRefused) -> Unprocessable:
-    """The refusal of a question about texts that no language model reads as of their origin."""
-    return Unprocessable(
-        f"No language model reads these texts after a prompt and at a sampling here: {why}.", param="inputs"
-    )
 
 
 PROBE = "A short text that is read now and then, to see whether there is an answer."

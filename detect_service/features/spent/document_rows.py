@@ -12,7 +12,6 @@ from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.shared.keys.records import ForeignKey, HeldKey, UnlockedKey
 from ttmark.shared.limits.counting_filter import Names
 from ttmark.shared.limits.spent_evidence import mixed
-from ttmark.shared.watermark.foreign import ForeignMark
 from ttmark.shared.watermark.interruption import pause
 
 _FACTOR = np.uint64(0xD6E8FEB86659FD93)
@@ -57,9 +56,9 @@ class DocumentRows:
         width = _row_tokens(key)[0]
         return self._named(index, key, width)[width - 1 :]
 
-    def of_foreign_key(self, reader: DocumentReader, key: ForeignKey, mark: ForeignMark) -> Names:
+    def of_foreign_key(self, reader: DocumentReader, key: ForeignKey, row_tokens: int) -> Names:
         """The rows that a foreign mark scores, one for each token [L]."""
-        return self._named(self.readers.index(reader), key, mark.row_tokens)
+        return self._named(self.readers.index(reader), key, row_tokens)
 
 
 def _row_tokens(key: HeldKey) -> list[int]:

@@ -10,21 +10,17 @@ from typing import Any
 import numpy as np
 import orjson
 
-from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.documents.document_limits import read_document
-from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.documents.documents_without_verdict import is_fault
+from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.features.spent.document_rows import DocumentRows
 from ttmark.detect_service.features.spent.spent_document import Counted, Memory, SpentDocument, scope_of
-from ttmark.detect_service.key_selection import KeySelection, tokenizers_of
+from ttmark.detect_service.key_selection import tokenizers_of
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.keys.records import HeldKey
-from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.limits.counting_filter import Reason, Refusal
 from ttmark.shared.limits.spent_evidence import AnswerLedger, AskedRows, Standing
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
-    DetectionRequest,
     DirectRequest,
     DocumentError,
 )
@@ -53,31 +49,26 @@ class Spending:
     """
 
     ledger: AnswerLedger
-    backend: DetectionBackend
     refused: Callable[[Principal, Sequence[Reason]], None]
     name: str | None = None
 
     async def ask(
         self,
-        request: DetectionRequest,
-        readers: Sequence[Sequence[DocumentReader]],
+        examination: Examination,
         caller: Principal,
-        selection: KeySelection,
         run: Run,
         asker: str = "",
     ) -> Counted:
-        """The documents of a permitted request, without manifests; `run` reads long ones off the event loop.
+        """The documents of a question; `run` reads long ones off the event loop.
 
         Args:
-            readers: as `readers_of` gives them.
-            selection: as `check_askable` gives it.
             asker: who asks, where each asker has a limit of its own.
 
         Raises:
             TooLarge: a document is too long.
         """
-        keys = selection.keys
-        tokenizers = tokenizers_of(keys, self.backend)
+        request, selection = examination.request, examination.selection
+        tokenizers = tokenizers_of(selection.keys, examination.backend)
         options = {
             "mode": self.name or request.mode,
             **request.model_dump(
@@ -96,10 +87,7 @@ class Spending:
         told: list[Memory] = []
 
         def read() -> list[SpentDocument]:
-            return [
-                self._read(index, request, of_document, keys, tokenizers, told)
-                for index, of_document in enumerate(readers)
-            ]
+            return [self._read(index, examination, tokenizers, told) for index in range(len(request.inputs))]
 
         documents = await run(read)
         counted = [one for one in documents if one.counts]
@@ -129,14 +117,13 @@ class Spending:
     def _read(
         self,
         index: int,
-        request: DetectionRequest,
-        readers: Sequence[DocumentReader],
-        keys: Sequence[HeldKey],
+        examination: Examination,
         tokenizers: Sequence[TextTokenizer | None],
         told: Sequence[Memory],
     ) -> SpentDocument:
         """Document number `index` before the ledger is asked about it."""
         pause()
+        request, keys = examination.request, examination.selection.keys
         document = request.inputs[index]
         made = partial(
             SpentDocument,
@@ -145,7 +132,7 @@ class Spending:
             told=told,
         )
         try:
-            found = read_document(request, index, readers, keys, self.backend)
+            found = read_document(request, index, examination.readers[index], keys, examination.backend)
             if isinstance(found, DocumentError):
                 return made(_NO_ROWS, _uncounted(_NO_ROWS), unread=found)
             rows = DocumentRows(found, keys, self.ledger.row_seed)
@@ -170,13 +157,6 @@ class Spending:
 def _uncounted(rows: DocumentRows, refusal: Refusal | None = None) -> Standing:
     """Of a document that the ledger was not asked about: nothing of it is spent."""
     return Standing(_NO_SEED, np.zeros(rows.names.size, dtype=np.uint8), refusal)
-
-
-def spending_of(allowance: DocumentAllowance | None, backend: DetectionBackend) -> Spending | None:
-    """What counts for tokens with `detect`; None: nothing does."""
-    if allowance is None or allowance.ledger is None:
-        return None
-    return Spending(allowance.ledger, backend, allowance.refused)
 
 
 def _is_carrier(tokenizer: TextTokenizer, ids: Sequence[int], text: str) -> bool:

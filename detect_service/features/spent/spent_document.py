@@ -26,7 +26,6 @@ from ttmark.shared.limits.counting_filter import (
 from ttmark.shared.limits.spent_evidence import Keepsake, Standing, short
 from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, DocumentError
 from ttmark.shared.watermark.detectors.block_scores import position_scores
-from ttmark.shared.watermark.foreign import ForeignMark
 from ttmark.shared.watermark.null_replacement import Redrawn
 from ttmark.shared.watermark.prf import key_lanes
 
@@ -173,9 +172,9 @@ class SpentDocument:
             drawn.append(Redrawn(rows, key_lanes(self.standing.seed)) if rows.any() else None)
         return drawn
 
-    def spent_tokens(self, reader: DocumentReader, key: ForeignKey, mark: ForeignMark) -> NDArray[np.bool_]:
-        """Tokens whose score under a foreign mark is spent [L]."""
-        return self._states_of(self.rows.of_foreign_key(reader, key, mark)) >= SPENT
+    def spent_tokens(self, reader: DocumentReader, key: ForeignKey, row_tokens: int) -> NDArray[np.bool_]:
+        """Tokens whose score, which depends on so many, is spent under a foreign mark [L]."""
+        return self._states_of(self.rows.of_foreign_key(reader, key, row_tokens)) >= SPENT
 
     def _states_of(self, names: Names) -> States:
         if not self.rows.names.size:

@@ -28,7 +28,6 @@ from ttmark.services.features.audit.record import Damaged
 from ttmark.services.features.audit.segments import ChainSegment, segments
 from ttmark.services.features.audit.settings import AuditSettings
 from ttmark.services.features.audit.trail import Heads
-from ttmark.services.settings.cases_and_jobs import CaseSettings
 from ttmark.services.startup import StartupError, one_clear_line
 from ttmark.shared.events import Event
 from ttmark.shared.languages.words import counted
@@ -260,6 +259,8 @@ def export(
 
     It is signed with the case key where there is one (TTMARK_CASE_KEY_FILE).
     """
+    from ttmark.detect_service.features.cases.settings import CaseSettings  # other commands need no service
+
     with one_clear_line():
         key = CaseSettings().load_case_key()
         found = trail_segments()

@@ -155,7 +155,7 @@ def _signer_of_new(out: Path, path: Path | None) -> CaseKey:
     """The key of a report that is to be written into `out`, where none may be."""
     if (out / JSON_NAME).exists():
         raise StartupError(f"{out / JSON_NAME} is there already: a report is not overwritten")
-    from ttmark.services.settings.cases_and_jobs import CaseSettings
+    from ttmark.detect_service.features.cases.settings import CaseSettings
 
     if path is None:
         key = CaseSettings().load_case_key()

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
-from ttmark.detect_service.ask import Means, Question, ask_here
+from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.features.bulk.in_detect.bulk_detection import read_keys
 from ttmark.detect_service.options import DetectionOptions
+from ttmark.detect_service.question import Question
 from ttmark.evaluation.conformance.detectors import log10_p_of
 from ttmark.evaluation.conformance.measure import Conformance
 from ttmark.evaluation.conformance.plan import FALSE_RATES, FOUND_RATES, PLANS, Size, prompt_of
@@ -105,7 +107,7 @@ def detection(tokenizer: TextTokenizer, rates: Sequence[float] = RATES) -> Detec
             request = DetectionOptions(keys=(key.key_id,), fpr=rate).request(
                 [Document(text=text) for text in texts]
             )
-            return ask_here(Question(request, caller, _REQUEST), Means(backend)).results
+            return ask_here(Question(request, caller, _REQUEST), means_of(backend)).results
 
         return log10_p_of(judge, texts, rates)
 

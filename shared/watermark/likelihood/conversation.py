@@ -55,7 +55,7 @@ def detect_conversation(
     messages: Sequence[Sequence[int] | NDArray[np.int64]],
     *,
     readings: Sequence[Reading | None] | None = None,
-    spent: Sequence[NDArray[np.bool_] | None] | None = None,
+    silent: Sequence[NDArray[np.bool_] | None] | None = None,
     ratios: Ratios | None = None,
 ) -> ConversationEvidence:
     """Tests messages for marks of the keys of a pool.
@@ -64,7 +64,7 @@ def detect_conversation(
     stay at most 1 given the messages before.
 
     Args:
-        spent: positions of each message [positions] whose blocks are to say nothing; None: none.
+        silent: positions of each message [positions] whose blocks are to say nothing; None: none.
 
     Raises:
         ValueError: a bad token or key, no key, or a reading of another number of tokens.
@@ -73,8 +73,8 @@ def detect_conversation(
         raise ValueError("no key to test for")
     passes = find_passes()
     rows = Rows.of(watermark, ratios or ratios_of(watermark), messages, readings)
-    if spent is not None:
-        rows = rows.without(spent)
+    if silent is not None:
+        rows = rows.without(silent)
     of_keys = np.zeros((len(rows.chains), len(prf_keys)))
     for keys, cells in rows.cells_under_each(watermark, prf_keys):
         for message, (chain, own) in enumerate(rows.of_messages(cells)):

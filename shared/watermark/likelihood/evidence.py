@@ -91,7 +91,7 @@ class LikelihoodTest:
         sharp: for which keys p-values are drawn for.
         secret: seeds the draws together with the text; no watermark key, at most 64 bytes. Empty: one that
             follows from the first keys that are asked about.
-        spent: positions whose blocks are to say nothing [positions].
+        silent: positions whose blocks are to say nothing [positions].
         ratios: in place of those that ship.
 
     Raises:
@@ -107,7 +107,7 @@ class LikelihoodTest:
         reading: Reading | None = None,
         sharp: Sharp = "where_it_matters",
         secret: bytes = b"",
-        spent: NDArray[np.bool_] | None = None,
+        silent: NDArray[np.bool_] | None = None,
         ratios: Ratios | None = None,
     ) -> None:
         if not 0.0 < rate < 1.0:
@@ -117,7 +117,7 @@ class LikelihoodTest:
         self._passes = find_passes()
         self._rows = Rows.of(watermark, ratios or ratios_of(watermark), [self._tokens], [reading])
         chain = self._rows.chains[0]
-        self._chain = chain if spent is None else chain.without(spent)
+        self._chain = chain if silent is None else chain.without(silent)
         self._needed = -math.log10(rate)  # of log10 E, for 1 / E to decide
         self._least = {"where_it_matters": gate(self._needed), "always": -math.inf, "never": math.inf}[sharp]
         self._secret = secret

@@ -138,7 +138,7 @@ Words = NDArray[np.uint64]
 _UNMARKED = 0.03
 # Of blocks after a context that was there before: a generator marks none of them, but another text may hold
 # them for the first time.
-_SPENT = 0.75
+_REPEATED = 0.75
 
 NEUTRAL, PLAIN = 0, 1
 """Classes of blocks: with L = 1 whatever the score is, and without a reader."""
@@ -146,7 +146,7 @@ NEUTRAL, PLAIN = 0, 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ratios:
-    """Tables by strength and class of the block: neutral, plain, read; then plain and read once more, spent.
+    """Tables by strength and class of the block: neutral, plain, read; then plain and read, repeated.
 
     Attributes:
         ratios: L [strengths, classes, cells]; its mean over `null` is 1.
@@ -172,7 +172,7 @@ class Ratios:
         marked = []
         for points in STRENGTHS:
             fresh = _UNMARKED * null + (1.0 - _UNMARKED) * (moved(fitted, points) @ laws)
-            marked.append(np.concatenate([null[None], fresh, _SPENT * null + (1.0 - _SPENT) * fresh]))
+            marked.append(np.concatenate([null[None], fresh, _REPEATED * null + (1.0 - _REPEATED) * fresh]))
         shares = np.stack(marked)
         possible = null > 0.0
         ratios = np.ones_like(shares)
@@ -185,7 +185,7 @@ class Ratios:
         ).astype(np.uint16)
         return cls(np.ascontiguousarray(ratios), null, limits, guides, mixtures)
 
-    def spent(self, classes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def repeated(self, classes: NDArray[np.int64]) -> NDArray[np.int64]:
         """The classes [N] of blocks that follow a context which was there before."""
         return np.where(classes == NEUTRAL, NEUTRAL, classes + len(self.mixtures.read) + 1)
 
@@ -231,9 +231,9 @@ class MarkovChain:
     def with_paths(self, paths: Floats) -> "MarkovChain":
         return replace(self, paths=paths)
 
-    def without(self, spent: NDArray[np.bool_]) -> "MarkovChain":
-        """The same text, whose blocks where `spent` [positions] say nothing: L = 1, and in draws too."""
-        return replace(self, kinds=np.where(spent, NEUTRAL, self.kinds).astype(np.uint8))
+    def without(self, silent: NDArray[np.bool_]) -> "MarkovChain":
+        """The same text, whose blocks where `silent` [positions] say nothing: L = 1, and in draws too."""
+        return replace(self, kinds=np.where(silent, NEUTRAL, self.kinds).astype(np.uint8))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -279,11 +279,11 @@ class Rows:
                 raise ValueError(f"a reading of {reading.log_probs.size} tokens for {tokens.size}")
             starts = np.arange(width, tokens.size - size + 1)
             contexts, blocks = context_and_block(watermark, tokens, starts)
-            spent = _later(np.column_stack([contexts, starts % size]))
+            is_repeated = _later(np.column_stack([contexts, starts % size]))
             kinds = np.full(starts.size, PLAIN)
             if reading is not None:
                 kinds = PLAIN + 1 + ratios.mixtures.classes(reading.of_blocks(width, size))
-            kinds = np.where(spent, ratios.spent(kinds), kinds)
+            kinds = np.where(is_repeated, ratios.repeated(kinds), kinds)
             surprise = np.zeros(starts.size) if reading is None else reading.surprise(width, size)
             paths = as_table(evidence_paths(by_surprise=reading is not None))
             parts.append(np.concatenate([contexts, blocks], axis=1))
@@ -298,11 +298,11 @@ class Rows:
         scored = np.flatnonzero(~again)
         return cls(fresh, rows[scored, :width], rows[scored, width:], scored, len(rows))
 
-    def without(self, spent: Sequence[NDArray[np.bool_] | None]) -> "Rows":
-        """The same messages, whose blocks where `spent` [positions] say nothing; None: no block."""
+    def without(self, silent: Sequence[NDArray[np.bool_] | None]) -> "Rows":
+        """The same messages, whose blocks where `silent` [positions] say nothing; None: no block."""
         chains = [
             chain if own is None else chain.without(own)
-            for chain, own in zip(self.chains, spent, strict=True)
+            for chain, own in zip(self.chains, silent, strict=True)
         ]
         return replace(self, chains=tuple(chains))
 

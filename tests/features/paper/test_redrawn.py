@@ -106,7 +106,7 @@ def test_to_the_likelihood_ratio_a_spent_row_says_nothing_under_any_key(scheme: 
     rest = detect_likelihood(watermark, POOL, kept).of_keys
     assert abs(found(beginning)[0] - rest[0]) < 0.5 < whole[0] - rest[0]
     some = chance.random(rows) < 0.5
-    test = LikelihoodTest(watermark, tokens, spent=some, sharp="never")
+    test = LikelihoodTest(watermark, tokens, silent=some, sharp="never")
     assert np.array_equal(found(some), test.under(POOL).of_keys)
 
 
@@ -115,7 +115,7 @@ def test_what_is_left_of_a_spent_text_is_found_under_wrong_keys_as_rarely_as_pro
     watermark, chance = Watermark(scheme, 2), np.random.default_rng(5)
     (tokens,) = written(watermark, POOL[:1], 60, 8)
     rows = chance.random(tokens.size - watermark.context_width - 1) < 0.4
-    test = LikelihoodTest(watermark, tokens, spent=rows, rate=0.01, sharp="always")
+    test = LikelihoodTest(watermark, tokens, silent=rows, rate=0.01, sharp="always")
     p = 10 ** test.under([chance.bytes(16) for _ in range(4_000)]).p_of_keys
     for rate in (0.01, 0.1):
         assert 0.3 * rate <= np.mean(p <= rate) <= 1.1 * rate + 4 * np.sqrt(rate / p.size)

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.features.cases import service as cases
+from ttmark.detect_service.features.cases.service import cases
 from ttmark.detect_service.features.files.service import files
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.jobs.sealed_jobs import Jobs
@@ -334,8 +334,13 @@ def _detection() -> FastAPI:
     cache = KeyCache(KeyRing(SqliteStore(unopened), kek))
     jobs = Jobs(SqliteJobs(unopened, lease_seconds=1), kek, nothing)
     return create_detection_app(
-        Means(DetectionBackend(cache, TokenizerSet([]), max_document_tokens=1), case_key=CaseKey.generate()),
+        Means(DetectionBackend(cache, TokenizerSet([]), max_document_tokens=1)),
         AppOptions(authenticate=nothing),
         readiness=lambda: Readiness({}),
-        features=[cases.FEATURE, files(ExtractionWorkers()), background_jobs(jobs), paper.FEATURE],
+        features=[
+            cases(CaseKey.generate()),
+            files(ExtractionWorkers()),
+            background_jobs(jobs),
+            paper.FEATURE,
+        ],
     )

@@ -86,10 +86,8 @@ async def oracle(
     counters = counters or LocalCounters()
     registry = CollectorRegistry()
     ledger = rule and AnswerLedger(counters, key=key, rule=rule, now=lambda: 86_400.0 * 1_000)
-    allowance = DocumentAllowance(
-        "detect", counters, TokenLimits(), LimitMetrics(registry), drop_event, ledger=ledger
-    )
-    parts = {"allowance": allowance, "case_key": case_key}
+    allowance = DocumentAllowance("detect", counters, TokenLimits(), LimitMetrics(registry), drop_event)
+    parts = {"allowance": allowance, "ledger": ledger, "case_key": case_key}
     async with served(
         service.backend, service.authenticate, options={"registry": registry}, **parts
     ) as client:

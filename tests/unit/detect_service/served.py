@@ -11,42 +11,56 @@ from prometheus_client import CollectorRegistry
 from ttmark.detect_service.api.admission import Terms
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.api.features import Feature
-from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
-from ttmark.detect_service.features.cases import service as cases
+from ttmark.detect_service.features.cases.service import cases
 from ttmark.detect_service.features.console import service as console
 from ttmark.detect_service.features.files.service import files
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.jobs.service import background_jobs
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
+from ttmark.detect_service.features.manifests.service import manifests
 from ttmark.detect_service.features.paper import service as paper
 from ttmark.detect_service.features.public.service import public_tier
+from ttmark.detect_service.features.spent.spending import Spending
+from ttmark.detect_service.features.spent.spent_question import stage_of as counting
+from ttmark.detect_service.stage import Stage
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.http.health import Readiness
 
+_PARTS = (
+    *("allowance", "ledger", "budget", "work", "examiner", "label", "reader", "case_key"),
+    *("workers", "jobs", "public", "sign_in", "ready"),
+)
+
 
 def detection_app(backend: DetectionBackend, options: AppOptions, **parts: Any) -> FastAPI:
-    """The application over `backend`, with those `parts` that a test has of its own, by these names:
-    allowance, budget, work; examiner, reader, case_key; workers, jobs, public, sign_in; ready."""
-    given = parts.pop
-    examiner = given("examiner", None) or ManifestExaminer(None)
-    means = Means(backend, examiner, given("reader", None), case_key=given("case_key", None))
-    terms = Terms(given("allowance", None), given("budget", None), given("work", None) or WorkLimits())
-    features = [
-        cases.FEATURE,
-        files(given("workers", None) or ExtractionWorkers()),
-        console.FEATURE,
-        paper.FEATURE,
-    ]
-    jobs, public, ready, sign_in = (given(name, None) for name in ("jobs", "public", "ready", "sign_in"))
-    features += [Feature(provides=[sign_in])] * (sign_in is not None)
-    features += [] if jobs is None else [background_jobs(jobs)]
-    features += [] if public is None else [public_tier(public)]
+    """The application over `backend`, with those of `_PARTS` that a test has of its own."""
+    given = {name: parts.pop(name, None) for name in _PARTS}
     assert not parts, f"no such parts: {', '.join(parts)}"
+    allowance, ready = given["allowance"], given["ready"]
+    optional = {
+        "sign_in": lambda sign_in: Feature(provides=[sign_in]),
+        "reader": lambda reader: Feature(stage=Stage("reader", reader=reader)),
+        "ledger": lambda ledger: Feature(stage=counting(Spending(ledger, allowance.refused))),
+        "jobs": background_jobs,
+        "public": public_tier,
+    }
     return create_detection_app(
-        means, options, readiness=lambda: Readiness(ready() if ready else {}), terms=terms, features=features
+        means_of(backend),
+        options,
+        readiness=lambda: Readiness(ready() if ready else {}),
+        terms=Terms(allowance, given["budget"], given["work"] or WorkLimits()),
+        features=[
+            cases(given["case_key"]),
+            files(given["workers"] or ExtractionWorkers()),
+            manifests(given["examiner"] or ManifestExaminer(None), given["label"]),
+            console.FEATURE,
+            paper.FEATURE,
+            *(made(given[name]) for name, made in optional.items() if given[name] is not None),
+        ],
     )
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from tests.unit.detect_service.callers import CALLERS
 from tests.unit.detect_service.conftest import HUMAN, Service
-from ttmark.detect_service.ask import Gate, Means, Question, ask, ask_here
+from ttmark.detect_service.ask import Means, ask, ask_here
+from ttmark.detect_service.question import Gate, Question
+from ttmark.detect_service.stage import Reader, Stage
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.schemas.detection import CombinedRequest, Document
@@ -77,7 +79,7 @@ class Slow:
 
 
 async def test_asked_at_once_a_question_that_has_to_wait_is_an_error_and_no_answer(service: Service) -> None:
-    means = Means(service.backend, reader=cast("Any", Slow()))
+    means = Means(service.backend).with_stages([Stage("reader", reader=cast(Reader, Slow()))])
     assert ask_here(question(), Means(service.backend)).results[0].verdict == "not_detected"
     with pytest.raises(RuntimeError, match="waits for something"):
         ask_here(question(), means)

@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -107,14 +107,15 @@ async def desk(service) -> AsyncIterator[Desk]:
         TokenLimits(requests_per_minute=0, documents_per_minute=0),
         LimitMetrics(CollectorRegistry()),
         drop_event,
-        ledger=AnswerLedger(counters, key=b"k", rule=AnswerRule(250, 60.0)),
     )
     async with served(
-        replace(service.backend, label=LABEL),
+        service.backend,
         service.authenticate,
         options={"registry": registry, "audit": events.append},
         raises=False,
         allowance=allowance,
+        ledger=AnswerLedger(counters, key=b"k", rule=AnswerRule(250, 60.0)),
+        label=LABEL,
         case_key=service.case_key,
     ) as client:
         yield Desk(client, registry, events, service.headers)

@@ -10,11 +10,13 @@ from scipy.stats import binom
 from tests.harness.trained_tokenizers import byte_level
 from tests.unit.detect_service.callers import CALLERS
 from tests.unit.detect_service.held_keys import key_of
-from ttmark.detect_service.ask import Means, Question, ask_here
+from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.documents.text_reader import text_readers
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.detect_service.options import DetectionOptions, Mode
+from ttmark.detect_service.question import Question
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -129,7 +131,7 @@ def test_three_readings_give_no_more_false_alarms_than_promised(tokenizer, mode:
         request = DetectionOptions(mode=mode, fpr=0.1, phase=0).request(documents)
         log10_p += [
             one.log10_p or 0.0
-            for one in ask_here(Question(request, CALLERS["mine"], "r"), Means(backend)).results
+            for one in ask_here(Question(request, CALLERS["mine"], "r"), means_of(backend)).results
         ]
     assert len(log10_p) == 1280
     for fpr in (1e-1, 1e-2, 1e-3):
@@ -145,5 +147,5 @@ def test_without_evidence_the_number_of_tokens_does_not_tell_which_key_came_clos
     keys = [key_of(tokenizer, b"first".ljust(16), "first"), key_of(pairs, b"second".ljust(16), "second")]
     backend = DetectionBackend(FixedKeys.of(keys), TokenizerSet([tokenizer, pairs]), 5_000)
     request = DetectionOptions(mode="direct").request([Document(text=text) for text in texts])
-    found = ask_here(Question(request, CALLERS["verdict"], "r"), Means(backend)).results
+    found = ask_here(Question(request, CALLERS["verdict"], "r"), means_of(backend)).results
     assert [one.tokens for one in found] == [len(tokenizer.encode(text)) for text in texts]

@@ -14,15 +14,18 @@ from tests.unit.detect_service.callers import CALLERS
 from tests.unit.detect_service.conftest import Service
 from tests.unit.detect_service.served import served
 from tests.unit.shared.watermark.conftest import Counting
-from ttmark.detect_service.ask import Means, Question, ask_here
+from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.cost import estimated_cost, request_cost
+from ttmark.detect_service.detectors import LIKELIHOOD
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.documents.text_reader import text_readers
 from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
+from ttmark.detect_service.question import Question
 from ttmark.detect_service.results import response_json
 from ttmark.shared.limits.allowances import WorkBudget
 from ttmark.shared.limits.counters import LocalCounters
@@ -60,10 +63,11 @@ async def test_answers_are_the_same_to_the_byte_when_the_work_is_interrupted(ser
     text = service.marked("a-one", 900)
     documents = [Document(text=text), Document(token_ids=TOKENS), Document(id='"evidence":[]', text="x")]
     request = request_of(name, documents, evidence="blocks")
-    whole = ask_here(Question(request, CALLERS["mine"], "r"), Means(service.backend))
+    whole = ask_here(Question(request, CALLERS["mine"], "r"), means_of(service.backend))
     counting = Counting()
     with interruptible(counting):
-        in_slices = response_json(ask_here(Question(request, CALLERS["mine"], "r"), Means(service.backend)))
+        asked = ask_here(Question(request, CALLERS["mine"], "r"), means_of(service.backend))
+        in_slices = response_json(asked)
     assert in_slices == whole.model_dump_json().encode()
     assert counting.pauses > 10
 
@@ -93,7 +97,8 @@ def test_the_cost_counts_documents_versions_keys_of_a_pool_and_decoys(service: S
         request = request_of(name, [Document(token_ids=[97])] * documents)
         lengths = {key.profile.tokenizer_fingerprint: [tokens] * documents}
         readers = [DocumentReader(document, ["as_sent"], 1.0) for document in request.inputs]
-        return request_cost(request, readers, KeySelection.of([key] * times), lengths)
+        method = means_of(service.backend).method_of(request)
+        return request_cost(request, method, readers, KeySelection.of([key] * times), lengths)
 
     for name in ("direct", "aligned", "scan"):
         small, middle, large = (cost(name, pool=pool) for pool in (16, 256, 4096))
@@ -132,7 +137,7 @@ async def test_all_texts_of_a_document_are_priced_before_one_is_read(service, mo
     request = CombinedRequest(inputs=[document], keys=["a-one"])
     readers = text_readers(document, service.backend.tokenizers, TextNormalizer(), normalize=True)
     assert len(readers) == 3
-    two = estimated_cost(request, readers[:2], KeySelection.of([key]), 10_000)
+    two = estimated_cost(request, LIKELIHOOD, readers[:2], KeySelection.of([key]), 10_000)
     read: list[object] = []
     monkeypatch.setattr(TextTokenizer, "encode", lambda *given: read.append(given) or [1, 2, 3])
     async with client_of(service, blocks=two) as client:

@@ -29,7 +29,7 @@ def open_examiner(tenant: str, options: DetectionOptions) -> Examiner:
         StartupError: the key store or a tokenizer is not usable.
     """
     configure_logging("error")
-    return Examiner(open_backend(read_keys()), tenant, options)
+    return Examiner(open_backend(read_keys()), tenant, options, DetectionSettings().load_label())
 
 
 def read_keys(settings: KeyStoreSettings | None = None) -> FixedKeys:
@@ -64,7 +64,7 @@ def open_backend(keys: FixedKeys) -> DetectionBackend:
     settings = DetectionSettings()
     with no_start_after(TokenizerMissing):
         tokenizers = TokenizerSet.load(settings.tokenizer_folders())
-    return DetectionBackend(keys, tokenizers, settings.max_document_tokens, label=settings.load_label())
+    return DetectionBackend(keys, tokenizers, settings.max_document_tokens)
 
 
 def check_keys(source: Path, options: DetectionOptions, tenant: str, backend: DetectionBackend) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import typer
 
-from ttmark.detect_service.documents.documents_without_verdict import duration
 from ttmark.detect_service.features.files.commands.input_files import LONGEST_ID, NotExamined, named_files
 from ttmark.services.cli.files import bytes_of, shown, spelled
 from ttmark.services.cli.terminal import ProgressLine
 from ttmark.services.startup import in_one_line, warn
 from ttmark.shared.client import AnswerLost, AsyncClient, ClientError, ServiceRefused
+from ttmark.shared.languages.words import duration
 from ttmark.shared.outgoing import loop_of_calls
 from ttmark.shared.schemas.content_provenance import CheckedText, ContentProvenanceCheck
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult

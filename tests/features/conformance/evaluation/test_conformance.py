@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from tests.harness.simulated_conformance import PLAN, TOKENIZER, simulated_key, simulated_run
-from ttmark.detect_service.ask import Means, Question, ask_here
+from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.options import DetectionOptions
+from ttmark.detect_service.question import Question
 from ttmark.evaluation.conformance.answer_language import NAMES, language_of
 from ttmark.evaluation.conformance.figures import Figure, compare, figures_of
 from ttmark.evaluation.conformance.measure import (
@@ -101,7 +103,7 @@ def test_a_text_is_found_exactly_where_the_service_says_watermarked() -> None:
         documents = [Document(text=text) for text in texts]
         verdicts = [
             one.verdict
-            for one in ask_here(Question(options.request(documents), caller, "r"), Means(backend)).results
+            for one in ask_here(Question(options.request(documents), caller, "r"), means_of(backend)).results
         ]
         found = sum(verdict == "watermarked" for verdict in verdicts)
         assert [one.found for one in figures_of("s", "n", log10_p, [rate])] == [found]

@@ -10,8 +10,10 @@ from tests.harness.said_by import SaidBy, SilentReader
 from tests.unit.detect_service.callers import CALLERS
 from tests.unit.detect_service.conftest import HUMAN
 from tests.unit.detect_service.oracle import KEY, RULE, oracle
-from ttmark.detect_service.ask import Means, Question, ask_here
-from ttmark.detect_service.features.reader.reads_along import ReadsAlong
+from ttmark.detect_service.ask import ask_here
+from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.question import Question
+from ttmark.detect_service.stage import Reader, Stage
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.schemas.detection import CombinedRequest, CombinedResult, Document
 
@@ -134,7 +136,7 @@ def read_by(service: Any, texts: list[str], readings: bool, **more: Any) -> tupl
         return ByteReading(np.arange(1, count + 1), np.full(count, math.log(1 / 26)))
 
     reader = (SaidBy if readings else SilentReader)(evenly)
-    means = Means(service.backend, reader=cast(ReadsAlong, reader))
+    means = means_of(service.backend).with_stages([Stage("reader", reader=cast(Reader, reader))])
     (result,) = ask_here(Question(request, CALLERS["mine"]), means).results
     assert isinstance(result, CombinedResult)
     return result, reader.asked

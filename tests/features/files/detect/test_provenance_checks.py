@@ -237,9 +237,9 @@ async def test_evidence_that_is_spent_is_refused_in_words_as_by_the_route(
     registry, counters = CollectorRegistry(), LocalCounters()
     ledger = AnswerLedger(counters, key=bytes(32), rule=RULE, now=lambda: 86_400.0 * 1_000)
     metrics = LimitMetrics(registry)
-    allowance = DocumentAllowance("detect", counters, TokenLimits(), metrics, drop_event, ledger=ledger)
+    allowance = DocumentAllowance("detect", counters, TokenLimits(), metrics, drop_event)
     headers = service.headers("verdict")
-    parts = {"workers": InThisProcess(), "allowance": allowance, "headers": headers}
+    parts = {"workers": InThisProcess(), "allowance": allowance, "ledger": ledger, "headers": headers}
     async with served(
         service.backend, service.authenticate, options={"registry": registry}, **parts
     ) as client:

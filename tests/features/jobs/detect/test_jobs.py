@@ -16,8 +16,8 @@ from tests.unit.detect_service.callers import CALLERS, once
 from tests.unit.detect_service.served import served
 from tests.unit.detect_service.test_document_limits import FAR, OVER
 from ttmark.detect_service.api.metrics import DetectionMetrics, WorkMetrics
-from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
 from ttmark.detect_service.features.jobs.background import JobWorker
 from ttmark.detect_service.features.jobs.job_service import JobMetrics
@@ -104,7 +104,7 @@ def open_desk(service, tmp_path: Path) -> Open:
         other = CollectorRegistry()
         queue = FairQueue(workers=1, most_jobs=9, observer=WorkMetrics(other))
         metrics = JobMetrics(other)
-        parts = PartWork(jobs, Means(backend), queue, metrics, DetectionMetrics(other), events.append)
+        parts = PartWork(jobs, means_of(backend), queue, metrics, DetectionMetrics(other), events.append)
         worker = JobWorker(jobs, parts, metrics, ready=lambda: True)
         given = {"options": options, "jobs": jobs, "allowance": allowance}
         async with served(backend, authenticate, **given) as client:

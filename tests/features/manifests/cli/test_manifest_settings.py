@@ -7,7 +7,8 @@ import pytest
 
 from tests.harness.certificates import credential
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
-from ttmark.services.settings.provenance import SigningSettings, TrustSettings
+from ttmark.detect_service.features.manifests.settings import TrustSettings
+from ttmark.services.settings.provenance import SigningSettings
 from ttmark.services.startup import StartupError
 
 Files = Callable[..., SigningSettings]

@@ -53,9 +53,9 @@ def test_spent_positions_of_each_message_say_nothing(generate: Write) -> None:
     whole = detect_conversation(PAIRS, POOL[:1], messages).of_messages
     positions = len(messages[0]) - PAIRS.context_width - PAIRS.block_size + 1
     spent = np.ones(positions, dtype=np.bool_)
-    found = detect_conversation(PAIRS, POOL[:1], messages, spent=[spent, None]).of_messages
+    found = detect_conversation(PAIRS, POOL[:1], messages, silent=[spent, None]).of_messages
     assert found[0] == pytest.approx(0.0, abs=1e-12)
     assert found[1] == whole[1] > 1
     spent[positions // 2 :] = False
-    half = detect_conversation(PAIRS, POOL[:1], messages, spent=[spent, None]).of_messages
+    half = detect_conversation(PAIRS, POOL[:1], messages, silent=[spent, None]).of_messages
     assert 0.0 < half[0] < whole[0]

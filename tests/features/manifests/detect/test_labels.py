@@ -1,11 +1,15 @@
 """Labelled texts are examined without their label, and places are those of the text as it was sent."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.unit.detect_service.conftest import HUMAN, Service
+from tests.unit.detect_service.conftest import HUMAN, InThisProcess, Service
+from tests.unit.detect_service.served import served
+from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.features.manifests.manifest_stripping import parted
 from ttmark.shared.labels import Label, LabelPlace
 from ttmark.shared.manifests.signer import ManifestSigner
@@ -56,14 +60,17 @@ def test_other_words_and_places_are_text(place: LabelPlace, text: str) -> None:
 
 
 @pytest.fixture
-def service_with(service: Service) -> Any:
-    """The service with a label, which its backend holds; frozen, as it does not change while it serves."""
+async def service_with(service: Service) -> AsyncIterator[Any]:
+    """The service with a label at that place."""
+    examiner = ManifestExaminer(InThisProcess(), service.authority.root.decode())
+    async with AsyncExitStack() as running:
 
-    def change(place: LabelPlace) -> Service:
-        object.__setattr__(service.backend, "label", Label(WORDS, place))
-        return service
+        async def labelling(place: LabelPlace) -> Service:
+            parts = {"examiner": examiner, "label": Label(WORDS, place)}
+            app = served(service.backend, service.authenticate, **parts)
+            return replace(service, client=await running.enter_async_context(app))
 
-    return change
+        yield labelling
 
 
 PARTS = ("segments", "evidence")
@@ -76,7 +83,7 @@ def moved(parts: Sequence[Segment | BlockEvidence] | None, by: int) -> list[dict
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_figures_are_those_without_it_and_places_are_moved(service_with, place):
-    service: Service = service_with(place)
+    service: Service = await service_with(place)
     text = HUMAN * 3 + service.marked("a-one", 240) + HUMAN * 3
     signer = ManifestSigner(service.authority.chain, service.authority.key)
     whole = labelled(text, place)
@@ -100,7 +107,7 @@ async def test_figures_are_those_without_it_and_places_are_moved(service_with, p
 
 
 async def test_a_label_that_is_changed_breaks_the_signature(service_with: Any) -> None:
-    service: Service = service_with("start")
+    service: Service = await service_with("start")
     signer = ManifestSigner(service.authority.chain, service.authority.key)
     whole = labelled("nobody said anything. " * 9, "start")
     wrapper = signer.wrapper(whole, model="m")

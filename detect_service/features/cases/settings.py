@@ -1,6 +1,4 @@
-"""Settings of signed cases and of jobs."""
-
-from typing import TYPE_CHECKING
+"""Settings of signed cases."""
 
 from pydantic import Field
 
@@ -8,9 +6,6 @@ from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import ReadableFile
 from ttmark.services.startup import StartupError
 from ttmark.shared.signed_files.signed_file import CaseKey, NotACaseKey
-
-if TYPE_CHECKING:
-    pass
 
 
 class CaseSettings(Settings):

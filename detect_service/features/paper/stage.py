@@ -5,6 +5,7 @@ from functools import cache, partial
 
 from ttmark.detect_service.features.paper.detectors import aligned, direct, localized
 from ttmark.detect_service.method import DocumentCost, Look, Method
+from ttmark.detect_service.stage import Stage
 from ttmark.detect_service.verdict import Detector
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
@@ -119,8 +120,10 @@ def _localized(request: LocalizedRequest, look: Look) -> Detector:
     return localized(request.method, look.log10_limit)
 
 
-PAPER: dict[type[DetectionRequest], Method] = {
+METHODS: dict[type[DetectionRequest], Method] = {
     DirectRequest: Method(_direct, paper_cost, DetectionResult, DetectionResponse, lambda _: BETA),
     AlignedRequest: Method(_aligned, paper_cost, DetectionResult, DetectionResponse, lambda one: one.beta),
     LocalizedRequest: Method(_localized, paper_cost, DetectionResult, DetectionResponse, lambda _: BETA),
 }
+
+STAGE = Stage("paper", METHODS)

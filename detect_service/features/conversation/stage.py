@@ -1,0 +1,6 @@
+"""Messages of one conversation are asked about together."""
+
+from ttmark.detect_service.features.conversation.conversation import ConversationExamination
+from ttmark.detect_service.stage import Stage
+
+STAGE = Stage("conversation", conversation=ConversationExamination)

@@ -1,0 +1,62 @@
+"""Manifests and labels in texts: set apart before they are examined, and said beside the result."""
+
+from functools import partial
+
+from ttmark.detect_service.backend import Insert
+from ttmark.detect_service.features.manifests.manifest_examiner import (
+    Found,
+    ManifestExaminer,
+    with_manifests_of,
+)
+from ttmark.detect_service.features.manifests.manifest_stripping import PartedRequest, parted
+from ttmark.detect_service.question import Gate, Question
+from ttmark.detect_service.stage import Companion, Stage
+from ttmark.shared.labels import Label
+from ttmark.shared.manifests.wrapper import BEGINNING, WRAPPER
+from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult
+
+NAME = "manifests"
+
+
+def stage_of(examiner: ManifestExaminer, label: Label | None = None) -> Stage:
+    """Manifests are told with what `examiner` says of them.
+
+    Args:
+        label: what generated texts carry visibly, and is none of the model's words; None: they carry nothing.
+    """
+    held = [BEGINNING] if label is None else [BEGINNING, label.words]
+    return Stage(
+        NAME,
+        insert=Insert(BEGINNING, WRAPPER),
+        joins=lambda question, _, gate: TextsSetApart(examiner, label, question, gate),
+        held=held,
+    )
+
+
+class TextsSetApart(Companion):
+    """A question some of whose texts hold a manifest or the label."""
+
+    _parts: PartedRequest[DetectionRequest]
+    _found: Found
+
+    def __init__(
+        self, examiner: ManifestExaminer, label: Label | None, question: Question, gate: Gate
+    ) -> None:
+        self._examiner = examiner
+        self._label = label
+        self._words = question.words
+        self._gate = gate
+
+    async def prepare(self, request: DetectionRequest) -> DetectionRequest:
+        self._parts = await self._gate.read(partial(parted, request, self._label))
+        return self._parts.visible
+
+    async def verify(self) -> None:
+        texts, owner, examiner = self._parts.texts, self._gate.owner, self._examiner
+        self._found = await (examiner.examined(texts) if owner is None else examiner.examine(texts, owner))
+
+    def finish(self, index: int, result: DetectionResult) -> DetectionResult:
+        return with_manifests_of(index, result, self._parts, self._found, self._words)
+
+
+STAGE = stage_of(ManifestExaminer(None))

@@ -1,0 +1,20 @@
+"""Opens the feature: evidence is spent, for callers who see verdicts alone."""
+
+import math
+
+from ttmark.detect_service.api.features import Feature
+from ttmark.detect_service.features.spent.settings import SpentSettings
+from ttmark.detect_service.features.spent.spending import Spending
+from ttmark.detect_service.features.spent.spent_question import stage_of
+from ttmark.services.opening import Opening
+from ttmark.shared.limits.counting_filter import AnswerRule
+from ttmark.shared.limits.spent_evidence import AnswerLedger
+
+
+def opened(opening: Opening) -> Feature | None:
+    settings, access = SpentSettings(), opening.access
+    if not settings.answers_per_passage:
+        return None
+    rule = AnswerRule(settings.answers_per_passage, findings=settings.chance_findings or math.inf)
+    ledger = AnswerLedger(access.counters, key=access.kek.derive(b"ttmark answers"), rule=rule)
+    return Feature(stage=stage_of(Spending(ledger, opening.allowance.refused)))
