@@ -1,3 +1,3 @@
 """`ttmark conformance`: what a deployment keeps of its promises, measured and signed."""
 
-NEEDS = ("bulk", "files")
+NEEDS = ("bulk", "cases", "files")
