@@ -7,7 +7,7 @@ from lxml import etree, html
 
 from ttmark.detect_service.features.files.encodings import codec, decode
 from ttmark.detect_service.features.files.extraction import Extraction, UnreadableFile
-from ttmark.detect_service.features.files.layout import BULLET, Block, Run, markdown
+from ttmark.detect_service.features.files.layout import BULLET, Block, TextRun, markdown
 from ttmark.detect_service.features.files.office.list_numbers import LETTER_FORMATS
 from ttmark.detect_service.features.files.paragraphs import row, whole
 from ttmark.detect_service.features.files.zip_archive import refused_limit
@@ -105,7 +105,7 @@ class _List:
 class _State:
     """What holds inside of an element."""
 
-    look: Run
+    look: TextRun
     kept: bool = False
     quotes: int = 0
     heading: int = 0
@@ -119,8 +119,8 @@ class Page:
         self._blocks: list[Block] = []
         self._outer: list[list[Block]] = []  # around the cells that are being read
         self._cells: list[list[list[Block]]] = []
-        self._runs: list[Run] = []
-        self._state = _State(Run(""))
+        self._runs: list[TextRun] = []
+        self._state = _State(TextRun(""))
         self._lists: list[_List] = []
         self._marker = ""
         self._gap: bool | None = None
@@ -242,11 +242,11 @@ class Page:
             self._runs[-1:] = [replace(self._runs[-1], text=last)] if last else []
         # No more than one empty line.
         if not (len(self._runs) > 1 and self._runs[-1].text == self._runs[-2].text == "\n"):
-            self._runs.append(Run("\n"))
+            self._runs.append(TextRun("\n"))
 
     def _new_line(self) -> None:
         if self._runs and not self._runs[-1].text.endswith("\n"):
-            self._runs.append(Run("\n"))
+            self._runs.append(TextRun("\n"))
 
     def _flush(self) -> None:
         runs, self._runs = self._runs, []

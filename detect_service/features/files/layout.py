@@ -13,7 +13,7 @@ BULLET = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TextRun:
     """Characters that look alike. They are written as they are: an asterisk in them is an asterisk."""
 
     text: str
@@ -37,7 +37,7 @@ class Block:
         gap: whether the page shows an empty line, or as much space, above it; None: the page does not say.
     """
 
-    runs: Sequence[Run]
+    runs: Sequence[TextRun]
     kind: Literal["paragraph", "heading", "item", "row", "pre"] = "paragraph"
     level: int = 0
     marker: str = ""
@@ -128,7 +128,7 @@ def _written(block: Block, widths: list[int]) -> str:
     return " " * sum(widths[: block.level]) + text if block.level else text
 
 
-def _emphasised(runs: Sequence[Run]) -> str:
+def _emphasised(runs: Sequence[TextRun]) -> str:
     """Runs with the marks of emphasis around them, which touch no white space and cross no line end."""
     written = []
     for (bold, italic, code), alike in groupby(
@@ -144,9 +144,9 @@ def _emphasised(runs: Sequence[Run]) -> str:
     return "".join(written)
 
 
-def _with_blanks(runs: Sequence[Run]) -> Iterator[Run]:
+def _with_blanks(runs: Sequence[TextRun]) -> Iterator[TextRun]:
     """The runs; a run of white space looks like the one before it, so that it parts no bold words."""
-    before = Run("")
+    before = TextRun("")
     for run in runs:
         before = run if run.text.strip() else replace(before, text=run.text)
         yield before

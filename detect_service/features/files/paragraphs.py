@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from ttmark.detect_service.features.files.layout import BULLET, Block, Run
+from ttmark.detect_service.features.files.layout import BULLET, Block, TextRun
 
 MONOSPACED = re.compile(r"courier|consolas|menlo|monaco|\bmono\b|mono$|typewriter", re.I)
 """In the names of fonts whose letters are all of one width."""
@@ -68,7 +68,7 @@ class Paragraphs:
         self._above: _Spacing | None = None
 
     def block(
-        self, runs: Sequence[Run], look: Mapping[str, Any], heading: int, marker: str, level: int
+        self, runs: Sequence[TextRun], look: Mapping[str, Any], heading: int, marker: str, level: int
     ) -> Block:
         """A heading of a level from 1 to 9, an item, lines of code or none of them.
 
@@ -85,7 +85,7 @@ class Paragraphs:
         )
         gap, self._above = spacing.gap_below(self._above), spacing
         if heading:
-            shown = [Run(f"{marker} ")] if marker not in ("", BULLET) else []
+            shown = [TextRun(f"{marker} ")] if marker not in ("", BULLET) else []
             return Block(runs=[*shown, *runs], kind="heading", level=heading)
         if marker:
             return Block(runs=runs, kind="item", marker=marker, level=level, gap=gap)
@@ -101,14 +101,14 @@ def row(cells: Sequence[Sequence[Block]]) -> Iterator[Block]:
         for cell in said:
             yield from cell
         return
-    runs: list[Run] = []
+    runs: list[TextRun] = []
     for number, cell in enumerate(said):
-        runs += [Run("\t")] * bool(number)
+        runs += [TextRun("\t")] * bool(number)
         runs += [replace(run, text=run.text.replace("\n", " ")) for block in cell for run in block.runs]
     yield Block(runs=runs, kind="row")
 
 
-def is_code(runs: Sequence[Run]) -> bool:
+def is_code(runs: Sequence[TextRun]) -> bool:
     """Whether a paragraph says something, and all of it in letters of one width."""
     said = [run for run in runs if run.text.strip()]
     return bool(said) and all(run.code for run in said)
@@ -131,6 +131,6 @@ def settled(blocks: Sequence[Block]) -> list[Block]:
         alike = list(group)
         first, *others = alike
         if code:
-            first, others = replace(first, runs=[Run("\n".join(line.text for line in alike))]), []
+            first, others = replace(first, runs=[TextRun("\n".join(line.text for line in alike))]), []
         settled += [replace(first, gap=None), *others]
     return settled

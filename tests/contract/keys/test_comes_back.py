@@ -4,19 +4,15 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.contract.keys.asker import LIMIT, Asker, rows
 from tests.contract.keys.faulty_store import KEK
-from ttmark.services.features.audit.chain import Chain
-from ttmark.services.features.audit.trail import AuditTrail, Heads
 from ttmark.services.settings.store import open_counters, open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.events import Event
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.volume import VolumeCounter
@@ -24,12 +20,11 @@ from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.store import RecordStore
 
 Works = Callable[[], Awaitable[bool]]
-EVENT = Event("key.generated", key_id="k", version=1, tokens=1)
 # Seconds from the return of Redis, on a busy machine: what its budget (4 s) and the rests of each allow.
-WITHIN = {"counters": 2.0, "evidence": 2.0, "tokens": 6.0, "keys": 8.0, "audit heads": 10.0, "volume": 10.0}
+WITHIN = {"counters": 2.0, "evidence": 2.0, "tokens": 6.0, "keys": 8.0, "volume": 10.0}
 
 
-async def everything(url: str, folder: Path, running: AsyncExitStack) -> dict[str, Works]:
+async def everything(url: str, running: AsyncExitStack) -> dict[str, Works]:
     """How each part tells, asked from outside, that it works."""
     store, other, counters = open_store(url), open_store(url), open_counters(url)
     for one in (store, other, counters):
@@ -40,9 +35,7 @@ async def everything(url: str, folder: Path, running: AsyncExitStack) -> dict[st
     cache = KeyCache(KeyRing(store, KEK), refresh_seconds=0.5)
     await cache.start()
     running.push_async_callback(cache.stop)
-    trail = AuditTrail(Chain(folder, "detect"), Heads(store, KEK), keep=None)
     volume = VolumeCounter(store, lambda: ())
-    await running.enter_async_context(trail)
     await running.enter_async_context(volume)
     asker, spent = Asker(counters), rows(1)
     for number in range(LIMIT):
@@ -64,16 +57,12 @@ async def everything(url: str, folder: Path, running: AsyncExitStack) -> dict[st
     async def keys_are_read() -> bool:
         return cache.last_error is None
 
-    async def heads_are_anchored() -> bool:
-        before, _ = trail.unanchored, trail.hear(EVENT)
-        return before < 40  # what some seconds bring
-
     async def volume_is_reported() -> bool:
         before, _ = volume.unreported, volume.count("k", 1, 1)
-        return before < 40
+        return before < 40  # what some seconds bring
 
     parts = (counts_together, evidence_is_spent, an_unseen_token_opens, keys_are_read)
-    return dict(zip(WITHIN, (*parts, heads_are_anchored, volume_is_reported), strict=True))
+    return dict(zip(WITHIN, (*parts, volume_is_reported), strict=True))
 
 
 async def becomes(works: Works, wanted: bool, within: float) -> float:
@@ -87,11 +76,9 @@ async def becomes(works: Works, wanted: bool, within: float) -> float:
 @pytest.mark.long
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("longer", [0.0, 3.0, 7.0])  # into the rests of each
-async def test_what_redis_takes_down_comes_back_with_it(
-    redis_server: Any, tmp_path: Path, longer: float
-) -> None:
+async def test_what_redis_takes_down_comes_back_with_it(redis_server: Any, longer: float) -> None:
     async with AsyncExitStack() as running:
-        parts = await everything(redis_server.url, tmp_path, running)
+        parts = await everything(redis_server.url, running)
         assert all([await works() for works in parts.values()])
         redis_server.pause()
         try:
@@ -105,12 +92,12 @@ async def test_what_redis_takes_down_comes_back_with_it(
     assert {name for name, seconds in measured.items() if seconds > WITHIN[name]} == set()
 
 
-@pytest.mark.parametrize("part", ["keys", "audit heads", "volume"])
+@pytest.mark.parametrize("part", ["keys", "volume"])
 async def test_work_in_the_background_outlives_an_error_that_nobody_expected(
-    store: RecordStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+    store: RecordStore, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    ring, heads, again, calls = KeyRing(store, KEK), Heads(store, KEK), asyncio.Event(), []
-    owner, name = {"keys": (ring, "open_all"), "audit heads": (heads, "put"), "volume": (store, "add")}[part]
+    ring, again, calls = KeyRing(store, KEK), asyncio.Event(), []
+    owner, name = {"keys": (ring, "open_all"), "volume": (store, "add")}[part]
     real = getattr(owner, name)
 
     async def odd_once(*arguments: Any) -> Any:
@@ -122,12 +109,7 @@ async def test_work_in_the_background_outlives_an_error_that_nobody_expected(
 
     monkeypatch.setattr(owner, name, odd_once)
     cache = KeyCache(ring, refresh_seconds=0.01)
-    async with (
-        AuditTrail(Chain(tmp_path, "detect"), heads, keep=None, every_seconds=0.01) as trail,
-        VolumeCounter(store, lambda: (), every_seconds=0.01),
-        asyncio.timeout(10),
-    ):
-        trail.hear(EVENT)
+    async with VolumeCounter(store, lambda: (), every_seconds=0.01), asyncio.timeout(10):
         await cache.start()
         await again.wait()
         await cache.stop()

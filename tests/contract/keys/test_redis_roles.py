@@ -9,8 +9,6 @@ import redis
 
 from tests.contract.keys.faulty_store import KEK, PROFILE
 from tests.contract.keys.secured_redis import DEPLOY, SecuredRedis
-from ttmark.services.features.audit.record import Head
-from ttmark.services.features.audit.trail import Heads
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
@@ -175,10 +173,6 @@ async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tok
         for role in ("operator", "detect"):
             with pytest.raises(StoreUnavailable, match="refused"):
                 await stores[role].add({f"{key_id}/3": 5})
-        await Heads(stores["gen"], KEK).put(Head(key_id, 9, "ab" * 32))
-        heads = Heads(stores["operator"], KEK)  # as `ttmark audit prune` and `verify`
-        await heads.put_removed(Head(key_id, 5, "ab" * 32))
-        assert (await heads.read_all())[0][key_id].head.sequence == 9
     finally:
         for store in stores.values():
             await store.close()

@@ -1,10 +1,12 @@
 """`ttmark audit`: exit code 0 fine, 1 tampered with the first bad record named, 2 bad usage."""
 
+import getpass
 import json
 from pathlib import Path
 
 import pytest
 
+from tests.harness.audit_records import events
 from tests.harness.command_line import invoke
 from ttmark.services.features.audit.chain import Chain
 
@@ -15,6 +17,12 @@ def folder(place: Path) -> Path:
     for _ in range(3):
         assert invoke("tokens", "create").exit_code == 0
     return place
+
+
+def test_each_command_says_who_did_what(folder: Path) -> None:
+    told = events(folder / "audit")
+    assert [event["action"] for event in told] == ["audit.start", "token.create"] * 3
+    assert {event["actor"] for event in told[1::2]} == {getpass.getuser()}
 
 
 def test_a_trail_as_it_was_written_is_in_order(folder: Path) -> None:

@@ -24,7 +24,6 @@ TWICE = {
     "Prompt",
     "Quality",
     "Reading",
-    "Run",
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from lxml import etree
 
 from ttmark.detect_service.features.files.extraction import Extraction, LimitExceeded, UnreadableFile
-from ttmark.detect_service.features.files.layout import BULLET, Block, Run, markdown
+from ttmark.detect_service.features.files.layout import BULLET, Block, TextRun, markdown
 from ttmark.detect_service.features.files.office.list_numbers import WORD_FORMATS
 from ttmark.detect_service.features.files.paragraphs import MONOSPACED, Paragraphs, row, settled, whole
 from ttmark.detect_service.features.files.zip_archive import Archive, open_archive
@@ -240,7 +240,7 @@ class _Reader:
         self._styles, self._numbering = styles, numbering
         self._cells = count(1)
         self._made = Paragraphs()
-        self._begun: list[Run] = []  # of a paragraph that the next one goes on with
+        self._begun: list[TextRun] = []  # of a paragraph that the next one goes on with
         self._boxes: list[Block] = []
 
     def blocks(self, container: etree._Element, depth: int = 0) -> Iterator[Block]:
@@ -282,7 +282,7 @@ class _Reader:
         said = self._styles.paragraph(properties)
         boxes, self._boxes = self._boxes, []
         self._depth = depth
-        runs = [*self._begun, *self._runs(element, Run(""))]
+        runs = [*self._begun, *self._runs(element, TextRun(""))]
         inside, self._boxes = self._boxes, boxes
         mark_is_gone = properties is not None and properties.find(f"{W}rPr/{W}del") is not None
         if said.get("initial") or mark_is_gone:
@@ -293,14 +293,14 @@ class _Reader:
             yield self._made.block(runs, said, said.get("outline", 9) + 1, marker, at + 1)
         yield from inside
 
-    def _runs(self, container: etree._Element, look: Run) -> Iterator[Run]:
+    def _runs(self, container: etree._Element, look: TextRun) -> Iterator[TextRun]:
         for element in container:
             tag = element.tag
             if tag == W + "r":
                 said = self._styles.characters(element.find(W + "rPr"))
                 if not said.get("hidden"):
                     bold, italic, code = (bool(said.get(name)) for name in ("bold", "italic", "mono"))
-                    yield from self._runs(element, Run("", bold, italic, code))
+                    yield from self._runs(element, TextRun("", bold, italic, code))
             elif tag in (W + "t", _FORMULA_TEXT):
                 yield replace(look, text=(element.text or "").replace("\n", " "))
             elif tag in _CHARACTERS:

@@ -9,7 +9,7 @@ from typing import Any
 from lxml import etree
 
 from ttmark.detect_service.features.files.extraction import Extraction, UnreadableFile
-from ttmark.detect_service.features.files.layout import BULLET, Block, Run, markdown
+from ttmark.detect_service.features.files.layout import BULLET, Block, TextRun, markdown
 from ttmark.detect_service.features.files.office.list_numbers import LETTER_FORMATS
 from ttmark.detect_service.features.files.paragraphs import MONOSPACED, Paragraphs, row, settled, twips, whole
 from ttmark.detect_service.features.files.zip_archive import open_archive
@@ -219,7 +219,7 @@ class _Reader:
     def _paragraph(self, element: etree._Element, level: int) -> Iterator[Block]:
         look = self._styles.look("paragraph", element.get(f"{TEXT}style-name", ""))
         boxes: list[etree._Element] = []
-        runs = [] if look.get("hidden") else list(self._runs(element, Run(""), boxes))
+        runs = [] if look.get("hidden") else list(self._runs(element, TextRun(""), boxes))
         marker = self._numbers.taken()
         heading = whole(element.get(f"{TEXT}outline-level"), 1) if element.tag == f"{TEXT}h" else 0
         if heading and not marker:
@@ -228,7 +228,7 @@ class _Reader:
         for box in boxes:
             yield from self.blocks(box, level)
 
-    def _runs(self, element: etree._Element, look: Run, boxes: list[etree._Element]) -> Iterator[Run]:
+    def _runs(self, element: etree._Element, look: TextRun, boxes: list[etree._Element]) -> Iterator[TextRun]:
         yield replace(look, text=_collapsed(element.text))
         for child in element:
             if child.tag == _FRAME:
@@ -247,7 +247,7 @@ class _Reader:
                     for name, before in (("bold", look.bold), ("italic", look.italic), ("mono", look.code))
                 )
                 if not said.get("hidden"):
-                    yield from self._runs(child, Run("", bold, italic, code), boxes)
+                    yield from self._runs(child, TextRun("", bold, italic, code), boxes)
             elif child.tag not in _LEFT_OUT:
                 yield from self._runs(child, look, boxes)
             yield replace(look, text=_collapsed(child.tail))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ttmark.detect_service.features.files.extraction import Extraction, UnreadableFile
-from ttmark.detect_service.features.files.layout import BULLET, Block, Run, markdown
+from ttmark.detect_service.features.files.layout import BULLET, Block, TextRun, markdown
 from ttmark.detect_service.features.files.paragraphs import MONOSPACED, Paragraphs, row, settled
 
 _TOKEN = re.compile(
@@ -122,7 +122,7 @@ class _Reader:
         self._notes: list[Block] = []
         self._cells: list[list[Block]] = []
         self._cell: list[Block] = []
-        self._runs: list[Run] = []
+        self._runs: list[TextRun] = []
         self._marker: list[str] = []
         self._bytes = bytearray()
         self._state = _State()
@@ -139,7 +139,7 @@ class _Reader:
     def read(self, content: bytes) -> list[Block]:
         states: list[_State] = []
         # Text boxes and notes that are open, and what was said around them.
-        around: list[tuple[int, list[Run], list[Block]]] = []
+        around: list[tuple[int, list[TextRun], list[Block]]] = []
         ignorable = first = False
         at = 0
         while found := _TOKEN.match(content, at):
@@ -260,7 +260,7 @@ class _Reader:
             if state.place:
                 self._marker.append(text)
             else:
-                self._runs.append(Run(text, state.bold, state.italic, state.font in self._mono))
+                self._runs.append(TextRun(text, state.bold, state.italic, state.font in self._mono))
 
     def _paragraph(self) -> None:
         state, runs = self._state, _joined(self._runs)
@@ -284,7 +284,7 @@ class _Reader:
         (self._cell if state.in_table else self._blocks).append(block)
 
 
-def _joined(runs: list[Run]) -> list[Run]:
+def _joined(runs: list[TextRun]) -> list[TextRun]:
     """Runs that look alike as one; halves of characters are put together."""
     joined = []
     for _, group in groupby(runs, lambda run: (run.bold, run.italic, run.code)):
@@ -295,7 +295,7 @@ def _joined(runs: list[Run]) -> list[Run]:
     return joined
 
 
-def _without(runs: list[Run], characters: int) -> list[Run]:
+def _without(runs: list[TextRun], characters: int) -> list[TextRun]:
     left = []
     for run in runs:
         skipped = min(characters, len(run.text))

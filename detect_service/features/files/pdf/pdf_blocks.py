@@ -12,7 +12,7 @@ from statistics import median
 from typing import Literal
 from unicodedata import east_asian_width
 
-from ttmark.detect_service.features.files.layout import BULLET, Block, Run, markdown
+from ttmark.detect_service.features.files.layout import BULLET, Block, TextRun, markdown
 from ttmark.detect_service.features.files.pdf.pdf_lines import Line
 
 PAGE = "\x02"
@@ -241,7 +241,7 @@ class _Blocks:
         if paragraph is not None:
             yield self._block(paragraph)
         for line in aside:
-            yield Block(runs=[Run(self._begins(line)), *line.runs])
+            yield Block(runs=[TextRun(self._begins(line)), *line.runs])
 
     def _block(self, made: _Paragraph) -> Block:
         if made.kind == "pre":
@@ -251,7 +251,7 @@ class _Blocks:
             written = "\n".join(
                 self._begins(line) + " " * round((line.x0 - left) / em) + line.text for line in made.lines
             )
-            return Block(runs=[Run(written)], kind="pre", fence="", gap=made.gap)
+            return Block(runs=[TextRun(written)], kind="pre", fence="", gap=made.gap)
         runs = [replace(run, text=text) for run, text in _without_start(made.lines[0].runs, made.cut)]
         runs[0] = replace(runs[0], text=self._begins(made.lines[0]) + runs[0].text)
         for line in made.lines[1:]:
@@ -273,16 +273,16 @@ class _Blocks:
         self._begun_pages += begun
         return PAGE * begun
 
-    def _seen(self, run: Run, before: Run | None, after: Run | None) -> Run:
+    def _seen(self, run: TextRun, before: TextRun | None, after: TextRun | None) -> TextRun:
         """A run as it differs from most of the document; signs that stand alone are set in what has them."""
         alone = not any(map(str.isalnum, run.text))
         if alone and not any(other and _look(other) == _look(run) for other in (before, after)):
-            return Run(run.text)
+            return TextRun(run.text)
         bold, italic, code = (own and not usual for own, usual in zip(_look(run), self._look, strict=True))
-        return Run(run.text, bold, italic, code)
+        return TextRun(run.text, bold, italic, code)
 
 
-def _look(run: Run) -> tuple[bool, bool, bool]:
+def _look(run: TextRun) -> tuple[bool, bool, bool]:
     return run.bold, run.italic, run.code
 
 
@@ -290,7 +290,7 @@ def _stacked(last: Line, line: Line) -> bool:
     return last.page == line.page and last.column == line.column and last.y > line.y
 
 
-def _without_start(runs: Sequence[Run], cut: int) -> Iterator[tuple[Run, str]]:
+def _without_start(runs: Sequence[TextRun], cut: int) -> Iterator[tuple[TextRun, str]]:
     for run in runs:
         if run.text[cut:] or not cut:
             yield run, run.text[cut:]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median
 
-from ttmark.detect_service.features.files.layout import Run
+from ttmark.detect_service.features.files.layout import TextRun
 from ttmark.detect_service.features.files.pdf.pdf_pieces import Drawing, Piece
 
 Row = list[Piece]
@@ -44,7 +44,7 @@ class Line:
     y: float
     size: float
     first_word: float
-    runs: list[Run]
+    runs: list[TextRun]
     places: list[float]
     column: str
     page: int
@@ -222,8 +222,8 @@ def _line(row: Row, column: str, page: int) -> Line:
     first_word = row[words[0] if words else -1].x1 - row[0].x0
     if _right_to_left(row):
         written = _in_reading_order(written)
-    runs = [Run(piece.text + after, *piece.look) for piece, after in written]
-    runs[-1] = Run(runs[-1].text.rstrip(), *written[-1][0].look)
+    runs = [TextRun(piece.text + after, *piece.look) for piece, after in written]
+    runs[-1] = TextRun(runs[-1].text.rstrip(), *written[-1][0].look)
     y = median(piece.y for piece in row if abs(piece.size - size) <= 0.1)
     places = [piece.x0 for piece, _ in written]
     return Line(row[0].x0, row[-1].x1, y, size, first_word, runs, places, column, page)

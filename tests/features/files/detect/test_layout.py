@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from ttmark.detect_service.features.files.layout import Block, Run, markdown, pieces
+from ttmark.detect_service.features.files.layout import Block, TextRun, markdown, pieces
 
 
 def paragraph(text: str, **more: object) -> Block:
-    return Block(runs=[Run(text)], **more)  # type: ignore[arg-type]
+    return Block(runs=[TextRun(text)], **more)  # type: ignore[arg-type]
 
 
 def item(text: str, marker: str = "-", level: int = 1, **more: object) -> Block:
@@ -67,25 +67,25 @@ CASES: dict[str, tuple[list[Block], str]] = {
         [
             Block(
                 runs=[
-                    Run("A "),
-                    Run("bold", bold=True),
-                    Run(" "),
-                    Run("word ", bold=True),
-                    Run("or", bold=True, italic=True),
-                    Run(" two", italic=True),
-                    Run(" "),
-                    Run("f(x)", code=True, bold=True),
-                    Run(" *as* typed"),
+                    TextRun("A "),
+                    TextRun("bold", bold=True),
+                    TextRun(" "),
+                    TextRun("word ", bold=True),
+                    TextRun("or", bold=True, italic=True),
+                    TextRun(" two", italic=True),
+                    TextRun(" "),
+                    TextRun("f(x)", code=True, bold=True),
+                    TextRun(" *as* typed"),
                 ]
             )
         ],
         "A **bold word** ***or*** *two* `f(x)` *as* typed",
     ),
     "emphasis across a line end": (
-        [Block(runs=[Run("a\n b", bold=True), Run("\n"), Run("  ", italic=True)])],
+        [Block(runs=[TextRun("a\n b", bold=True), TextRun("\n"), TextRun("  ", italic=True)])],
         "**a**\n **b**",
     ),
-    "a bold heading": ([Block(runs=[Run("Title", bold=True)], kind="heading", level=1)], "# Title"),
+    "a bold heading": ([Block(runs=[TextRun("Title", bold=True)], kind="heading", level=1)], "# Title"),
     "nothing": ([paragraph(""), Block(runs=[])], ""),
 }
 
