@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import httpx
 import pytest
 
 from tests.unit.services.cli.conftest import Run
-from ttmark.detect_service.features.files.commands import detect as command
+
+# Its name is a function's, too.
+command = import_module("ttmark.detect_service.features.files.commands.detect")
 
 WHY = {"code": "evidence_spent", "message": "Ask later."}
 KEY = {"key_id": "k", "version": 2, "profile": "p", "pool_key": 7}

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,10 +14,12 @@ import httpx
 import pytest
 
 from tests.unit.services.cli.conftest import Run
-from ttmark.detect_service.features.files.commands import detect as command
 from ttmark.services.cli import terminal
 from ttmark.shared.client import AsyncClient
 from ttmark.shared.http.form_body import parse_form
+
+# Its name is a function's, too.
+command = import_module("ttmark.detect_service.features.files.commands.detect")
 
 MARKED = "marked"
 TOO_LONG = "too long"
