@@ -139,69 +139,31 @@ for more in ({}, {"top_k": 50}, {"top_p": 0.999}):
     assert support.ids.tolist() == [0, 1, 2], support
 """
 
-ENDPOINT: Edits = {
-    "shared/schemas/languages.py": '''"""What `GET /v1/languages` answers."""
-
-from ttmark.shared.schemas.fields import AnswerModel
-
-
-class Languages(AnswerModel):
-    """Languages that refusals are written in."""
-
-    languages: list[str]
-''',
-    "detect_service/api/languages.py": '''"""`GET /v1/languages`."""
-
-from typing import Annotated
-
-from fastapi import APIRouter, Depends
-
-from ttmark.detect_service.api.problems import problems
-from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.http.auth import require
-from ttmark.shared.schemas.languages import Languages
-
-
-def languages_router() -> APIRouter:
-    """The route that lists them."""
-    router = APIRouter(prefix="/v1", tags=["detection"])
-
-    @router.get("/languages", responses=problems(401, 403, 429))
-    def languages(_: Annotated[Principal, Depends(require(Scope.DETECT))]) -> Languages:
-        """Languages of the answers."""
-        return Languages(languages=["en"])
-
-    return router
-''',
-    "detect_service/api/app.py": [
-        after("        keys_router(means.backend, options.limits),\n", "        languages_router(),\n"),
-        after(
-            "from ttmark.detect_service.api.problems import describe_problems\n",
-            "from ttmark.detect_service.api.languages import languages_router\n",
-        ),
-    ],
+FEATURE: Edits = {
+    "detect_service/features/languages/__init__.py": '"""Languages that answers can be in."""\n',
+    "detect_service/features/languages/service.py": re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0],
     "tests/harness/every_request.py": [
         before('    client.get("/v1/keys")', '    client.get("/v1/languages").raise_for_status()\n')
     ],
 }
-ENDPOINT_IS_THERE = """
+FEATURE_IS_THERE = """
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.backend import TokenizerSet
+from ttmark.shared.features import module_of
 from ttmark.shared.http.app import AppOptions
 
-backend = DetectionBackend(None, TokenizerSet([]), max_document_tokens=1)
-app = create_detection_app(Means(backend), AppOptions(authenticate=None), readiness=None)
-description = app.openapi()
-assert description["paths"]["/v1/languages"]["get"]["description"] == "Languages of the answers."
-assert "languages" in description["components"]["schemas"]["Languages"]["properties"]
+features = [module_of("languages", "service").opened(None)]
+means = Means(DetectionBackend(None, TokenizerSet([]), max_document_tokens=1))
+app = create_detection_app(means, AppOptions(authenticate=None), readiness=None, features=features)
+assert app.openapi()["paths"]["/v1/languages"]["get"]["description"] == "Languages of the answers."
 """
 RECIPES = {
     "A scheme": (SCHEME, SCHEME_IS_THERE),
     "A sampling parameter": (PARAMETER, PARAMETER_IS_THERE),
     "A filter": (FILTER, FILTER_IS_THERE),
-    "An endpoint": (ENDPOINT, ENDPOINT_IS_THERE),
+    "A feature": (FEATURE, FEATURE_IS_THERE),
 }
 
 
@@ -235,6 +197,7 @@ def make(edits: Edits, tree: Path) -> None:
         file = tree / name
         if isinstance(change, str):
             assert not file.exists()
+            file.parent.mkdir(exist_ok=True)
             file.write_text(change)
             continue
         text = file.read_text()
