@@ -214,7 +214,7 @@ class Model:
             if chat is False or (chat is None and self._template is None):
                 return tuple(text_ids(prompt, self.tokenizer))
             prompt = [{"role": "user", "content": prompt}]
-        messages = [as_seen(ChatMessage.model_validate(dict(message)), None) for message in prompt]
+        messages = [as_seen(ChatMessage.model_validate(dict(message))) for message in prompt]
         return self._conversations.encode(messages, "messages", MOST_CHARACTERS)[1]
 
 

@@ -11,7 +11,6 @@ from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.watermark_report import ReceiptRule
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
-from ttmark.gen_service.features.manifests.provenance import LabelRule
 from ttmark.services.key_access import KeyAccess, warn_of_unread
 from ttmark.services.served_models import Models
 from ttmark.services.settings.generation import GenerationSettings
@@ -30,10 +29,9 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
     """The generation service with its models loaded and warm, ready to be served.
 
     Raises:
-        StartupError: a model cannot be served, the marking policy or the key store's settings are not usable.
+        StartupError: a model cannot be served, or settings are not usable.
     """
     configure_logging(settings.log_level)
-    policy = settings.load_policy()
     registry = CollectorRegistry()
     access = KeyAccess.open(
         settings,
@@ -42,7 +40,6 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
         port=settings.gen_port,
         max_age_seconds=settings.key_max_age_seconds,
     )
-    manifests = settings.manifest_rule(demanded=policy.demands_manifests)
     models = Models.load(settings, EngineMetrics(registry))
     volume = VolumeCounter(access.store, lambda: access.cache.keys)
     watch_volume(volume, registry)
@@ -67,10 +64,8 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             models.served,
             access.cache,
             settings.default_key,
-            policy=policy,
             receipts=ReceiptRule(settings.detectability_fpr, settings.detectability_for),
-            manifests=manifests,
-            labels=LabelRule(settings.load_label(), settings.aigc_producer or None),
+            hooks=[hook for feature in models.features for hook in feature.hooks],
             opening_bits=settings.opening_bits,
             ignore_unknown_fields=settings.unknown_fields == "ignore",
         ),

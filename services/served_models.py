@@ -9,13 +9,12 @@ from typing import Literal
 
 import structlog
 
-from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.features import FEATURES, Feature, RunningEngine
+from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.gen_service.features.structured.json_grammar import ANY_OBJECT
 from ttmark.services.model_folder import (
     default_model,
     model_id,
@@ -120,14 +119,7 @@ class Models:
             engine = load_engine(name, folder, settings, features)
             engine.record_in(metrics)
             engines.append(engine)
-            served[name] = ServedModel(
-                engine, template, settings.control_tokens, defaults, settings.reasoning
-            )
-            if template is not None and served[name].answers.tools is None:
-                structlog.get_logger("ttmark.models").warning(
-                    "no_tools", model=name, why=served[name].answers.no_tools
-                )
-            served[name].grammars.submit(ANY_OBJECT)  # its first grammar would hold up whoever is served then
+            served[name] = ServedModel(engine, template, settings.control_tokens, defaults)
         return cls(served, tuple(engines), features)
 
     def start(self) -> None:

@@ -14,6 +14,7 @@ from ttmark.gen_service.api.features import Feature
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.long_bodies import run_long
 from ttmark.gen_service.api.routes import BODY_SCOPES, IgnoringRoute, JsonRoute, generation_router
+from ttmark.gen_service.api.stages import DEFAULT_RULE
 from ttmark.gen_service.api.watermark_report import described_headers
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.health import Readiness
@@ -90,7 +91,8 @@ def create_generation_app(
     app = create_app(options, title="TTMark generation", error_style="openai", readiness=readiness)
     app.state.readiness = readiness
     tracer = (options.tracer_provider or NoOpTracerProvider()).get_tracer("ttmark.generation")
-    metrics = GenerationMetrics(options.registry, backend.models, backend.policy.rule_names, tracer)
+    rules = [DEFAULT_RULE, *(rule for hook in backend.hooks for rule in hook.rules)]
+    metrics = GenerationMetrics(options.registry, backend.models, rules, tracer)
     books = Accounting(backend, metrics, options.audit, allowance)
     route = IgnoringRoute if backend.ignore_unknown_fields else JsonRoute
     for routes in (generation_router, *(one.routes for one in features if one.routes)):

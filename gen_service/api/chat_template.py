@@ -1,58 +1,31 @@
 """From a conversation to the text that the model continues, by the tokenizer's own template."""
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from jinja2 import TemplateError
 
 from ttmark.gen_service.api.template_sandbox import BoundedEnvironment, TemplateTooLarge
-from ttmark.gen_service.features.structured.tool_formats import (
-    OURS,
-    ToolFormat,
-    as_text,
-    in_words,
-    show_tools,
-    system_text,
-)
+from ttmark.shared.features import modules_of
 from ttmark.shared.http.request_body import HttpLimits, parse_json
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, MalformedJson
 from ttmark.shared.schemas.generation.chat import ChatMessage
 from ttmark.shared.schemas.generation.tools import ToolCall
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+T = TypeVar("T")
+Turns = list[dict[str, Any]]
+Tools = Sequence[Mapping[str, Any]]
+Render = Callable[[Sequence[Mapping[str, Any]], Tools, bool], str]
+"""The text of turns and tools, with or without the opening of an answer."""
 
-    from ttmark.gen_service.features.structured.learned_format import Learned, Render
 
-
-def turns(
-    messages: Sequence[ChatMessage], form: ToolFormat = OURS, *, parts: bool = False
-) -> list[dict[str, Any]]:
-    """The messages, for a template that knows tools: arguments are values, results name their function.
-
-    Args:
-        parts: leaves contents in parts where the caller wrote parts, but for results of tools.
-    """
-    names: dict[str, str] = {}
-    told = []
-    for message in messages:
-        turn: dict[str, Any] = {"role": _role(message), "content": message.text, **_thoughts(message)}
-        if parts and isinstance(message.content, list) and message.role != "tool":
-            turn["content"] = [part.model_dump(include={"type", "text"}) for part in message.content]
-        if message.tool_calls:
-            turn["content"] = turn["content"] or form.content
-            turn["tool_calls"] = [_call(call) for call in message.tool_calls]
-            for call in turn["tool_calls"] if form.text_arguments else ():
-                call["function"]["arguments"] = as_text(call["function"]["arguments"])
-            names |= {call.id: call.function.name for call in message.tool_calls}
-        if message.tool_call_id is not None:
-            turn["tool_call_id"] = message.tool_call_id
-            if message.tool_call_id in names:
-                turn["name"] = names[message.tool_call_id]
-        told.append(turn)
-    return told
+def turn_of(message: ChatMessage, *, parts: bool) -> dict[str, Any]:
+    """The message for a template; with `parts` its content stays in parts where the caller wrote parts."""
+    turn: dict[str, Any] = {"role": _role(message), "content": message.text, **_thoughts(message)}
+    if parts and isinstance(message.content, list):
+        turn["content"] = [part.model_dump(include={"type", "text"}) for part in message.content]
+    return turn
 
 
 def arguments_of(call: ToolCall) -> Any:
@@ -67,11 +40,6 @@ def arguments_of(call: ToolCall) -> Any:
         return call.function.arguments
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.function.name, "arguments": arguments_of(call)}
-    return {"id": call.id, "type": "function", "function": function}
-
-
 def _thoughts(message: ChatMessage) -> dict[str, str]:
     """By all names that templates know."""
     told = message.thoughts
@@ -80,6 +48,26 @@ def _thoughts(message: ChatMessage) -> dict[str, str]:
 
 def _role(message: ChatMessage) -> str:
     return "system" if message.role == "developer" else message.role
+
+
+Tell = Callable[[Sequence[ChatMessage], Tools, bool], tuple[Turns, Tools]]
+"""The turns of a conversation, in parts if so, and the tools that the template shows."""
+
+
+def _without_tools(messages: Sequence[ChatMessage], _: Tools, parts: bool) -> tuple[Turns, Tools]:
+    return [turn_of(message, parts=parts) for message in messages], ()
+
+
+def _with_tools(template: "ChatTemplate") -> Tell:
+    """How conversations with tools are told, by the feature that knows it.
+
+    Raises:
+        BadRequest: there is none.
+    """
+    for module in modules_of("tool_turns", "ttmark.gen_service.features"):
+        tell: Tell = module.teller(template)
+        return tell
+    raise BadRequest("tools: not supported by this service.", param="tools")
 
 
 _LEARNING_STEPS = 20_000_000
@@ -109,20 +97,12 @@ class ChatTemplate:
             self._template = self._environment.from_string(source)
         except TemplateError as error:
             raise ValueError(f"the chat template is not valid: {error}") from error
-        self._special_tokens = dict(special_tokens or {})
+        self.special_tokens = dict(special_tokens or {})
         self.source = source
         self.with_tools: ChatTemplate = ChatTemplate(tools, special_tokens) if tools else self
         self._takes: tuple[bool, bool] | None = None
 
-    @cached_property
-    def learned(self) -> "Learned":
-        """How the model calls tools and reasons, by its template."""
-        # Imported here: only what serves a model has need of it.
-        from ttmark.gen_service.features.structured.learned_format import learned_of
-
-        return learned_of(ChatTemplate, self.source, tuple(self._special_tokens.items()))
-
-    def learn(self, learn: "Callable[[Render], Learned]") -> "Learned":
+    def learn(self, learn: Callable[[Render], T]) -> T:
         """What `learn` makes of the template, within one budget of steps and time."""
         with self._environment.spending(_LEARNING_STEPS):
             return learn(self.written)
@@ -137,7 +117,7 @@ class ChatTemplate:
         self, told: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], opens_answer: bool
     ) -> dict[str, Any]:
         given = {"messages": told, "tools": tools or None, "documents": None}
-        return given | {"add_generation_prompt": opens_answer, **self._special_tokens}
+        return given | {"add_generation_prompt": opens_answer, **self.special_tokens}
 
     def render(
         self,
@@ -164,26 +144,22 @@ class ChatTemplate:
         """
         if tools and self.with_tools is not self:
             return self.with_tools.render(messages, field, most, tools, variables, opens_answer=opens_answer)
-        if taken := [name for name in variables if name in self._special_tokens or name in _OURS]:
+        if taken := [name for name in variables if name in self.special_tokens or name in _OURS]:
             raise BadRequest(
                 f"chat_template_kwargs: {taken[0]} is set by the service.", param="chat_template_kwargs"
             )
         of_tools = bool(tools) or any(each.tool_calls or each.role == "tool" for each in messages)
-        form = (self.learned.tools if of_tools else None) or ToolFormat("", "", "")
+        tell = _with_tools(self) if of_tools else _without_tools
         pieces: list[str] = []
         written = 0
         try:
             with self._environment.spending(_STEPS + _COPIES * most):
                 takes_text, takes_parts = self._takes or self._look_at_content()
-                told = turns(messages, form, parts=takes_parts and form.writes)
-                if not form.writes:
-                    told = in_words(told)
-                if tools and not form.shows:
-                    show_tools(told, system_text(form, tools), system=self.learned.takes_system)
+                told, shown = tell(messages, tools, takes_parts)
                 for turn in told:
                     if not takes_text and isinstance(turn["content"], str):
                         turn["content"] = [{"type": "text", "text": turn["content"]}]
-                given = self._given(told, list(tools) if form.shows else (), opens_answer)
+                given = self._given(told, shown, opens_answer)
                 for piece in self._template.generate(given, **variables):
                     written += len(piece)
                     if written > most:
@@ -213,7 +189,7 @@ class ChatTemplate:
     def _shows(self, content: str | list[dict[str, str]]) -> bool:
         turn = {"role": "user", "content": content}
         try:
-            shown = self._template.render(messages=[turn], tools=None, **self._special_tokens)
+            shown = self._template.render(messages=[turn], tools=None, **self.special_tokens)
         except Exception:  # a template is foreign code
             return False
         if isinstance(content, str):

@@ -1,6 +1,6 @@
 """What an optional feature adds to the generation service: `opened` in its `service.py` says it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -10,7 +10,8 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from ttmark.gen_service.api.account import Accounting
-from ttmark.gen_service.api.backend import Generator
+from ttmark.gen_service.api.served_model import Generator
+from ttmark.gen_service.api.stages import Hook
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.shared.access.scopes import Scope
 
@@ -40,9 +41,11 @@ class Feature:
         body_scopes: what callers need before their body is read, by path.
         events: what the events of its streams hold.
         engines: by their names in `TTMARK_ENGINE`.
+        hooks: what it does to requests on their way.
     """
 
     routes: Callable[[Accounting, type[APIRoute]], APIRouter] | None = None
     body_scopes: Mapping[str, Scope] = field(default_factory=dict)
     events: tuple[type[BaseModel], ...] = ()
     engines: Mapping[str, LoadEngine] = field(default_factory=dict)
+    hooks: Sequence[Hook] = ()

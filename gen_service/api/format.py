@@ -4,16 +4,15 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from ttmark.gen_service.api.account import Answer, Outcome
+from ttmark.gen_service.api.account import Answer
 from ttmark.gen_service.api.request_plan import Plan
+from ttmark.gen_service.api.stages import CompletionState
 from ttmark.gen_service.api.token_text import token_text
 from ttmark.gen_service.decoding.request import Delta, TokenLogprob
-from ttmark.gen_service.features.structured.tool_calls import Calls
 from ttmark.shared.byte_reading import LEAST_LOGPROB
 from ttmark.shared.http.service_errors import ServiceError, openai_envelope
 from ttmark.shared.schemas.fields import ErrorEnvelope
@@ -24,7 +23,6 @@ from ttmark.shared.schemas.generation.chat import (
     ChatChunkChoice,
     ChatDelta,
     ChatLogprobs,
-    ChatRequest,
     ChatResponse,
     ChatTokenLogprob,
     ChatTopLogprob,
@@ -36,6 +34,7 @@ from ttmark.shared.schemas.generation.completions import (
     CompletionResponse,
 )
 from ttmark.shared.schemas.generation.sampling import ChoiceFields, Usage
+from ttmark.shared.schemas.generation.tools import MadeCall
 from ttmark.shared.schemas.generation.watermark_block import WatermarkBlock
 from ttmark.shared.tokenization import Detokenizer
 
@@ -69,11 +68,12 @@ class ChoicesFormat(ABC):
         self._begun: set[int] = set()
 
     @abstractmethod
-    def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> BaseModel:
+    def _choice(self, part: Delta, common: dict[str, Any], *, first: bool) -> BaseModel:
         """A piece of a completion, `first` if nothing of it was sent before."""
 
-    def _whole_choice(self, outcome: Outcome, common: dict[str, Any]) -> BaseModel:
-        return self._choice(outcome.text, common, first=True)
+    @abstractmethod
+    def _whole_choice(self, state: CompletionState, common: dict[str, Any]) -> BaseModel:
+        """A whole completion."""
 
     @abstractmethod
     def _logprobs(self, index: int, entries: Sequence[TokenLogprob], /) -> BaseModel:
@@ -81,8 +81,8 @@ class ChoicesFormat(ABC):
 
     def whole(self, answer: Answer) -> BaseModel:
         choices = [
-            self._whole_choice(outcome, self._common(index, outcome, first=True))
-            for index, outcome in enumerate(answer.completions)
+            self._whole_choice(state, self._common(index, state, first=True))
+            for index, state in enumerate(answer.completions)
         ]
         return self._envelope(self.whole_schema, choices, answer.usage, answer.watermark)
 
@@ -99,7 +99,7 @@ class ChoicesFormat(ABC):
         self._begun.add(delta.index)
         common = self._common(delta.index, delta, first=first)
         common["watermarked"] = delta.watermarked if self._shows_blocks else None
-        yield self._chunk([self._choice(delta.text, common, first=first)], None, watermark)
+        yield self._chunk([self._choice(delta, common, first=first)], None, watermark)
 
     def closing(self, answer: Answer) -> Iterator[bytes]:
         if self._body.include_usage:
@@ -110,7 +110,7 @@ class ChoicesFormat(ABC):
         """What ends a stream that cannot go on: the error, without the end that a good stream has."""
         yield event(ErrorEnvelope.model_validate(openai_envelope(error)))
 
-    def _common(self, index: int, part: Outcome | Delta, *, first: bool) -> dict[str, Any]:
+    def _common(self, index: int, part: CompletionState | Delta, *, first: bool) -> dict[str, Any]:
         plan = self._plan
         wants_logprobs = plan.requests[index].sampling.logprobs is not None
         with_ids = bool(self._body.return_token_ids)
@@ -148,7 +148,8 @@ class ChoicesFormat(ABC):
 
     def _says_something(self, delta: Delta) -> bool:
         token_ids = self._body.return_token_ids and delta.token_ids
-        return bool(delta.text or delta.finish_reason or delta.logprobs or token_ids)
+        said = delta.text or delta.reasoning or delta.calls
+        return bool(said or delta.finish_reason or delta.logprobs or token_ids)
 
 
 class CompletionFormat(ChoicesFormat):
@@ -163,9 +164,14 @@ class CompletionFormat(ChoicesFormat):
         self._offsets = Counter(dict.fromkeys(range(len(plan.requests)), plan.text_start))
         self._texts = [Detokenizer(self._tokenizer) for _ in plan.requests]
 
-    def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> CompletionChoice:
+    def _choice(
+        self, part: Delta | CompletionState, common: dict[str, Any], *, first: bool
+    ) -> CompletionChoice:
         echoed = self._plan.prompt_of(common["index"]).text if first and self._echo else ""
-        return CompletionChoice(text=echoed + text, **common)
+        return CompletionChoice(text=echoed + part.text, **common)
+
+    def _whole_choice(self, state: CompletionState, common: dict[str, Any]) -> CompletionChoice:
+        return self._choice(state, common, first=True)
 
     def _logprobs(self, index: int, entries: Sequence[TokenLogprob]) -> CompletionLogprobs:
         offsets = []
@@ -193,32 +199,9 @@ class ChatFormat(ChoicesFormat):
     whole_schema = ChatResponse
     chunk_schema = ChatChunk
 
-    def __init__(self, plan: Plan, body: ChatRequest) -> None:
-        super().__init__(plan, body)
-        self._calls = [Calls(plan.tools) for _ in plan.requests] if plan.tools else None
-        self._reasoning = ""  # of the delta at hand
-
-    def delta(self, delta: Delta, answer: Answer | None) -> Iterator[bytes]:
-        """A chunk, if there is anything to say; what may become a call is held back until it is seen."""
-        self._reasoning = delta.reasoning
-        if self._calls is not None:
-            text = self._calls[delta.index].read(delta.text, final=delta.finish_reason is not None)
-            # A piece of a call alone makes a chunk too.
-            delta = replace(delta, text=text)
-        yield from super().delta(delta, answer)
-
-    def _says_something(self, delta: Delta) -> bool:
-        pending = self._calls is not None and self._calls[delta.index].pending
-        return bool(pending or delta.reasoning) or super()._says_something(delta)
-
-    def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> ChatChunkChoice:
-        calls = None
-        if self._calls is not None:
-            read = self._calls[common["index"]]
-            calls = read.take() or None
-            common["finish_reason"] = read.finish_reason(common["finish_reason"])
-        reasoning = self._reasoning or None
-        content = text if text or (first and not calls and not reasoning) else None
+    def _choice(self, part: Delta, common: dict[str, Any], *, first: bool) -> ChatChunkChoice:
+        calls, reasoning = list(part.calls) or None, part.reasoning or None
+        content = part.text if part.text or (first and not calls and not reasoning) else None
         delta = ChatDelta(
             role="assistant" if first else None,
             reasoning_content=reasoning,
@@ -227,16 +210,12 @@ class ChatFormat(ChoicesFormat):
         )
         return ChatChunkChoice(delta=delta, **common)
 
-    def _whole_choice(self, outcome: Outcome, common: dict[str, Any]) -> ChatChoice:
-        words, calls = outcome.text, None
-        if self._calls is not None:
-            read = self._calls[common["index"]]
-            words, calls = read.read(outcome.text, final=True), read.made or None
-            common["finish_reason"] = read.finish_reason(common["finish_reason"])
-        reasoning = outcome.reasoning or None
+    def _whole_choice(self, state: CompletionState, common: dict[str, Any]) -> ChatChoice:
+        calls = [MadeCall.model_validate(call.model_dump(exclude={"index"})) for call in state.calls] or None
+        reasoning = state.reasoning or None
         message = AssistantMessage(
             reasoning_content=reasoning,
-            content=words if words or not (calls or reasoning) else None,
+            content=state.text if state.text or not (calls or reasoning) else None,
             tool_calls=calls,
         )
         return ChatChoice(message=message, **common)

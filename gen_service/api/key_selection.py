@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ttmark.gen_service.api.backend import GenerationBackend, Generator
+from ttmark.gen_service.api.backend import GenerationBackend
+from ttmark.gen_service.api.served_model import Generator
+from ttmark.gen_service.api.stages import MarkingChoice
 from ttmark.gen_service.decoding.request import Marking
-from ttmark.gen_service.features.policy.marking_policy import MarkingChoice
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import BadRequest, KeyNotFound, NotReady, NoUsableKey

@@ -1,7 +1,7 @@
 """Prompts as token ids, checked against the model."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from starlette.concurrency import run_in_threadpool
 
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, UnsupportedFeature
-from ttmark.shared.labels import Label
 from ttmark.shared.languages.words import counted
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.generation.chat import ChatMessage
 from ttmark.shared.tokenization import TextTokenizer, encode_whole
 
 if TYPE_CHECKING:  # the library, which takes prompts from here, needs no service
-    from ttmark.gen_service.api.backend import Generator, ServedModel
+    from ttmark.gen_service.api.served_model import Generator, ServedModel
 
 _QUICK_CHARACTERS = 1_000  # tokenised in a millisecond; beside a busy engine a thread's turns take longer
 
@@ -58,14 +57,14 @@ async def chat_prompt(
     model: "ServedModel",
     *,
     field: str,
-    label: Label | None,
+    earlier_answer: Callable[[str], str] = str,
     tools: Sequence[Mapping[str, Any]] = (),
     variables: Mapping[str, Any] = MappingProxyType({}),
     opens_answer: bool = True,
 ) -> Prompt:
     """The conversation as the model's chat template writes it; the template sets special tokens itself.
 
-    `field` is what the request calls it; `label` stands in earlier answers, and is none of the model's words.
+    `field` is what the request calls it; of an `earlier_answer` are the model's words.
     The template shows the `tools` to the model, and reads the `variables`. With
     `opens_answer` the opening of an answer ends it.
 
@@ -82,7 +81,7 @@ async def chat_prompt(
 
     def encoded() -> tuple[str, Sequence[int]]:
         _check_results(messages, field)
-        seen, most = [as_seen(message, label) for message in messages], model.most_characters
+        seen, most = [as_seen(message, earlier_answer) for message in messages], model.most_characters
         shown = len(json.dumps([*tools, dict(variables)], ensure_ascii=False)) if tools or variables else 0
         if sum(map(_characters, seen)) + shown > most:
             raise _too_many_characters("The messages have", model, field)
@@ -160,11 +159,11 @@ def _characters(message: ChatMessage) -> int:
     return len(message.text) + len(message.thoughts or "") + calls
 
 
-def as_seen(message: ChatMessage, label: Label | None) -> ChatMessage:
-    """The message without manifests, thousands of tokens that say nothing, and an answer's label."""
+def as_seen(message: ChatMessage, earlier_answer: Callable[[str], str] = str) -> ChatMessage:
+    """The message without manifests, thousands of tokens that say nothing; of an answer the model's words."""
     text = message.text if message.text.isascii() else without_wrappers(message.text)
-    if label is not None and message.role == "assistant":
-        text = label.removed(text)
+    if message.role == "assistant":
+        text = earlier_answer(text)
     return message if text == message.text else message.model_copy(update={"content": text})
 
 

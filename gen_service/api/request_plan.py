@@ -6,21 +6,18 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
+from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.key_selection import choose_marking, markings
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, context_limit, plain_prompts
-from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams
-from ttmark.gen_service.features.policy.marking_policy import MarkingChoice
-from ttmark.gen_service.features.structured.reasoning import Reasoning
-from ttmark.gen_service.features.structured.structured_outputs import Asked, asked_form, response_grammar
-from ttmark.gen_service.features.structured.tools import ToolUse, tool_use
+from ttmark.gen_service.api.served_model import ServedModel
+from ttmark.gen_service.api.stages import MarkingChoice, Stage, open_stages
+from ttmark.gen_service.decoding.request import Constraint, GenerationRequest, SamplingParams
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, NotReady
 from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.generation.chat import ChatMessage, ChatRequest
 from ttmark.shared.schemas.generation.completions import DEFAULT_MAX_TOKENS, CompletionRequest
 from ttmark.shared.schemas.generation.sampling import ChoiceFields, SamplingFields
-from ttmark.shared.schemas.generation.watermark_block import LabelNote, ManifestNote
 from ttmark.shared.tokenization import TextTokenizer
 
 _SEEDS = 2**63
@@ -109,9 +106,7 @@ class Plan:
         model_id: what the request calls the model.
         prompts: in the order of the request.
         requests: completion number `i` continues prompt `i // choices_per_prompt`.
-        text_start: characters of a label before the text of each.
-        tools: that completions may call; None: their texts are texts.
-        reasoning: None: they have none.
+        stages: of the features that it asks for.
     """
 
     response_id: str
@@ -121,11 +116,7 @@ class Plan:
     choices_per_prompt: int
     requests: Sequence[GenerationRequest]
     marking: MarkingChoice
-    manifest: ManifestNote | None
-    label: LabelNote | None
-    text_start: int
-    tools: ToolUse | None = None
-    reasoning: Reasoning | None = None
+    stages: Sequence[Stage]
 
     def prompt_of(self, index: int) -> Prompt:
         return self.prompts[index // self.choices_per_prompt]
@@ -133,6 +124,11 @@ class Plan:
     @property
     def prompt_tokens(self) -> int:
         return sum(len(prompt.token_ids) for prompt in self.prompts)
+
+    @property
+    def text_start(self) -> int:
+        """Characters that stand before the text of each completion."""
+        return sum(stage.text_start for stage in self.stages)
 
     @property
     def most_tokens(self) -> int:
@@ -156,10 +152,9 @@ async def plan_completion(body: CompletionRequest, caller: Principal, backend: G
             f"{limit} completions.",
             param="prompt",
         )
-    asked = asked_form(body)
+    planner.open_stages()
     prompts = await plain_prompts(body.prompts, planner.model)
-    max_tokens = body.max_tokens or DEFAULT_MAX_TOKENS
-    return await planner.plan(prompts, max_tokens, asked, logprobs=body.logprobs)
+    return await planner.plan(prompts, body.max_tokens or DEFAULT_MAX_TOKENS, logprobs=body.logprobs)
 
 
 async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBackend) -> Plan:
@@ -171,18 +166,12 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     planner = Planner("chatcmpl-", body, caller, backend)
     if body.top_logprobs and not body.logprobs:
         raise BadRequest("top_logprobs: needs logprobs.", param="top_logprobs")
-    tools = None
-    if body.tools or body.tool_choice:
-        tools = tool_use(body.tools, body.tool_choice, body.parallel_tool_calls, planner.model)
-    asked = asked_form(body, tools)
-    prompt, usual = await planner.read("messages", body.messages, tools, body.chat_template_kwargs or {})
+    planner.open_stages()
+    prompt, usual = await planner.read("messages", body.messages, body.chat_template_kwargs or {})
     return await planner.plan(
         [prompt],
         body.max_completion_tokens or body.max_tokens or usual,
-        asked,
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
-        tools=tools,
-        reasoning=planner.model.reasoning(prompt.text),
     )
 
 
@@ -207,11 +196,18 @@ class Planner:
         temperature = self._sampling["temperature"]
         self._marking = choose_marking(body.watermark, temperature, caller, backend, self.model.generator)
 
+    def open_stages(self) -> None:
+        """Lets features look at what the request asks of them.
+
+        Raises:
+            ServiceError: it cannot be.
+        """
+        self._stages = open_stages(self._backend.hooks, self._body, self._body.model)
+
     async def read(
         self,
         field: str,
         messages: Sequence[ChatMessage],
-        tools: ToolUse | None,
         variables: Mapping[str, Any] = MappingProxyType({}),
     ) -> tuple[Prompt, int]:
         """A conversation, which the request calls `field`, as a prompt; tokens of its answer by default.
@@ -224,8 +220,8 @@ class Planner:
             messages,
             model,
             field=field,
-            label=self._backend.labels.label,
-            tools=tools.shown if tools else (),
+            earlier_answer=self._backend.earlier_answer,
+            tools=[tool for stage in self._stages for tool in stage.shown],
             variables=variables,
         )
         room = model.generator.context_length - len(prompt.token_ids)
@@ -242,25 +238,19 @@ class Planner:
         self,
         prompts: Sequence[Prompt],
         max_tokens: int,
-        asked: Asked,
         *,
         logprobs: int | None = None,
-        tools: ToolUse | None = None,
-        reasoning: Reasoning | None = None,
         limit_field: str = "max_tokens",
     ) -> Plan:
         """The plan; `limit_field` is what the request calls `max_tokens`.
-
-        Args:
-            asked: the form of the answer that the request asks for.
 
         Raises:
             ServiceError: the request does not fit the model, or the policy refuses it.
         """
         body, model, backend = self._body, self.model, self._backend
-        field, form = asked
-        ignore_eos = bool(body.ignore_eos)
-        grammar = await response_grammar(form, tools, model, reasoning, ignore_eos=ignore_eos, field=field)
+        constraint: Constraint | None = None
+        for stage in self._stages:
+            constraint = await stage.constrain(prompts) or constraint
         choices = body.choices if isinstance(body, ChoiceFields) else 1
         for prompt in prompts:
             check_room(len(prompt.token_ids), max_tokens, model.generator.context_length, limit_field)
@@ -273,21 +263,18 @@ class Planner:
             ends=model.generator.eos_token_ids,
             bad_words=bad_word_ids(body.bad_words or (), model.generator.tokenizer),
         )
-        structured = grammar is not None
-        # They could forbid all that a grammar allows.
-        beside = [name for name in ("min_tokens", "bad_words") if structured and getattr(body, name)]
+        # They could forbid all that a constraint allows.
+        beside = [name for name in ("min_tokens", "bad_words") if constraint and getattr(body, name)]
         if beside:
             message = f"{beside[0]}: not available together with tools or a form of the answer."
             raise BadRequest(message, param=beside[0])
-        marking = backend.policy.apply(
-            self._marking,
-            body,
-            self._caller,
-            prompt_tokens=sum(len(prompt.token_ids) for prompt in prompts),
-            most_tokens=len(prompts) * choices * max_tokens,
-        )
-        label = backend.labels.choose(structured=structured)
-        manifest = backend.manifests.choose(body.watermark, marking.manifest, structured=structured)
+        marking, prompt_tokens = self._marking, sum(len(prompt.token_ids) for prompt in prompts)
+        for hook in backend.hooks:
+            most_tokens = len(prompts) * choices * max_tokens
+            marking = hook.choose(marking, body, self._caller, prompt_tokens, most_tokens)
+        for stage in self._stages:
+            stage.settle(marking, constrained=constraint is not None)
+        marks = {token: sign for stage in self._stages for token, sign in stage.marks.items()}
         response_id = f"{self._kind}{uuid.uuid4().hex}"
         of_choices = [
             replace(sampling, seed=seed_of_choice(sampling.seed, choice)) if choice else sampling
@@ -301,10 +288,10 @@ class Planner:
                 marking=marked_with,
                 unmarked_reason=marking.unmarked_reason,
                 unmarked_block_size=marking.block_size,
-                grammar=grammar,
+                grammar=constraint,
                 tenant=self._caller.tenant,
                 repeatable=sampling.seed is not None,
-                marks=model.answers.special.shown if tools or reasoning else {},
+                marks=marks,
             )
             for number, prompt in enumerate(prompts)
             for choice, marked_with in enumerate(markings(marking, sampling.seed, prompt.token_ids, choices))
@@ -317,9 +304,5 @@ class Planner:
             choices_per_prompt=choices,
             requests=requests,
             marking=marking,
-            manifest=manifest,
-            label=label,
-            text_start=backend.labels.text_start if label == "start" else 0,
-            tools=tools,
-            reasoning=reasoning,
+            stages=self._stages,
         )

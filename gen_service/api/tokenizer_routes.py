@@ -7,11 +7,12 @@ from fastapi import APIRouter, Depends, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
+from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.described import ERRORS
 from ttmark.gen_service.api.long_bodies import written
 from ttmark.gen_service.api.prompts import chat_prompt, check_text
-from ttmark.gen_service.features.structured.tools import tool_use
+from ttmark.gen_service.api.served_model import ServedModel
+from ttmark.gen_service.api.stages import open_stages
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.service_errors import BadRequest, ModelNotFound
@@ -77,13 +78,13 @@ async def _tokens(body: TokenizeRequest, model: ServedModel, backend: Generation
             "add_special_tokens: not available together with messages; the chat template sets them itself.",
             param="add_special_tokens",
         )
-    tools = tool_use(body.tools, None, None, model)
+    stages = open_stages(backend.hooks, body, body.model or next(iter(backend.models)))
     read = await chat_prompt(
         body.messages,
         model,
         field="messages",
-        label=backend.labels.label,
-        tools=tools.shown if tools else (),
+        earlier_answer=backend.earlier_answer,
+        tools=[tool for stage in stages for tool in stage.shown],
         variables=body.chat_template_kwargs or {},
         opens_answer=body.add_generation_prompt is not False,
     )

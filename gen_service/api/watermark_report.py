@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ttmark.gen_service.api.stages import DEFAULT_RULE, MarkingChoice
 from ttmark.gen_service.decoding.request import GenerationRequest, MarkReport
-from ttmark.gen_service.features.policy.marking_policy import DEFAULT_RULE, MarkingChoice
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.generation.watermark_block import (

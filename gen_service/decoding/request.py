@@ -5,14 +5,17 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
+
+import torch
 
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
-from ttmark.gen_service.decoding.grammar import Grammar
+from ttmark.shared.schemas.generation.tools import CallDelta
 from ttmark.shared.vault.confidential import Confidential
 from ttmark.shared.watermark.watermark import Watermark
 
-FinishReason = Literal["stop", "length"]
+FinishReason = Literal["stop", "length", "tool_calls"]
+"""Why a completion ended; an engine says one of the first two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,36 @@ class Marking(Confidential):
     opening_bits: float = 0.0
 
 
+class ConstraintState(Protocol):
+    """How far one completion has come under its constraint."""
+
+    def advance(self, tokens: Sequence[int]) -> None:
+        """Takes note of tokens that were appended; none of them ends the text."""
+
+    def mask(
+        self, logits: torch.Tensor, paths: Sequence[Sequence[int]], own: torch.Tensor | None = None
+    ) -> None:
+        """Sets `logits` [branches, vocab] to -inf in place where the completion may not go on so.
+
+        Args:
+            paths: branch i comes after the completion and `paths[i]`, which holds no end of text.
+            own: [branches, vocab] the model's own logits, of which the constraint may change the spelling.
+        """
+
+
+class Constraint(Protocol):
+    """What a completion may be: one more filter of its tokens.
+
+    Attributes:
+        free: whether a text may be free until it begins something that the constraint knows.
+    """
+
+    @property
+    def free(self) -> bool: ...
+
+    def begin(self) -> ConstraintState: ...
+
+
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
     """One completion to generate.
@@ -115,7 +148,7 @@ class GenerationRequest:
     marking: Marking | None
     unmarked_reason: str | None = None
     unmarked_block_size: int = 1
-    grammar: Grammar | None = None
+    grammar: Constraint | None = None
     tenant: str = ""
     repeatable: bool = False
     marks: Mapping[int, str] = field(default_factory=dict)
@@ -201,7 +234,7 @@ class Delta:
         reused_tokens: prompt tokens that an engine found in its cache; in the last piece. It tells of what
             was asked before, not of the completion, so equal completions may differ in it.
         index: the number of the completion in its answer; an engine leaves it at 0.
-        reasoning: what the `text` of an answer leaves out; an engine tells no reasoning from text.
+        reasoning, calls: what the `text` of an answer leaves out; an engine tells neither from text.
     """
 
     token_ids: tuple[int, ...]
@@ -213,6 +246,7 @@ class Delta:
     reused_tokens: int = field(default=0, compare=False)
     index: int = 0
     reasoning: str = ""
+    calls: tuple[CallDelta, ...] = ()
 
 
 def _require(condition: bool, message: str) -> None:

@@ -74,7 +74,7 @@ def opening_bits(request: GenerationRequest) -> float:
     have few tokens, and none under a grammar, where a whole text may hold no more, unless
     it may be free.
     """
-    held = request.grammar is not None and not request.grammar.source.free
+    held = request.grammar is not None and not request.grammar.free
     if request.marking is None or held:
         return 0.0
     return min(request.marking.opening_bits, request.sampling.max_tokens / TOKENS_PER_BIT)

@@ -1,81 +1,16 @@
 """Settings of the generation service."""
 
-from collections.abc import Hashable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import orjson
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode
 
 from ttmark.services.model_folder import check_model, is_folder
-from ttmark.services.settings.base import ServiceSettings, Settings
-from ttmark.services.settings.provenance import AigcSettings, SigningSettings
-from ttmark.services.settings.values import Amount, AtOnce, Port, ReadableFile, Seconds, Separated
-from ttmark.services.startup import StartupError
+from ttmark.services.settings.base import ServiceSettings
+from ttmark.services.settings.values import Amount, AtOnce, Port, Seconds, Separated
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.fields import Rate
 from ttmark.shared.vault.names import Name
-
-if TYPE_CHECKING:
-    from ttmark.gen_service.features.policy.marking_policy import MarkingPolicy
-
-
-_MOST_PROBLEMS = 5
-
-
-class PolicySettings(Settings):
-    policy_file: ReadableFile | None = Field(
-        default=None, description="YAML or JSON file with rules on which texts are marked. Left out: all are."
-    )
-
-    def load_policy(self) -> "MarkingPolicy":
-        """The policy; without a file one that marks everything.
-
-        Raises:
-            StartupError: the file cannot be read, or is not a policy; the message says where.
-        """
-        from ttmark.gen_service.features.policy.marking_policy import MarkingPolicy
-
-        if self.policy_file is None:
-            return MarkingPolicy()
-        try:
-            return MarkingPolicy.model_validate_json(orjson.dumps(_read_policy(self.policy_file)))
-        except ValidationError as error:
-            problems = [
-                f"{'.'.join(map(str, one['loc'])) or 'the policy'}: {one['msg']}"
-                for one in error.errors()[:_MOST_PROBLEMS]
-            ]
-            raise StartupError(f"TTMARK_POLICY_FILE={self.policy_file}: {'; '.join(problems)}") from error
-        except TypeError as error:
-            raise StartupError(f"TTMARK_POLICY_FILE={self.policy_file}: {error}") from error
-
-
-def _read_policy(path: Path) -> Any:
-    """What a YAML file says; JSON is YAML.
-
-    Raises:
-        StartupError: it cannot be read, or says a thing twice.
-    """
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """Refuses a name that comes twice, of which YAML drops the first."""
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-            names = [self.construct_object(key, deep=True) for key, _ in node.value]
-            for name in names:
-                if names.count(name) > 1:
-                    raise yaml.YAMLError(
-                        f"{name!r} stands twice in line {node.start_mark.line + 1} and after"
-                    )
-            return super().construct_mapping(node, deep)
-
-    try:
-        return yaml.load(path.read_text(), Loader)  # noqa: S506 - a safe loader
-    except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
-        reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
-        raise StartupError(f"TTMARK_POLICY_FILE={path} cannot be read: {reason}") from error
 
 
 def _split_models(value: object) -> object:
@@ -89,7 +24,7 @@ def _split_models(value: object) -> object:
 Model = Annotated[str, AfterValidator(check_model)]
 
 
-class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceSettings):
+class GenerationSettings(ServiceSettings):
     gen_port: Port = Field(default=8000, description="Port to listen on.")
     model: Annotated[tuple[Model, ...], NoDecode, BeforeValidator(_split_models)] = Field(
         default=(),
@@ -164,11 +99,6 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         description="Control tokens such as `<|im_end|>` in a message are read as `text`, `refuse` "
         "makes them a 400, and with `control` they work, so that a user can pose as the "
         "system.",
-    )
-    reasoning: Literal["auto", "think", "none"] = Field(
-        default="auto",
-        description="Tags in which models reason: `auto`: those of the chat template; `think`: "
-        "`<think>` and `</think>`; `none`: such tags are text.",
     )
     generation_defaults: Literal["model", "openai"] = Field(
         default="model",

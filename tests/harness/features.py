@@ -28,7 +28,6 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "manifests": ("shared/manifests/", "shared/labels.py"),
     "public": ("shared/limits/public_allowance.py",),
     "spent": ("shared/limits/spent_evidence.py",),
-    "structured": ("gen_service/decoding/grammar.py",),
 }
 """Modules of features that do not stand in the feature's folder. Published schemas are everybody's, and so is
 the numeric library `shared/watermark`, with the paper's statistics and the marks of other systems."""

@@ -45,17 +45,18 @@ def pieces(folder: Path, choices: Path) -> Iterator[str]:
 
     yield "torch"
     import ttmark.services.generation_service  # noqa: F401
-    from ttmark.gen_service.api.backend import ServedModel
+    from ttmark.gen_service.api.served_model import ServedModel
     from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams
     from ttmark.gen_service.engine.engine import Engine
     from ttmark.gen_service.engine.settings import EngineSettings
-    from ttmark.gen_service.features.structured.json_grammar import ANY_OBJECT
+    from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
+    from ttmark.gen_service.features.structured.grammars.json_grammar import ANY_OBJECT
 
     yield "the service's imports"
     settings = EngineSettings(dtype="auto", threads="auto", reproducible=False, choices=choices)
     engine = Engine.load(str(folder), settings)
     yield f"weights in {engine._runner.model.dtype}, {torch.get_num_threads()} threads, and the tokenizer"
-    served = ServedModel(engine)
+    served = AnsweringModel(ServedModel(engine))
     yield "conversations"
     served.grammars.submit(ANY_OBJECT).result()
     yield "a grammar"

@@ -23,12 +23,14 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.chat_template import ChatTemplate
-from ttmark.gen_service.decoding.grammar import GrammarFailed
+from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.gen_service.decoding.sequence import TextStream
+from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
 from ttmark.gen_service.features.structured.call_reader import CallReader
-from ttmark.gen_service.features.structured.json_grammar import SchemaRefused
+from ttmark.gen_service.features.structured.grammars.grammar import GrammarFailed
+from ttmark.gen_service.features.structured.grammars.json_grammar import SchemaRefused
+from ttmark.gen_service.features.structured.learned_format import learned_of
 from ttmark.gen_service.features.structured.reasoning import ReasoningReader, thoughts_of
 from ttmark.gen_service.features.structured.tool_formats import ID, show_tools, system_text
 from ttmark.gen_service.features.structured.tools import tool_use
@@ -106,7 +108,7 @@ def fetched(folder: Path) -> Iterator[tuple[str, str]]:
 def kind_of(source: str) -> str:
     """What becomes of a template: how its calls are learned, or why they are not."""
     template = ChatTemplate(source, SPECIAL)
-    learned = template.learned
+    learned = learned_of(template)
     if learned.tools is None:
         return f"refused: tried {learned.refusal.partition(';')[0]}"
     if not learned.tools.writes:
@@ -129,7 +131,7 @@ def written(template: ChatTemplate, call: tuple[str, dict[str, Any]]) -> tuple[s
             text = template.render(history, tools=tools, opens_answer=False).split("zqresult")[0]
         except BadRequest:
             continue
-        form = template.learned.tools
+        form = learned_of(template).tools
         assert form is not None
         start = text.rfind(re.split("[\x00-\x03]", form.lead)[0])
         close = re.split("[\x00-\x03]", form.close)[-1]
@@ -145,7 +147,7 @@ def prompted(template: ChatTemplate, told: Sequence[dict[str, Any]], calls: int)
     Transformers gets arguments as values, as its documentation has them, and no content where there is none;
     where it fails on that, arguments as a text or an empty content.
     """
-    form = template.learned.tools
+    form = learned_of(template).tools
     assert form is not None
     tools = [each.model_dump(exclude_none=True) for call in _CALLS[:calls] for each in _tools(call)]
     try:
@@ -161,7 +163,7 @@ def prompted(template: ChatTemplate, told: Sequence[dict[str, Any]], calls: int)
             for call in () if as_text else turn.get("tool_calls", ()):
                 call["function"]["arguments"] = json.loads(call["function"]["arguments"])
         if not form.shows:
-            show_tools(turns, system_text(form, tools), system=template.learned.takes_system)
+            show_tools(turns, system_text(form, tools), system=learned_of(template).takes_system)
         try:
             (theirs,) = render_jinja_template(
                 [turns],
@@ -185,7 +187,7 @@ def answered(template: ChatTemplate, *, special: bool) -> str:
 
     Where calls have no mark of their own, there are no words.
     """
-    form = template.learned.tools
+    form = learned_of(template).tools
     assert form is not None
     calls = _CALLS[:2] if form.between is not None else _CALLS[:1]
     tools = [each for call in calls for each in _tools(call)]
@@ -207,7 +209,7 @@ def answered(template: ChatTemplate, *, special: bool) -> str:
     text = text.partition("zqresult")[0]
     if not any(ID in mark for mark in form.marks):  # Apriel's writes ids once there are results
         text = re.sub(r', "id": "abcdefgh\d"', "", text)
-    marks = thoughts_of(template.source, template.learned.thoughts, "auto")
+    marks = thoughts_of(template.source, learned_of(template).thoughts, "auto")
     opening = marks.opening if marks is not None else ""
     opened = bool(opening) and prompt.rstrip().endswith(opening)
     lead = re.split("[\x00-\x03]", form.lead)[0]
@@ -230,7 +232,7 @@ def answered(template: ChatTemplate, *, special: bool) -> str:
     generator = FakeGenerator()
     generator.tokenizer = TextTokenizer(backend)
     generator.eos_token_ids |= {backend.token_to_id(_TURN_END) or 0}
-    model = ServedModel(cast(Any, generator), template)
+    model = AnsweringModel(ServedModel(cast(Any, generator), template))
     model.grammars._thread.shutdown(wait=False)
     reasoning, use = model.reasoning(prompt), tool_use(tools, "auto", None, model)
     assert use is not None
@@ -266,13 +268,13 @@ def served(template: ChatTemplate, *, special: bool) -> str:
     backend.add_special_tokens(sorted(found) if special else [])
     generator = FakeGenerator()
     generator.tokenizer = TextTokenizer(backend)
-    model = ServedModel(cast(Any, generator), template)
+    model = AnsweringModel(ServedModel(cast(Any, generator), template))
     model.grammars._thread.shutdown(wait=False)  # hundreds of them would not fit
     choices: tuple[Literal["auto", "required"], ...] = ("auto", "required")
     for call, (prompt, text) in told:
         reasoning = model.reasoning(prompt)
         if reasoning is not None and reasoning.opened:
-            thoughts = template.learned.thoughts
+            thoughts = learned_of(template).thoughts
             text = f"Hm.{thoughts.close if thoughts and thoughts.opening else '</think>'}{text}"
         tokens = backend.encode(text, add_special_tokens=False).ids
         for choice in choices:
@@ -288,13 +290,13 @@ def served(template: ChatTemplate, *, special: bool) -> str:
     return ""
 
 
-def _read(model: ServedModel, use: Any, reasoning: Any, tokens: Sequence[int], size: int) -> Any:
+def _read(model: AnsweringModel, use: Any, reasoning: Any, tokens: Sequence[int], size: int) -> Any:
     _, words, calls = _read_all(model, use, reasoning, tokens, size)
     return words or calls
 
 
 def _read_all(
-    model: ServedModel, use: Any, reasoning: Any, tokens: Sequence[int], size: int
+    model: AnsweringModel, use: Any, reasoning: Any, tokens: Sequence[int], size: int
 ) -> tuple[str, str, list[Any]]:
     """Thoughts, words and calls of an answer that comes in pieces of `size` tokens."""
     stream = TextStream(model.generator.tokenizer, (), model.answers.special.shown)
@@ -325,7 +327,8 @@ def main() -> None:
     for name, source in fetched(folder):
         template = ChatTemplate(source, SPECIAL)
         said = {"what becomes of it": kind_of(source)}
-        if template.learned.tools is not None and template.learned.tools.writes:
+        form = learned_of(template).tools
+        if form is not None and form.writes:
             said |= {f"prompt: {case}": prompted(template, *told) for case, told in SHOWN.items()}
             faults = [fault for special in (False, True) if (fault := answered(template, special=special))]
             said["thoughts, words and two calls"] = faults[0] if faults else "read whole"

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from ttmark.gen_service.decoding.pieces import Place
-from ttmark.gen_service.decoding.spelling import Spelling
+from ttmark.gen_service.features.structured.grammars.pieces import Place
+from ttmark.gen_service.features.structured.grammars.spelling import Spelling
 from ttmark.shared.byte_tokens import BYTES
 
 VERSION = "3.7.2"

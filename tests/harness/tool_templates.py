@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.features.structured.learned_format import learned_of
 from ttmark.gen_service.features.structured.tool_formats import ToolFormat
 
 
@@ -106,7 +107,7 @@ UNLEARNED: Mapping[str, str] = {
 
 def form_of(name: str) -> ToolFormat:
     """The format that a template teaches, which is proved."""
-    form = ChatTemplate(TEMPLATES[name]).learned.tools
+    form = learned_of(ChatTemplate(TEMPLATES[name])).tools
     if form is None:
         raise LookupError(name)
     return form

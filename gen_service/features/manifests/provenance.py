@@ -1,15 +1,18 @@
 """What the operator adds to texts to say where they are from: visible labels, metadata, signed manifests."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import structlog
 
+from ttmark.gen_service.api.stages import CompletionState, Hook, ManifestDemand, MarkingChoice, Stage
 from ttmark.gen_service.decoding.request import Delta
-from ttmark.gen_service.features.policy.marking_policy import ManifestDemand
 from ttmark.shared.http.service_errors import BadRequest, NotReady
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
+from ttmark.shared.schemas.fields import RequestPart
 from ttmark.shared.schemas.generation.watermark_block import LabelNote, ManifestNote, WatermarkOptions
 
 _GENERATED = "1"
@@ -113,3 +116,67 @@ class ManifestRule:
         except UnusableCredential as error:
             structlog.get_logger("ttmark.generation").error("manifest_not_signed", reason=str(error))
             raise NotReady("The manifest cannot be signed.", retry_after=60) from error
+
+
+class Labels(Hook):
+    """The operator's label and metadata, on every answer."""
+
+    models = None
+
+    def __init__(self, rule: LabelRule) -> None:
+        self._rule = rule
+
+    def earlier_answer(self, text: str) -> str:
+        return self._rule.label.removed(text) if self._rule.label else text
+
+    def stage(self, body: RequestPart, model: str) -> Stage:
+        return LabelStage(self._rule)
+
+
+class LabelStage(Stage):
+    def __init__(self, rule: LabelRule) -> None:
+        self._rule = rule
+        self._note: LabelNote | None = None
+
+    def settle(self, choice: MarkingChoice, *, constrained: bool) -> None:
+        self._note = self._rule.choose(structured=constrained)
+        self.text_start = self._rule.text_start if self._note == "start" else 0
+
+    def put(self, delta: Delta, sent: str) -> Delta:
+        return delta if self._note == "structured_output" else self._rule.put(delta, sent)
+
+    def notes(self, response_id: str) -> Mapping[str, Any]:
+        return {"label": self._note, "aigc": self._rule.aigc(response_id)}
+
+
+class Manifests(Hook):
+    """Signed manifests: asked of every request where they can be signed, else of those that ask for one."""
+
+    fields = ("watermark.manifest",)
+
+    def __init__(self, rule: ManifestRule) -> None:
+        self._rule = rule
+        self.models = () if rule.signer is None and not rule.always else None
+
+    def stage(self, body: RequestPart, model: str) -> Stage:
+        return ManifestStage(self._rule, getattr(body, "watermark", None), model)
+
+
+class ManifestStage(Stage):
+    def __init__(self, rule: ManifestRule, options: WatermarkOptions | None, model: str) -> None:
+        self._rule, self._options, self._model = rule, options, model
+        self._note: ManifestNote | None = None
+        self._lacks = False
+
+    def settle(self, choice: MarkingChoice, *, constrained: bool) -> None:
+        self._note = self._rule.choose(self._options, choice.manifest, structured=constrained)
+
+    async def end(self, index: int, state: CompletionState) -> str:
+        if self._note != "embedded":
+            return ""
+        wrapper = await self._rule.wrapper(state.text, self._model)
+        self._lacks = self._lacks or not wrapper
+        return wrapper
+
+    def notes(self, response_id: str) -> Mapping[str, Any]:
+        return {"manifest": "no_text" if self._lacks else self._note}

@@ -1,43 +1,17 @@
 """The operator's rules on which texts are marked; the first that fits a token and its request decides."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ttmark.gen_service.decoding.request import Marking
+from ttmark.gen_service.api.stages import DEFAULT_RULE, Hook, ManifestDemand, MarkingChoice
 from ttmark.shared.access.scopes import Principal, TokenUse
 from ttmark.shared.http.service_errors import PolicyDenied
 from ttmark.shared.schemas.generation.sampling import SamplingFields
 from ttmark.shared.schemas.generation.watermark_block import WatermarkOptions
 from ttmark.shared.vault.names import Name
-
-ManifestDemand = Literal["always", "never"]
-DEFAULT_RULE = "default"
-"""Of the marking policy, where no other rule is for the request."""
-
-
-@dataclass(frozen=True, slots=True)
-class MarkingChoice:
-    """The marking, or why there is none.
-
-    Attributes:
-        marking: with the first of `pool`.
-        block_size: tokens of a block: those of the key, even where it is not used, else one.
-        pool: the keys one of which each completion is marked with: those of the version's pool, or that of
-            the payload alone.
-        rule: of the marking policy, that decided.
-        manifest: whether that rule wants signed manifests; None: it says nothing of them.
-    """
-
-    marking: Marking | None
-    unmarked_reason: str | None = None
-    block_size: int = 1
-    pool: tuple[bytes, ...] = field(default=(), repr=False)
-    rule: str = DEFAULT_RULE
-    manifest: ManifestDemand | None = None
-
 
 BY_POLICY = "policy"
 MOST_RULES = 32
@@ -181,3 +155,21 @@ class MarkingPolicy(BaseModel):
         if action == "leave_unmarked" and choice.marking is not None and not asks:
             return replace(choice, marking=None, unmarked_reason=BY_POLICY, pool=())
         return choice
+
+
+class PolicyHook(Hook):
+    """A policy in the way of every request."""
+
+    def __init__(self, policy: MarkingPolicy) -> None:
+        self.rules = policy.rule_names
+        self._policy = policy
+
+    def choose(
+        self,
+        choice: MarkingChoice,
+        body: SamplingFields,
+        caller: Principal,
+        prompt_tokens: int,
+        most_tokens: int,
+    ) -> MarkingChoice:
+        return self._policy.apply(choice, body, caller, prompt_tokens, most_tokens)

@@ -11,9 +11,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from ttmark.gen_service.api.account import Accounting
-from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
+from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.generation_metrics import engine_errors_as_answers
 from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limit, plain_prompts
+from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams, Floats
 from ttmark.gen_service.decoding.request import ReadingRequest
 from ttmark.shared.access.scopes import Principal
@@ -76,9 +77,12 @@ class _Supposed:
         start, prompt = model.generator.start_token_id, None
         before: tuple[int, ...] = () if start is None else (start,)
         if asked.messages is not None:
-            variables, label = asked.chat_template_kwargs or {}, backend.labels.label
             prompt = await chat_prompt(
-                asked.messages, model, field="messages", label=label, variables=variables
+                asked.messages,
+                model,
+                field="messages",
+                earlier_answer=backend.earlier_answer,
+                variables=asked.chat_template_kwargs or {},
             )
         elif asked.prompt is not None:
             (prompt,) = await plain_prompts([asked.prompt], model)

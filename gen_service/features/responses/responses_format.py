@@ -1,14 +1,13 @@
 """Answers in the shape of `/v1/responses`: reasoning, message and calls, streamed as events with types."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from ttmark.gen_service.api.account import Answer
 from ttmark.gen_service.api.format import event
 from ttmark.gen_service.api.request_plan import Plan
 from ttmark.gen_service.decoding.request import Delta, FinishReason
-from ttmark.gen_service.features.structured.tool_calls import Calls
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.schemas.generation import responses
 from ttmark.shared.schemas.generation import responses as events
@@ -24,14 +23,13 @@ class ResponsesFormat:
         self._plan = plan
         self._created = int(time.time())
         self._body = body
-        self._calls = Calls(plan.tools) if plan.tools else None
         self._output: list[Item] = []
         self._is_open = False  # the last item of the output
         self._sent = 0
 
     def whole(self, answer: Answer) -> responses.ResponseObject:
-        outcome = answer.completions[0]
-        for _ in self._write(outcome.reasoning, outcome.text, outcome.finish_reason):
+        state = answer.completions[0]
+        for _ in self._write(state.reasoning, state.text, state.calls, state.finish_reason):
             pass  # events are for streams
         return self._ended(answer)
 
@@ -41,7 +39,7 @@ class ResponsesFormat:
             yield self._lifecycle(name, self._response("in_progress"))
 
     def delta(self, delta: Delta, _: Answer | None) -> Iterator[bytes]:
-        yield from self._write(delta.reasoning, delta.text, delta.finish_reason)
+        yield from self._write(delta.reasoning, delta.text, delta.calls, delta.finish_reason)
 
     def closing(self, answer: Answer) -> Iterator[bytes]:
         response = self._ended(answer)
@@ -59,12 +57,10 @@ class ResponsesFormat:
         response.error = responses.ResponseFailure(message=error.message)
         yield self._lifecycle("response.failed", response)
 
-    def _write(self, reasoning: str, text: str, reason: FinishReason | None) -> Iterator[bytes]:
+    def _write(
+        self, reasoning: str, words: str, calls: Sequence[CallDelta], reason: FinishReason | None
+    ) -> Iterator[bytes]:
         """Takes more of the answer, and the `reason` with its end."""
-        words, calls = text, list[CallDelta]()
-        if self._calls is not None:
-            words = self._calls.read(text, final=reason is not None)
-            calls = self._calls.take()
         if reasoning:
             yield from self._reason(reasoning)
         if words or (reason and not calls and not self._output):
@@ -132,9 +128,8 @@ class ResponsesFormat:
 
     def _is_whole(self, reason: FinishReason) -> bool:
         """Whether the answer ended of itself, and not inside a call."""
-        if self._calls is None or not self._calls.made:
-            return reason == "stop"
-        return self._calls.finish_reason(reason) == "tool_calls"
+        called = any(isinstance(item, responses.OutputCall) for item in self._output)
+        return reason == ("tool_calls" if called else "stop")
 
     def _id(self, kind: str) -> str:
         return self._plan.response_id.replace("resp", kind, 1)
@@ -171,13 +166,13 @@ class ResponsesFormat:
         }
 
     def _ended(self, answer: Answer) -> responses.ResponseObject:
-        outcome, usage = answer.completions[0], answer.usage
-        cut = outcome.finish_reason == "length"
+        state, usage = answer.completions[0], answer.usage
+        cut = state.finish_reason == "length"
         response = self._response("incomplete" if cut else "completed")
         response.incomplete_details = responses.IncompleteDetails() if cut else None
         response.output = list(self._output)
         if self._body.return_token_ids:
-            response.output[0].token_ids = outcome.token_ids
+            response.output[0].token_ids = state.token_ids
             response.output[0].prompt_token_ids = list(self._plan.requests[0].prompt_ids)
         response.usage = responses.ResponseUsage(
             input_tokens=usage.prompt_tokens,

@@ -13,7 +13,6 @@ from ttmark.gen_service.api.features import Feature
 from ttmark.gen_service.api.pipeline import answer_with_text
 from ttmark.gen_service.api.request_plan import Plan, Planner
 from ttmark.gen_service.features.responses.responses_format import ResponsesFormat
-from ttmark.gen_service.features.structured.tools import tool_use
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.schemas.generation.responses import RESPONSE_EVENTS, ResponseObject
@@ -45,14 +44,7 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
         ServiceError: the request cannot be served; the message says why.
     """
     planner = Planner("resp_", body, caller, backend)
-    tools = tool_use(body.chat_tools, body.chat_tool_choice, body.parallel_tool_calls, planner.model)
+    planner.open_stages()
     messages = await run_in_threadpool(lambda: body.messages)
-    prompt, usual = await planner.read("input", messages, tools)
-    return await planner.plan(
-        [prompt],
-        body.max_output_tokens or usual,
-        ("text.format", body.response_format),
-        tools=tools,
-        reasoning=planner.model.reasoning(prompt.text),
-        limit_field="max_output_tokens",
-    )
+    prompt, usual = await planner.read("input", messages)
+    return await planner.plan([prompt], body.max_output_tokens or usual, limit_field="max_output_tokens")

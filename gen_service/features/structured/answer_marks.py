@@ -2,15 +2,15 @@
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from ttmark.gen_service.decoding.marks import Marks
+from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.served_model import ServedModel
+from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
+from ttmark.gen_service.features.structured.learned_format import learned_of
+from ttmark.gen_service.features.structured.marks import Marks
 from ttmark.gen_service.features.structured.reasoning import Reasoning, ReasoningRule, Thoughts, thoughts_of
 from ttmark.gen_service.features.structured.tool_formats import ToolFormat
 from ttmark.shared.tokenization import TextTokenizer
-
-if TYPE_CHECKING:
-    from ttmark.gen_service.api.chat_template import ChatTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,15 @@ class AnswerMarks:
 
 
 def answer_marks(
-    template: "ChatTemplate | None", tokenizer: TextTokenizer, ends: tuple[int, ...], rule: ReasoningRule
+    template: ChatTemplate | None, tokenizer: TextTokenizer, ends: tuple[int, ...], rule: ReasoningRule
 ) -> AnswerMarks:
     """What a template says of answers, in a model's tokens; `ends` end a text."""
     known = template.with_tools if template else None
-    learned, source = (known.learned, known.source) if known else (None, "")
+    learned, source = (learned_of(known), known.source) if known else (None, "")
     form = learned.tools if learned else None
     thoughts = thoughts_of(source, learned.thoughts if learned else None, rule)
     if template is not None and template is not known and thoughts is None:
-        thoughts = thoughts_of(template.source, template.learned.thoughts, rule)
+        thoughts = thoughts_of(template.source, learned_of(template).thoughts, rule)
     written = [] if thoughts is None else [thoughts.opening, thoughts.close, thoughts.start, thoughts.stop]
     added = tokenizer.backend.get_added_tokens_decoder().items()
     special = {token.content: id_ for id_, token in added if token.special}
@@ -69,3 +69,22 @@ def answer_marks(
         f"{why}; tried: {learned.refusal if learned else ''}",
         thoughts.opening if thoughts else "",
     )
+
+
+class AnsweringModel:
+    """How a served model answers.
+
+    Attributes:
+        grammars: makes grammars over its tokens.
+        answers: the marks of calls and reasoning.
+    """
+
+    def __init__(self, model: ServedModel, rule: ReasoningRule = "auto") -> None:
+        self.generator = model.generator
+        tokenizer, ends = model.generator.tokenizer, model.generator.eos_token_ids
+        self.chats = model.chat_template is not None
+        self.grammars = JsonGrammars(tokenizer, ends)
+        self.answers = answer_marks(model.chat_template, tokenizer, ends, rule)
+
+    def reasoning(self, prompt: str) -> Reasoning | None:
+        return self.answers.reasoning(prompt) if self.answers.thoughts else None

@@ -6,12 +6,13 @@ What was learned then has to read calls that it has not seen, as the template wr
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product, takewhile
 from typing import Any
 
+from ttmark.gen_service.api.chat_template import ChatTemplate, Render
 from ttmark.gen_service.features.structured.call_reader import read_whole
 from ttmark.gen_service.features.structured.reasoning import Thoughts
 from ttmark.gen_service.features.structured.tool_formats import (
@@ -26,8 +27,6 @@ from ttmark.gen_service.features.structured.tool_formats import (
     ToolFormat,
 )
 
-Render = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]], bool], str]
-"""The text of messages and tools, with or without the opening of an answer."""
 Call = tuple[str, Mapping[str, Any]]
 
 _NAME, _NEXT, _KEY, _OTHER, _TEXT, _LAST = "zqname", "zqnext", "zqkey", "zqother", "zqtext", "zqlast"
@@ -83,11 +82,14 @@ def learn(render: Render) -> Learned:
         return Learned(None, thoughts, str(error))
 
 
+def learned_of(template: ChatTemplate) -> Learned:
+    """How the model of a template calls tools and reasons; looked for once in a process."""
+    return _learned(template.source, tuple(template.special_tokens.items()))
+
+
 @lru_cache(64)
-def learned_of(kind: Callable[..., Any], source: str, special_tokens: tuple[tuple[str, str], ...]) -> Learned:
-    """What one template of a kind says; once in a process."""
-    learned: Learned = kind(source, dict(special_tokens)).learn(learn)
-    return learned
+def _learned(source: str, special_tokens: tuple[tuple[str, str], ...]) -> Learned:
+    return ChatTemplate(source, dict(special_tokens)).learn(learn)
 
 
 def tool(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

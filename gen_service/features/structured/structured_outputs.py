@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ttmark.gen_service.api.backend import ServedModel
-from ttmark.gen_service.decoding.grammar import Grammar, GrammarSource
-from ttmark.gen_service.decoding.vocabulary import TokenizerUnsuitable
-from ttmark.gen_service.features.structured.json_grammar import (
+from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
+from ttmark.gen_service.features.structured.grammars.grammar import Grammar, GrammarSource
+from ttmark.gen_service.features.structured.grammars.json_grammar import (
     ANY_OBJECT,
     MAX_SCHEMA_BYTES,
     SchemaRefused,
 )
+from ttmark.gen_service.features.structured.grammars.vocabulary import TokenizerUnsuitable
 from ttmark.gen_service.features.structured.reasoning import Reasoning
 from ttmark.gen_service.features.structured.tools import ToolUse, answer_source
 from ttmark.shared.http.request_body import HttpLimits, parse_json
@@ -105,7 +105,7 @@ COMPILE_SECONDS = 5.0
 async def response_grammar(
     asked: ResponseFormat | None,
     tools: ToolUse | None,
-    model: ServedModel,
+    model: AnsweringModel,
     reasoning: Reasoning | None,
     *,
     ignore_eos: bool,

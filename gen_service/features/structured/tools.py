@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ttmark.gen_service.api.backend import ServedModel
-from ttmark.gen_service.decoding.grammar import GrammarSource
-from ttmark.gen_service.decoding.marks import NO_MARKS, Marks, pattern_of, without_marks
-from ttmark.gen_service.features.structured.json_grammar import (
+from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
+from ttmark.gen_service.features.structured.grammars.grammar import GrammarSource
+from ttmark.gen_service.features.structured.grammars.json_grammar import (
     SchemaRefused,
     check_schemas,
     check_size,
     guided,
 )
+from ttmark.gen_service.features.structured.grammars.tagged_grammar import TaggedGrammar
+from ttmark.gen_service.features.structured.marks import NO_MARKS, Marks, pattern_of, without_marks
 from ttmark.gen_service.features.structured.reasoning import Reasoning
-from ttmark.gen_service.features.structured.tagged_grammar import TaggedGrammar
 from ttmark.gen_service.features.structured.tool_formats import (
     ARGUMENTS,
     ID,
@@ -177,7 +177,7 @@ class ToolUse:
 
 
 def tool_use(
-    tools: Sequence[Tool] | None, choice: ToolChoice | None, several: bool | None, model: ServedModel
+    tools: Sequence[Tool] | None, choice: ToolChoice | None, several: bool | None, model: AnsweringModel
 ) -> ToolUse | None:
     """How a request uses tools; None where it has none, or may call none.
 
@@ -197,7 +197,7 @@ def tool_use(
         functions = [each for each in functions if each.name == choice.function.name]
         if not functions:
             raise BadRequest("tool_choice: there is no such function in tools.", param="tool_choice")
-    if choice == "none" or model.chat_template is None:
+    if choice == "none" or not model.chats:
         return None
     form = model.answers.tools
     if form is None:

@@ -1,1 +1,3 @@
 """Tandem decoding on vLLM behind the same protocol as the embedded engine: `VllmEngine.load(...)`."""
+
+NEEDS = ("structured",)

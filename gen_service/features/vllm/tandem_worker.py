@@ -11,7 +11,7 @@ import zmq
 from vllm.distributed.parallel_state import get_tp_group
 from vllm.v1.kv_cache_interface import FullAttentionSpec, MLAAttentionSpec, SlidingWindowSpec
 
-from ttmark.gen_service.features.structured.json_grammar import ANY_OBJECT, JsonGrammars
+from ttmark.gen_service.features.structured.grammars.json_grammar import ANY_OBJECT, JsonGrammars
 from ttmark.gen_service.features.vllm.probe import Probe
 from ttmark.gen_service.features.vllm.probe_reuse import KeptRows
 from ttmark.gen_service.features.vllm.tandem_runner import TandemRunner

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.grammar import Grammar, GrammarSource
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, ReadingRequest
 from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS
+from ttmark.gen_service.features.structured.grammars.grammar import Grammar, GrammarSource
 from ttmark.shared.vault.confidential import Confidential
 
 _MARKING, _GRAMMAR = "marking", "grammar"
@@ -58,7 +58,7 @@ class Ticket(Confidential):
                     (watermark.scheme, watermark.block_size, watermark.context_width),
                     dict(watermark.parameters),
                 )
-            if grammar is not None:
+            if isinstance(grammar, Grammar):
                 parts[_GRAMMAR] = grammar.source
         return pickle.dumps((self.name, type(self.request), parts))
 

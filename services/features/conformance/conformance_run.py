@@ -24,13 +24,13 @@ from ttmark.evaluation.engine_source import complete, completion_request
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.run_folder import Detect, OnText, OnTokens, Questions, Run, progress_bars
 from ttmark.evaluation.run_manifest import check_identity, command_line
-from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.key_selection import markings
 from ttmark.gen_service.api.prompts import chat_prompt, plain_prompts
+from ttmark.gen_service.api.served_model import ServedModel
+from ttmark.gen_service.api.stages import MarkingChoice
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SequenceFailed
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.engine.errors import EngineError
-from ttmark.gen_service.features.policy.marking_policy import MarkingChoice
 from ttmark.services.features.conformance.conformance_options import ConformanceOptions
 from ttmark.services.local.smollm2 import sha256
 from ttmark.services.model_folder import model_id, resolve_model
@@ -211,7 +211,7 @@ class DeployedSource:
             (read,) = await plain_prompts([f"Question: {message}\nAnswer:"], self.model)
             return read.token_ids
         asked = [ChatMessage(role="user", content=message)]
-        return (await chat_prompt(asked, self.model, field="messages", label=None)).token_ids
+        return (await chat_prompt(asked, self.model, field="messages")).token_ids
 
     def _marking(self, seed: int, prompt_ids: Sequence[int]) -> Marking | None:
         """The primary version's, with a key of its pool as the service draws it; of payloads any."""

@@ -169,6 +169,20 @@ class SamplingFields(RequestPart):
     cache_salt: Ignored = None
 
 
+OPTIONAL_FIELDS = (
+    "guided_choice",
+    "guided_grammar",
+    "guided_json",
+    "guided_regex",
+    "response_format",
+    "structured_outputs",
+    "tool_choice",
+    "tools",
+    "watermark.manifest",
+)
+"""Fields of requests that ask for an optional feature, which a service may not have."""
+
+
 class ChoiceFields(SamplingFields):
     """What the two APIs that answer with choices add to them."""
 

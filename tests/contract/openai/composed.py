@@ -14,8 +14,9 @@ from prometheus_client import CollectorRegistry
 from tests.contract.openai.fake_generator import MODEL, FakeGenerator
 from tests.harness.likelihood import detect_likelihood
 from ttmark.gen_service.api.app import create_generation_app
-from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits, ServedModel
+from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits
 from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.services.served_models import open_features
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.access.scopes import Principal, Scope, TokenUse
@@ -208,12 +209,11 @@ def build_service(
     allowance: Any = None,
     **given: Any,
 ) -> Service:
-    """A service over a generator, not listening yet; `given` are rules of the backend, and limits."""
-    rules = {
-        name: given.pop(name)
-        for name in ("ignore_unknown_fields", "labels", "manifests", "opening_bits", "policy")
-        if name in given
-    }
+    """A service over a generator, not listening yet; `given` are rules of the backend, hooks in place
+    of those of their kind, and limits."""
+    rules = {name: given.pop(name) for name in ("ignore_unknown_fields", "opening_bits") if name in given}
+    features = open_features(GenerationSettings())
+    hooks = [*(hook for feature in features for hook in feature.hooks), *given.pop("hooks", ())]
     registry = CollectorRegistry()
     audit: list[Event] = []
     own_keys = _keys(generator.tokenizer.fingerprint)
@@ -228,6 +228,7 @@ def build_service(
         keys,
         default_keys=given.pop("default_keys", ["acme-main"]),
         limits=RequestLimits(max_completions=8, **given),
+        hooks=list({type(hook): hook for hook in hooks}.values()),
         **rules,
     )
     app = create_generation_app(
@@ -240,6 +241,6 @@ def build_service(
             audit=audit.append,
         ),
         allowance,
-        open_features(GenerationSettings()),
+        features,
     )
     return Service(generator, app, keys, own_keys, registry, audit)

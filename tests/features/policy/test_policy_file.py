@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness.imports import ROOT
 from ttmark.gen_service.features.policy.marking_policy import MarkingPolicy
-from ttmark.services.settings.generation import GenerationSettings, PolicySettings
+from ttmark.gen_service.features.policy.settings import PolicySettings
 from ttmark.services.startup import StartupError
 
 DOCUMENT = ROOT / "docs" / "generation.md"
@@ -22,7 +22,7 @@ def load(tmp_path: Path, text: str) -> MarkingPolicy:
 
 
 def test_without_a_file_everything_is_marked() -> None:
-    assert GenerationSettings(policy_file=None).load_policy() == MarkingPolicy()
+    assert PolicySettings(policy_file=None).load_policy() == MarkingPolicy()
     assert (MarkingPolicy().rules, MarkingPolicy().otherwise) == ((), "mark")
 
 

@@ -16,7 +16,8 @@ from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.features.files.extraction import ExtractionLimits
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.gen_service.api.app import create_generation_app
-from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits, ServedModel
+from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits
+from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.gen_service.demo_model import PROMPTS_PATH
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.shared.access.scopes import Principal, Scope

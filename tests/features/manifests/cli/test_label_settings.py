@@ -2,14 +2,14 @@
 
 import pytest
 
+from ttmark.gen_service.features.manifests.settings import SigningSettings
 from ttmark.services.settings.detection import DetectionSettings
-from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.startup import StartupError
 from ttmark.shared.labels import TEMPLATES, Label
 from ttmark.shared.signpost import signposts
 
 
-@pytest.mark.parametrize("service", [GenerationSettings, DetectionSettings])
+@pytest.mark.parametrize("service", [SigningSettings, DetectionSettings])
 @pytest.mark.parametrize(
     ("given", "place", "label"),
     [
@@ -28,7 +28,7 @@ def test_a_template_or_own_words(service, given, place, label, monkeypatch):
     assert service().load_label() == label
 
 
-@pytest.mark.parametrize("service", [GenerationSettings, DetectionSettings])
+@pytest.mark.parametrize("service", [SigningSettings, DetectionSettings])
 def test_the_words_name_whom_to_ask(service, monkeypatch) -> None:
     monkeypatch.setenv("TTMARK_SIGNPOST", "https://detect.example.org:8443")
     assert service().load_label() is None
@@ -50,13 +50,13 @@ def test_the_words_name_whom_to_ask(service, monkeypatch) -> None:
 )
 def test_what_is_no_address_that_strangers_may_be_sent_to_is_refused(given: str) -> None:
     with pytest.raises(StartupError, match="TTMARK_SIGNPOST: a signpost is https://host"):
-        GenerationSettings(signpost=given)
+        SigningSettings(signpost=given)
 
 
 @pytest.mark.parametrize("given", ["two\nlines", "tab\tstop", "hidden\u200b", "x" * 201])
 def test_what_is_no_line_of_words_is_refused(given: str) -> None:
     with pytest.raises(StartupError, match="TTMARK_LABEL: "):
-        GenerationSettings(label=given)
+        SigningSettings(label=given)
 
 
 def test_the_documentation_has_the_words_of_the_templates(pytestconfig: pytest.Config) -> None:

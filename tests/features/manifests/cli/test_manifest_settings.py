@@ -8,7 +8,8 @@ import pytest
 from tests.harness.certificates import credential
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.manifests.settings import TrustSettings
-from ttmark.services.settings.provenance import SigningSettings
+from ttmark.gen_service.features.manifests.settings import SigningSettings
+from ttmark.gen_service.features.policy import service as policy
 from ttmark.services.startup import StartupError
 
 Files = Callable[..., SigningSettings]
@@ -31,17 +32,20 @@ def files(tmp_path: Path) -> Files:
 
 def test_a_certificate_and_its_key_make_a_rule(files: Files) -> None:
     ours = credential()
-    rule = files(ours.chain, ours.key, mode=0o644).manifest_rule(demanded=False)
+    rule = files(ours.chain, ours.key, mode=0o644).manifest_rule()
     assert rule.signer is not None
     assert not rule.always
-    assert files(ours.chain, ours.key, c2pa_manifests="always").manifest_rule(demanded=False).always
-    assert SigningSettings().manifest_rule(demanded=False).signer is None
-    assert files(ours.chain, ours.key).manifest_rule(demanded=True).signer is not None
+    assert files(ours.chain, ours.key, c2pa_manifests="always").manifest_rule().always
+    assert SigningSettings().manifest_rule().signer is None
 
 
-def test_a_rule_of_the_policy_needs_a_certificate() -> None:
+def test_a_rule_of_the_policy_needs_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "policy.yaml").write_text("rules: [{name: a, when: {}, then: mark, manifest: always}]")
+    monkeypatch.setenv("TTMARK_POLICY_FILE", str(tmp_path / "policy.yaml"))
     with pytest.raises(StartupError, match="a rule of TTMARK_POLICY_FILE needs TTMARK_C2PA_CERT_FILE"):
-        SigningSettings().manifest_rule(demanded=True)
+        policy.opened(None)
+    monkeypatch.setenv("TTMARK_C2PA_CERT_FILE", str(tmp_path / "policy.yaml"))
+    assert policy.opened(None).hooks
 
 
 def test_what_cannot_sign_is_refused_at_the_start(files: Files, tmp_path: Path) -> None:
@@ -58,7 +62,7 @@ def test_what_cannot_sign_is_refused_at_the_start(files: Files, tmp_path: Path) 
     }
     for message, settings in cases.items():
         with pytest.raises(StartupError, match=message) as raised:
-            settings().manifest_rule(demanded=False)
+            settings().manifest_rule()
         assert "PRIVATE" not in str(raised.value)
 
 
@@ -66,7 +70,7 @@ def test_what_cannot_sign_is_refused_at_the_start(files: Files, tmp_path: Path) 
 def test_files_that_others_may_write_are_refused(files: Files, tmp_path: Path, mode: int) -> None:
     ours = credential()
     with pytest.raises(StartupError, match="others than its owner may write"):
-        files(ours.chain, ours.key, mode=mode).manifest_rule(demanded=False)
+        files(ours.chain, ours.key, mode=mode).manifest_rule()
     trusted = TrustSettings(c2pa_trust_file=tmp_path / "chain.pem")
     with pytest.raises(StartupError, match="others than its owner may write"):
         trusted.manifest_examiner(ExtractionWorkers())

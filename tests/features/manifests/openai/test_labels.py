@@ -8,7 +8,7 @@ from tests.contract.openai.composed import BODIES, build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.contract.openai.signed_texts import NOT_ASKED, assert_signed, post, streamed, texts
 from tests.harness.certificates import Credential, credential
-from ttmark.gen_service.features.manifests.provenance import LabelRule, ManifestRule
+from ttmark.gen_service.features.manifests.provenance import LabelRule, Labels, ManifestRule, Manifests
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import without_wrappers
@@ -32,7 +32,7 @@ def services(serve, authority) -> dict[str | None, Any]:
         "end": LabelRule(Label(WORDS, "end")),
     }
     return {
-        place: serve(build_service(FakeGenerator(), manifests=rule, labels=label))
+        place: serve(build_service(FakeGenerator(), hooks=[Manifests(rule), Labels(label)]))
         for place, label in labels.items()
     }
 

@@ -9,7 +9,7 @@ import pytest
 from tests.contract.openai.composed import BODIES, Service, build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.imports import ROOT
-from ttmark.gen_service.features.policy.marking_policy import MarkingPolicy
+from ttmark.gen_service.features.policy.marking_policy import MarkingPolicy, PolicyHook
 
 DOCUMENT = ROOT / "docs" / "generation.md"
 ACTIONS = ("mark", "leave_unmarked", "deny_unmarked")
@@ -45,7 +45,7 @@ Serve = Callable[[Service], Service]
 @pytest.fixture(scope="module")
 def acting(serve: Serve) -> Service:
     rules = [{"when": {"models": [model]}, "then": action} for action, model in MODELS.items()]
-    return serve(build_service(FakeGenerator(), policy=policy(*rules)))
+    return serve(build_service(FakeGenerator(), hooks=[PolicyHook(policy(*rules))]))
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +54,16 @@ def ruled(serve: Serve) -> Service:
     return serve(
         build_service(
             FakeGenerator(),
-            policy=policy(
-                {"name": "machines", "when": {"machine": True}, "then": "leave_unmarked"},
-                {"name": "code", "when": {"code": True}, "then": "leave_unmarked"},
-                {"name": "short", "when": {"total_tokens_below": 60}, "then": "leave_unmarked"},
-                otherwise="deny_unmarked",
-            ),
+            hooks=[
+                PolicyHook(
+                    policy(
+                        {"name": "machines", "when": {"machine": True}, "then": "leave_unmarked"},
+                        {"name": "code", "when": {"code": True}, "then": "leave_unmarked"},
+                        {"name": "short", "when": {"total_tokens_below": 60}, "then": "leave_unmarked"},
+                        otherwise="deny_unmarked",
+                    )
+                )
+            ],
         )
     )
 
@@ -174,6 +178,8 @@ def test_a_rule_that_cannot_be_evaluated_lets_nothing_out(ruled, monkeypatch):
 
 def test_an_engine_leaves_a_text_unmarked_by_policy(serve: Serve, engine: Any) -> None:
     rules = policy({"when": {"tenants": ["acme"]}, "then": "leave_unmarked"})
-    block = post(serve(build_service(engine, policy=rules)), seed=1, ignore_eos=True).json()["watermark"]
+    block = post(serve(build_service(engine, hooks=[PolicyHook(rules)])), seed=1, ignore_eos=True).json()[
+        "watermark"
+    ]
     assert (block["status"], block["reasons"], block["blocks"]) == ("unwatermarked", {"policy": 8}, 8)
     assert block["policy"] == "rule-0"

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
+from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
 from ttmark.shared.tokenization import TextTokenizer
 
 

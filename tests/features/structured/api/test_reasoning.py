@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.random_model import byte_tokenizer
 from tests.harness.tool_templates import form_of
-from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
+from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.gen_service.decoding.sequence import TextStream
-from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
+from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
+from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
 from ttmark.gen_service.features.structured.reasoning import Reasoning, ReasoningReader, Thoughts, thoughts_of
 from ttmark.gen_service.features.structured.tools import ToolUse, answer_source, tool_use
 from ttmark.shared.schemas.generation.chat import ChatMessage
@@ -87,9 +88,9 @@ def test_the_rule_or_the_template_names_the_tags() -> None:
 
 def test_a_model_reasons_where_its_tags_show_in_the_text() -> None:
     generator, template = FakeGenerator(), ChatTemplate("{{ messages }}")
-    told = ServedModel(generator, template, reasoning_rule="think")
+    told = AnsweringModel(ServedModel(generator, template), "think")
     assert (told.reasoning("Hi"), told.reasoning("Hi<think>\n")) == (CLOSED, OPENED)
-    assert ServedModel(generator, template).reasoning("Hi<think>\n") is None
+    assert AnsweringModel(ServedModel(generator, template)).reasoning("Hi<think>\n") is None
 
 
 OWN_MARKS = (
@@ -106,7 +107,7 @@ def test_thoughts_and_words_have_the_marks_of_the_template(special: bool, size: 
     generator, text = FakeGenerator(), "<|plan|>Hm < ho.<|done|><|say|>Yes.<|said|>"
     if special:
         generator.tokenizer.backend.add_special_tokens(["<|plan|>", "<|done|>", "<|say|>", "<|said|>"])
-    model = ServedModel(generator, ChatTemplate(OWN_MARKS))
+    model = AnsweringModel(ServedModel(generator, ChatTemplate(OWN_MARKS)))
     reasoning = model.reasoning("")
     assert reasoning is not None
     tokens = generator.tokenizer.backend.encode(text, add_special_tokens=False).ids
@@ -148,7 +149,7 @@ def test_json_stands_between_the_marks_of_words(
     generator, (*thought, start, stop) = FakeGenerator(), _SAID[template]
     if special:
         generator.tokenizer.backend.add_special_tokens(re.findall(r"<\|\w+\|>", template))
-    model = ServedModel(generator, ChatTemplate(template))
+    model = AnsweringModel(ServedModel(generator, ChatTemplate(template)))
     reasoning, encode = model.reasoning(""), generator.tokenizer.backend.encode
     source = answer_source(ANSWER, reasoning)
     if tools:
@@ -223,7 +224,7 @@ def test_thoughts_in_other_marks_are_no_words(name: str, special: bool) -> None:
         marks = re.findall(r"<[^<> ]+>|\[/?[A-Z]+\]", text)
         generator.tokenizer.backend.add_special_tokens(marks)
     template = ChatTemplate(source)
-    model = ServedModel(generator, template)
+    model = AnsweringModel(ServedModel(generator, template))
     reasoning = model.reasoning(template.render([ChatMessage(role="user", content="?")]))
     assert reasoning is not None
     tokens = generator.tokenizer.backend.encode(text, add_special_tokens=False).ids

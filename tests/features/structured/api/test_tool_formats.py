@@ -19,13 +19,16 @@ from tests.features.structured.api.test_reasoning import next_of
 from tests.harness.random_model import byte_tokenizer
 from tests.harness.real_templates import SHOWN, answered, prompted
 from tests.harness.tool_templates import TEMPLATES, UNLEARNED, form_of, turn
-from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
+from ttmark.gen_service.api.served_model import ServedModel
+from ttmark.gen_service.api.stages import CompletionState
 from ttmark.gen_service.decoding.sequence import TextStream
+from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
 from ttmark.gen_service.features.structured.call_reader import CallReader
-from ttmark.gen_service.features.structured.json_grammar import JsonGrammars, SchemaRefused
-from ttmark.gen_service.features.structured.tool_calls import as_held
+from ttmark.gen_service.features.structured.forms import as_held
+from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars, SchemaRefused
+from ttmark.gen_service.features.structured.tool_calls import Calls
 from ttmark.gen_service.features.structured.tool_formats import OURS, ToolFormat
 from ttmark.gen_service.features.structured.tools import NO_ARGUMENTS, ToolUse, tool_use
 from ttmark.shared.http.service_errors import UnsupportedFeature
@@ -173,7 +176,7 @@ def test_a_model_may_write_a_call_as_its_template_does(name: str, special: bool)
     backend.add_special_tokens(re.findall(r"<[^<>\s=]+>|\[[A-Z_]+\]", EXAMPLES[name]) if special else [])
     generator = FakeGenerator()
     generator.tokenizer = TextTokenizer(backend)
-    model = ServedModel(generator, ChatTemplate(TEMPLATES[name]))
+    model = AnsweringModel(ServedModel(generator, ChatTemplate(TEMPLATES[name])))
     tools = [Tool(type="function", function=function) for function in FUNCTIONS]
     token_ids = backend.encode(EXAMPLES[name], add_special_tokens=False).ids
     choices: tuple[Literal["auto", "required"], ...] = ("auto", "required")
@@ -214,7 +217,7 @@ def test_prompts_with_tools_and_histories_with_calls_are_as_transformers_writes_
 
 @pytest.mark.parametrize("name", UNLEARNED)
 def test_a_template_whose_calls_cannot_be_learned_is_refused_in_words(name: str) -> None:
-    model = ServedModel(FakeGenerator(), ChatTemplate(UNLEARNED[name]))
+    model = AnsweringModel(ServedModel(FakeGenerator(), ChatTemplate(UNLEARNED[name])))
     with pytest.raises(UnsupportedFeature, match=r"sha256 \w{12}\) writes calls was not learned; tried: "):
         tool_use([Tool(type="function", function=Function(name="now"))], None, None, model)
 
@@ -390,6 +393,6 @@ def test_control_tokens_in_tools_and_calls_are_text(template: str, arguments: st
 @pytest.mark.parametrize("name", NAMES)
 def test_a_receipt_is_of_what_clients_hold(name: str) -> None:
     use = ToolUse(FORMS[name], (), FUNCTIONS, must=False, several=True)
-    assert as_held(use, EXAMPLES[name]) == '}"{'
-    if not FORMS[name].alone:
-        assert as_held(use, "Words. " + EXAMPLES[name]).splitlines() == ["Words. ", '}"{']
+    for words in ("", *(["Words. "] if not FORMS[name].alone else [])):
+        said, calls = Calls(use).read(words + EXAMPLES[name], final=True)
+        assert as_held(CompletionState(said, calls=calls)).splitlines() == [*filter(None, [words]), '}"{']

@@ -11,8 +11,8 @@ from tokenizers import Tokenizer
 
 from tests.harness.random_model import byte_tokenizer
 from tests.unit.gen_service.decoding.small_tokenizers import bytes_alone, trained
-from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed
-from ttmark.gen_service.features.structured.json_grammar import JsonGrammars, SchemaRefused
+from ttmark.gen_service.features.structured.grammars.grammar import Grammar, GrammarFailed
+from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars, SchemaRefused
 from ttmark.shared.tokenization import TextTokenizer
 
 SCHEMA = {
@@ -177,6 +177,6 @@ def test_a_token_that_the_grammar_forbids_is_not_taken_and_what_takes_too_long_f
     with pytest.raises(GrammarFailed, match="too complex"):
         state.mask(torch.zeros((1, 258)), [()])
     state = grammars(backend, {256}).compile(SCHEMA).begin()
-    monkeypatch.setattr("ttmark.gen_service.decoding.grammar._SECONDS_PER_ROW", -1.0)
+    monkeypatch.setattr("ttmark.gen_service.features.structured.grammars.grammar._SECONDS_PER_ROW", -1.0)
     with pytest.raises(GrammarFailed, match="too long"):
         state.mask(torch.zeros((1, 258)), [()])

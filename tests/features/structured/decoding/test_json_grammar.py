@@ -16,10 +16,9 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.decoding.grammar import Grammar, GrammarSource
-from ttmark.gen_service.decoding.vocabulary import TokenizerUnsuitable
 from ttmark.gen_service.features.structured import structured_outputs
-from ttmark.gen_service.features.structured.json_grammar import (
+from ttmark.gen_service.features.structured.grammars.grammar import Grammar, GrammarSource
+from ttmark.gen_service.features.structured.grammars.json_grammar import (
     MAX_GRAMMAR_BYTES,
     MAX_MULTIPLES,
     MAX_NUMBER,
@@ -27,6 +26,7 @@ from ttmark.gen_service.features.structured.json_grammar import (
     SchemaRefused,
     guided,
 )
+from ttmark.gen_service.features.structured.grammars.vocabulary import TokenizerUnsuitable
 from ttmark.gen_service.features.structured.tools import answer_source
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.generation.chat import ChatRequest

@@ -7,8 +7,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
 
 from tests.harness.random_model import byte_tokenizer
 from tests.unit.gen_service.decoding.small_tokenizers import bytes_alone, trained
-from ttmark.gen_service.decoding.vocabulary import Vocabulary
-from ttmark.gen_service.features.structured.json_grammar import guided
+from ttmark.gen_service.features.structured.grammars.json_grammar import guided
+from ttmark.gen_service.features.structured.grammars.vocabulary import Vocabulary
 from ttmark.shared.tokenization import TextTokenizer
 
 _SCHEMA = {

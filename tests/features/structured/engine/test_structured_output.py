@@ -12,7 +12,7 @@ from tests.unit.gen_service.engine.asking import KEY, StartEngine, collect, mark
 from ttmark.gen_service.decoding import block_builder
 from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams, SequenceFailed
 from ttmark.gen_service.engine.engine import Engine
-from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
+from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
 from ttmark.shared.watermark.detectors.block_scores import detect_direct
 from ttmark.shared.watermark.watermark import Watermark
 

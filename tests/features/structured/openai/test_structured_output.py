@@ -164,7 +164,9 @@ def test_other_requests_go_on_while_a_schema_is_prepared_and_it_is_given_up_in_t
         held.set()
         slow.wait(10)
 
-    monkeypatch.setattr("ttmark.gen_service.features.structured.json_grammar.JsonGrammars.compile", hold)
+    monkeypatch.setattr(
+        "ttmark.gen_service.features.structured.grammars.json_grammar.JsonGrammars.compile", hold
+    )
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.append(post(real, schema_of({}))))
     asking.start()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
+from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.watermark import Watermark
 

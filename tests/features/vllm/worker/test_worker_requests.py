@@ -11,7 +11,6 @@ import torch
 from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
-from ttmark.gen_service.decoding.grammar import GrammarSource
 from ttmark.gen_service.decoding.request import (
     Delta,
     GenerationRequest,
@@ -21,7 +20,8 @@ from ttmark.gen_service.decoding.request import (
     SequenceFailed,
 )
 from ttmark.gen_service.decoding.sequence import Sequence as Reference
-from ttmark.gen_service.features.structured.json_grammar import ANY_OBJECT, JsonGrammars
+from ttmark.gen_service.features.structured.grammars.grammar import GrammarSource
+from ttmark.gen_service.features.structured.grammars.json_grammar import ANY_OBJECT, JsonGrammars
 from ttmark.gen_service.features.vllm.completion import FILLER, Completion
 from ttmark.gen_service.features.vllm.worker_messages import Failure, StepReport, Ticket, open_ticket
 from ttmark.gen_service.features.vllm.worker_requests import TICKET, WorkerRequests

@@ -13,7 +13,7 @@ from ttmark.gen_service.decoding.block_builder import PlainBlock
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence, opening_bits
-from ttmark.gen_service.features.structured.json_grammar import JsonGrammars
+from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
 from ttmark.shared.watermark.watermark import Watermark
 
 VOCAB = 300

@@ -11,8 +11,8 @@ from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split
 from tests.harness.trained_tokenizers import bpe_with_byte_fallback
 from tests.unit.gen_service.decoding.small_tokenizers import trained
 from ttmark.evaluation.bench.workload import _TEXT
-from ttmark.gen_service.decoding.pieces import Place
-from ttmark.gen_service.decoding.spelling import Spelling
+from ttmark.gen_service.features.structured.grammars.pieces import Place
+from ttmark.gen_service.features.structured.grammars.spelling import Spelling
 
 
 def reads_back(backend: Tokenizer, *tokens: int) -> bool:

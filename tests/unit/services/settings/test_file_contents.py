@@ -11,23 +11,24 @@ from ttmark.detect_service.features.jobs.settings import JobSettings
 from ttmark.detect_service.features.manifests.settings import TrustSettings
 from ttmark.detect_service.features.public.settings import PublicSettings
 from ttmark.detect_service.features.reader.settings import ReaderSettings
+from ttmark.gen_service.features.manifests.settings import SigningSettings
+from ttmark.gen_service.features.policy.settings import PolicySettings
 from ttmark.gen_service.features.vllm.service import arguments_of
 from ttmark.gen_service.features.vllm.settings import EngineFileSettings
 from ttmark.services.features.canary.settings import CanarySettings
 from ttmark.services.settings.base import variable
-from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError
 
 READERS: dict[str, Callable[[], object]] = {
-    "TTMARK_C2PA_CERT_FILE": lambda: GenerationSettings().manifest_rule(demanded=False),
-    "TTMARK_C2PA_KEY_FILE": lambda: GenerationSettings().manifest_rule(demanded=False),
+    "TTMARK_C2PA_CERT_FILE": lambda: SigningSettings().manifest_rule(),
+    "TTMARK_C2PA_KEY_FILE": lambda: SigningSettings().manifest_rule(),
     "TTMARK_C2PA_TRUST_FILE": lambda: TrustSettings().manifest_examiner(ExtractionWorkers()),
     "TTMARK_CASE_KEY_FILE": lambda: CaseSettings().load_case_key(),
     "TTMARK_ENGINE_FILE": lambda: arguments_of(EngineFileSettings().engine_file),
     "TTMARK_KEK_FILE": lambda: KeyStoreSettings().load_kek(),
     "TTMARK_LEDGER_FILE": lambda: KeyStoreSettings().open_ledger(),
-    "TTMARK_POLICY_FILE": lambda: GenerationSettings().load_policy(),
+    "TTMARK_POLICY_FILE": lambda: PolicySettings().load_policy(),
     "TTMARK_PUBLIC_TOKEN_FILE": lambda: PublicSettings().load_public_token(),
     "TTMARK_READER_CA_FILE": lambda: ReaderSettings().open_reader(),
     "TTMARK_READER_TOKEN_FILE": lambda: ReaderSettings().open_reader(),

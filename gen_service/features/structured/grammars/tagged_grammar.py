@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ttmark.gen_service.decoding.marks import Marks, pattern_of, without_marks
-from ttmark.gen_service.decoding.schema_faults import DATE, exact, pattern_fault
-from ttmark.gen_service.features.structured.json_grammar import SchemaRefused, guided
+from ttmark.gen_service.features.structured.grammars.json_grammar import SchemaRefused, guided
+from ttmark.gen_service.features.structured.grammars.schema_faults import DATE, exact, pattern_fault
+from ttmark.gen_service.features.structured.marks import Marks, pattern_of, without_marks
 from ttmark.gen_service.features.structured.tagged_values import kinds, resolved
 from ttmark.gen_service.features.structured.tool_formats import Quotes, Tagged
 

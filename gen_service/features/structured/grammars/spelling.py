@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
-from ttmark.gen_service.decoding.pieces import Bits, Pieces, Place
+from ttmark.gen_service.features.structured.grammars.pieces import Bits, Pieces, Place
 
 Ints = NDArray[np.int32]
 

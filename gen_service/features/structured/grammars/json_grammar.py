@@ -20,9 +20,15 @@ import torch
 from llguidance import LLMatcher, LLParserLimits
 from llguidance.gbnf_to_lark import any_to_lark
 
-from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed, GrammarSource
-from ttmark.gen_service.decoding.schema_faults import exact, first_fault, malformed, never_ends, set_aside
-from ttmark.gen_service.decoding.vocabulary import Vocabulary
+from ttmark.gen_service.features.structured.grammars.grammar import Grammar, GrammarFailed, GrammarSource
+from ttmark.gen_service.features.structured.grammars.schema_faults import (
+    exact,
+    first_fault,
+    malformed,
+    never_ends,
+    set_aside,
+)
+from ttmark.gen_service.features.structured.grammars.vocabulary import Vocabulary
 from ttmark.shared.tokenization import TextTokenizer
 
 T = TypeVar("T")

@@ -18,8 +18,8 @@ import torch
 from llguidance import LLMatcher
 from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.pieces import Bits, Place
-from ttmark.gen_service.decoding.spelling import Spelling
+from ttmark.gen_service.features.structured.grammars.pieces import Bits, Place
+from ttmark.gen_service.features.structured.grammars.spelling import Spelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,10 @@ class Grammar:
         self._spelling = spelling
         self._matcher = matcher
         self._ends = np.array(sorted(ends), dtype=np.int64)
+
+    @property
+    def free(self) -> bool:
+        return self.source.free
 
     def ends_with(self, token: int) -> bool:
         return token in self._ends

@@ -11,7 +11,7 @@ from llguidance import LLTokenizer, TokenizerWrapper
 from tokenizers import Tokenizer
 from tokenizers.normalizers import Prepend, Sequence
 
-from ttmark.gen_service.decoding.spelling import Spelling
+from ttmark.gen_service.features.structured.grammars.spelling import Spelling
 from ttmark.shared.byte_tokens import BYTES
 from ttmark.shared.tokenization import TextTokenizer
 

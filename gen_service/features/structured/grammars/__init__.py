@@ -1,0 +1,1 @@
+"""Grammars over the tokens of a model."""
