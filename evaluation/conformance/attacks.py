@@ -11,7 +11,7 @@ from rich.progress import Progress
 from ttmark.evaluation.adversaries.catalogue import DEAR, FORGING, MODELS, Attack
 from ttmark.evaluation.conformance.figures import Figure, figures_of
 from ttmark.evaluation.conformance.plan import FOUND_RATES, prompts
-from ttmark.evaluation.conformance.quality_after_attacks import Kept, Quality
+from ttmark.evaluation.conformance.quality_after_attacks import QualityChange, QualityLeft
 from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.endpoint import IN_FLIGHT, EndpointClient
 from ttmark.evaluation.experiment_cells import sampling_seed
@@ -39,7 +39,7 @@ class Row:
     name: str
     cost: str
     figures: tuple[Figure, ...]
-    kept: Kept | None
+    kept: QualityLeft | None
 
     def stored(self) -> dict[str, Any]:
         """For a report; its figures stand apart, so that reports can be compared."""
@@ -61,7 +61,7 @@ class AttackRun:
     people: TextSet
     attacks: Sequence[Attack]
     questions: Questions[None]
-    quality: Quality
+    quality: QualityChange
     material: Material
     seed: int
     model_texts: int

@@ -51,7 +51,7 @@ def figures_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FigureDifference:
     """One figure in two runs.
 
     Attributes:
@@ -65,7 +65,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    differences: tuple[Difference, ...]
+    differences: tuple[FigureDifference, ...]
 
     @property
     def limit(self) -> float:
@@ -73,7 +73,7 @@ class Comparison:
         return (1 - CONFIDENCE) / max(1, len(self.differences))
 
     @property
-    def outside(self) -> list[Difference]:
+    def outside(self) -> list[FigureDifference]:
         return [one for one in self.differences if one.p < self.limit]
 
     @property
@@ -94,7 +94,7 @@ def compare(first: Sequence[Figure], second: Sequence[Figure]) -> Comparison:
     ]
     if not pairs:
         raise ValueError("the two reports share no figure")
-    return Comparison(tuple(Difference(one, other, _fisher(one, other)) for one, other in pairs))
+    return Comparison(tuple(FigureDifference(one, other, _fisher(one, other)) for one, other in pairs))
 
 
 def _fisher(one: Figure, other: Figure) -> float:

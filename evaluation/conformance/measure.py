@@ -16,8 +16,8 @@ from ttmark.evaluation.conformance.plan import (
     FOUND_RATES,
     PLAIN,
     SAMPLINGS,
-    Plan,
-    Prompt,
+    TextCounts,
+    UserMessage,
     marked_cell,
     prompt_of,
     prompts,
@@ -59,16 +59,16 @@ CONFORMANCE_EDITS: Mapping[str, tuple[Edit, float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class MarkedAnswer:
     """A marked answer as its reader gets it."""
 
-    prompt: Prompt
+    prompt: UserMessage
     token_ids: tuple[int, ...]
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class MeasuredRun:
     """A run's figures and what they are of.
 
     Attributes:
@@ -99,17 +99,17 @@ class Conformance:
     questions: Questions[UnlockedKey]
     tokenizer: TextTokenizer
     key: UnlockedKey
-    plan: Plan
+    plan: TextCounts
     sets: Sequence[TextSet]
 
-    def measure(self) -> Measurement:
+    def measure(self) -> MeasuredRun:
         """Everything; what was measured before is read from the run's folder."""
         answers = {sampling: self._answers(sampling) for sampling in self.plan.answers}
         unmarked = self.run.texts(unmarked_cell(self.plan), self.plan.unmarked)
         own = tuple(self._text(one.token_ids) for one in unmarked)
         sets = (*self.sets, TextSet("the model's unmarked answers", "answers of the model, no mark", own))
         figures = [*self._false_positives(sets), *self._found(answers)]
-        return Measurement(
+        return MeasuredRun(
             tuple(figures),
             sets,
             _spoken(answers[CHAT]),
@@ -124,10 +124,10 @@ class Conformance:
         with_mark, without = (measured(of[:both], self.plan.tokens) for of in (marked, unmarked))
         return tuple(compare(with_mark, without, [number % len(prompts()) for number in range(both)]))
 
-    def _answers(self, sampling: str) -> list[Answer]:
+    def _answers(self, sampling: str) -> list[MarkedAnswer]:
         cell = marked_cell(self.plan, sampling, self.key.profile)
         made = self.run.texts(cell, self.plan.answers[sampling])
-        return [Answer(prompt_of(one.index), one.token_ids, self._text(one.token_ids)) for one in made]
+        return [MarkedAnswer(prompt_of(one.index), one.token_ids, self._text(one.token_ids)) for one in made]
 
     def _text(self, token_ids: Sequence[int]) -> str:
         return self.tokenizer.decode(token_ids)
@@ -158,7 +158,7 @@ class Conformance:
             versions.append(UnlockedVersion(version.version, version.state, *prf_keys))
         return UnlockedKey(self.key.key_id, self.key.tenant, self.key.profile, 1, tuple(versions))
 
-    def _found(self, answers: dict[str, list[Answer]]) -> Iterator[Figure]:
+    def _found(self, answers: dict[str, list[MarkedAnswer]]) -> Iterator[Figure]:
         for sampling, of_sampling in answers.items():
             yield from self._rows(SAMPLING, SAMPLING_NAMES[sampling], [one.text for one in of_sampling])
         for sampling, of_sampling in answers.items():
@@ -176,10 +176,10 @@ class Conformance:
 
     def _by(
         self,
-        answers: Sequence[Answer],
+        answers: Sequence[MarkedAnswer],
         section: str,
-        name: Callable[[Prompt], str],
-        wanted: Callable[[Prompt], bool],
+        name: Callable[[UserMessage], str],
+        wanted: Callable[[UserMessage], bool],
     ) -> Iterator[Figure]:
         by_name = groups((one for one in answers if wanted(one.prompt)), lambda one: name(one.prompt))
         for group, of_group in by_name.items():
@@ -190,7 +190,7 @@ class Conformance:
         yield from figures_of(section, name, self.questions.answers(f"{section}: {name}", asked), FOUND_RATES)
 
 
-def _spoken(answers: Sequence[Answer]) -> dict[str, tuple[int, int]]:
+def _spoken(answers: Sequence[MarkedAnswer]) -> dict[str, tuple[int, int]]:
     spoken: dict[str, tuple[int, int]] = {}
     for one in answers:
         if one.prompt.kind == "prose":

@@ -32,7 +32,7 @@ class Size(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TextCounts:
     """Numbers of texts.
 
     Attributes:
@@ -54,15 +54,15 @@ class Plan:
     fresh_keys: int
 
 
-PLANS: Mapping[Size, Plan] = {
-    Size.QUICK: Plan({CHAT: 45, PLAIN: 9}, 9, 200, (50, 100, 200), 30, 50, 4),
-    Size.SMALL: Plan({CHAT: 180, PLAIN: 54}, 54, 200, (50, 100, 200), 100, 200, 4),
-    Size.FULL: Plan({CHAT: 900, PLAIN: 450}, 450, 400, (50, 100, 200, 400), 500, 5_000, 10),
+PLANS: Mapping[Size, TextCounts] = {
+    Size.QUICK: TextCounts({CHAT: 45, PLAIN: 9}, 9, 200, (50, 100, 200), 30, 50, 4),
+    Size.SMALL: TextCounts({CHAT: 180, PLAIN: 54}, 54, 200, (50, 100, 200), 100, 200, 4),
+    Size.FULL: TextCounts({CHAT: 900, PLAIN: 450}, 450, 400, (50, 100, 200, 400), 500, 5_000, 10),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class UserMessage:
     """A user's message.
 
     Attributes:
@@ -76,20 +76,20 @@ class Prompt:
 
 
 @cache
-def prompts() -> tuple[Prompt, ...]:
+def prompts() -> tuple[UserMessage, ...]:
     """Those that ship; neighbours differ in language or kind, so that a beginning holds all strata alike."""
-    return tuple(Prompt(**orjson.loads(line)) for line in PROMPTS_PATH.read_bytes().splitlines())
+    return tuple(UserMessage(**orjson.loads(line)) for line in PROMPTS_PATH.read_bytes().splitlines())
 
 
-def prompt_of(index: int) -> Prompt:
+def prompt_of(index: int) -> UserMessage:
     return prompts()[index % len(prompts())]
 
 
-def marked_cell(plan: Plan, sampling: str, profile: Profile) -> Cell:
+def marked_cell(plan: TextCounts, sampling: str, profile: Profile) -> Cell:
     """Where a run keeps the marked answers at a sampling; their key is the deployed one, not the cell's."""
     width = profile.context_width
     return Cell(profile.scheme, profile.block_size, SAMPLINGS[sampling], plan.tokens, width)
 
 
-def unmarked_cell(plan: Plan) -> Cell:
+def unmarked_cell(plan: TextCounts) -> Cell:
     return Cell(None, 1, SAMPLINGS[CHAT], plan.tokens)

@@ -20,7 +20,7 @@ _MOST_TOKENS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class QualityLeft:
     """Means over texts, with intervals.
 
     Attributes:
@@ -35,7 +35,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Quality:
+class QualityChange:
     """Compares texts before and after an attack.
 
     Attributes:
@@ -52,7 +52,7 @@ class Quality:
     compared: int
     judged: int
 
-    def kept(self, title: str, before: Sequence[str], after: Sequence[str]) -> Kept:
+    def kept(self, title: str, before: Sequence[str], after: Sequence[str]) -> QualityLeft:
         old, new = [[self.seen(text) for text in texts] for texts in (before, after)]
         similarity = perplexity = None
         if self.similarity is not None:
@@ -67,7 +67,7 @@ class Quality:
             ends = np.exp([nats.estimate, nats.low, nats.high]).tolist()
             perplexity = Interval(*ends)
         words = mean(np.array([words_kept(*pair) for pair in zip(old, new, strict=True)]))
-        return Kept(words, similarity, perplexity)
+        return QualityLeft(words, similarity, perplexity)
 
 
 def quality(
@@ -78,14 +78,14 @@ def quality(
     compared: int,
     judged: int,
     progress: Progress,
-) -> Quality:
+) -> QualityChange:
     """With the folders of an encoder (as all-MiniLM-L6-v2's) and of a causal language model, if any."""
     similarity = nats = None
     if encoder is not None:
         similarity = Questions(work, _cosines(encoder), progress, "similarity.jsonl")
     if judge is not None:
         nats = Questions(work, nats_of(judge), progress, "perplexity.jsonl")
-    return Quality(seen, similarity, nats, compared, judged)
+    return QualityChange(seen, similarity, nats, compared, judged)
 
 
 def words_kept(before: str, after: str) -> float:

@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from ttmark.evaluation.conformance.measure import Measurement
+from ttmark.evaluation.conformance.measure import MeasuredRun
 from ttmark.evaluation.conformance.page import page_parts
-from ttmark.evaluation.conformance.plan import PROMPTS_PATH, Plan, Size
+from ttmark.evaluation.conformance.plan import PROMPTS_PATH, Size, TextCounts
 from ttmark.evaluation.run_manifest import machine, versions
 from ttmark.shared import watermark
 from ttmark.shared.keys.records import UnlockedKey
@@ -68,10 +68,10 @@ def prompts_sha256() -> str:
 
 def make_report(
     deployment: Deployment,
-    measured: Measurement,
+    measured: MeasuredRun,
     *,
     size: Size,
-    plan: Plan,
+    plan: TextCounts,
     seed: int,
     command: str,
     seconds: float,

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from tests.harness.simulated_model import VOCABULARY, SimulatedModel, write_text
 from ttmark.evaluation.conformance.measure import Conformance
-from ttmark.evaluation.conformance.plan import CHAT, PLAIN, Plan
+from ttmark.evaluation.conformance.plan import CHAT, PLAIN, TextCounts
 from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.run_folder import Completion, Detect, OnText, OnTokens, Questions, Run
@@ -19,7 +19,7 @@ from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer
 
-PLAN = Plan({CHAT: 18, PLAIN: 9}, 12, 80, (40, 80), 0, 0, 3)
+PLAN = TextCounts({CHAT: 18, PLAIN: 9}, 12, 80, (40, 80), 0, 0, 3)
 SECRET = bytes(range(32))
 
 

@@ -7,22 +7,16 @@ from tests.harness.imports import sources
 
 # Each still names two things. No name is added.
 TWICE = {
-    "Answer",
     "Completion",
-    "Difference",
     "Feature",
     "Finding",
-    "Kept",
     "Kernels",
-    "Measurement",
     "Model",
     "Opening",
     "Part",
     "Place",
     "Plan",
     "Probe",
-    "Prompt",
-    "Quality",
     "Reading",
 }
 

@@ -20,7 +20,7 @@ from ttmark.evaluation.conformance.measure import (
     LANGUAGE,
     LENGTH,
     SAMPLING,
-    Measurement,
+    MeasuredRun,
 )
 from ttmark.evaluation.conformance.plan import FALSE_RATES, FOUND_RATES, Size
 from ttmark.evaluation.conformance.report import Deployment, make_report, write_report
@@ -63,7 +63,7 @@ def report(found: int = 8, **changes: Any) -> dict[str, Any]:
     sets = (TextSet("people", HOSTILE, (OWN_TEXT,)),)
     made = make_report(
         Deployment(key, "tiny", {"model.safetensors": "00" * 32}, "ab" * 32, {"engine": "embedded"}),
-        Measurement(figures(found), sets, {"en": (3, 4)}, 12_345, QUALITY),
+        MeasuredRun(figures(found), sets, {"en": (3, 4)}, 12_345, QUALITY),
         size=Size.SMALL,
         plan=PLAN,
         seed=1,

@@ -7,14 +7,14 @@ import pytest
 from typer.testing import Result
 
 from tests.harness.command_line import invoke
-from ttmark.evaluation.conformance.plan import CHAT, PLAIN, Plan, Size
+from ttmark.evaluation.conformance.plan import CHAT, PLAIN, Size, TextCounts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.features.conformance import conformance_run
 from ttmark.shared.tokenization import TextTokenizer
 
 pytestmark = pytest.mark.long
 
-TINY = Plan({CHAT: 9, PLAIN: 9}, 9, 24, (12, 24), 2, 1, 2)
+TINY = TextCounts({CHAT: 9, PLAIN: 9}, 9, 24, (12, 24), 2, 1, 2)
 OWN = "The operator's own words, which stay where they are."
 
 

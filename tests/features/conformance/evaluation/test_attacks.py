@@ -37,7 +37,7 @@ from ttmark.evaluation.conformance.detectors import (
 )
 from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.conformance.page import FAILS, HOLDS, WEAKENED, attacks_page
-from ttmark.evaluation.conformance.quality_after_attacks import Kept, Quality
+from ttmark.evaluation.conformance.quality_after_attacks import QualityChange, QualityLeft
 from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient
 from ttmark.evaluation.intervals import Interval
@@ -259,7 +259,7 @@ def run(folder: Path, ask: Callable[[None, Sequence[str]], list[float]], seed: i
             people=TextSet("people", "by people", ("nothing here",) * 40),
             attacks=TRIED,
             questions=Questions(folder, ask, progress),
-            quality=Quality(str, None, None, 0, 0),
+            quality=QualityChange(str, None, None, 0, 0),
             material=MATERIAL,
             seed=seed,
             model_texts=10,
@@ -314,7 +314,7 @@ def test_of_attacks_that_remove_the_mark_the_one_that_leaves_most_comes_first(re
         ]
         assert kept[0] is not None
         figures = tuple(Figure("words", name, rate, 40, 1) for rate in (1e-2, 1e-5))
-        return Row("words", name, name, "nothing", figures, Kept(kept[0], *kept[1:]))
+        return Row("words", name, name, "nothing", figures, QualityLeft(kept[0], *kept[1:]))
 
     rows = [row("destroyed", 0.9, 0.1), row("same meaning", 0.2, 0.95)]
     stored = {"attacks": [*report["attacks"], *(one.stored() for one in rows)]}

@@ -23,7 +23,7 @@ from ttmark.evaluation.conformance.measure import (
     FRESH_SECTION,
     LENGTH,
     SAMPLING,
-    Measurement,
+    MeasuredRun,
 )
 from ttmark.evaluation.conformance.page import in_a_line, promise_kept
 from ttmark.evaluation.conformance.plan import PLANS, prompt_of, prompts
@@ -42,12 +42,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def runs(folders: list[Path]) -> list[Measurement]:
+def runs(folders: list[Path]) -> list[MeasuredRun]:
     """Two runs of one deployment with different seeds."""
     return [simulated_run(folder, seed).measure() for seed, folder in enumerate(folders)]
 
 
-def figure(measured: Measurement, section: str, name: str, rate: float) -> Figure:
+def figure(measured: MeasuredRun, section: str, name: str, rate: float) -> Figure:
     (found,) = (
         one
         for one in measured.figures
@@ -56,7 +56,7 @@ def figure(measured: Measurement, section: str, name: str, rate: float) -> Figur
     return found
 
 
-def test_two_independent_runs_agree_in_every_figure(runs: list[Measurement]) -> None:
+def test_two_independent_runs_agree_in_every_figure(runs: list[MeasuredRun]) -> None:
     found = compare(runs[0].figures, runs[1].figures)
     assert 60 < len(found.differences) == len(runs[0].figures) == len(runs[1].figures)
     assert found.outside == []
@@ -64,7 +64,7 @@ def test_two_independent_runs_agree_in_every_figure(runs: list[Measurement]) -> 
     assert counts[0] != counts[1], "the second run repeats the first"
 
 
-def test_marked_answers_are_compared_with_unmarked_ones_to_the_same_prompts(runs: list[Measurement]) -> None:
+def test_marked_answers_are_compared_with_unmarked_ones_to_the_same_prompts(runs: list[MeasuredRun]) -> None:
     """All of the simulated model's have the same length."""
     for measured in runs:
         assert {one.difference.pairs for one in measured.quality} == {PLAN.unmarked}
@@ -75,13 +75,13 @@ def test_marked_answers_are_compared_with_unmarked_ones_to_the_same_prompts(runs
 
 
 @pytest.mark.slow
-def test_a_run_of_another_deployment_does_not_agree(runs: list[Measurement], tmp_path: Path) -> None:
+def test_a_run_of_another_deployment_does_not_agree(runs: list[MeasuredRun], tmp_path: Path) -> None:
     other = simulated_run(tmp_path, 2, marks=simulated_key(bytes(32))).measure()
     outside = compare(runs[0].figures, other.figures).outside
     assert {one.first.section for one in outside} >= {SAMPLING, LENGTH}
 
 
-def test_marked_answers_are_found_and_others_as_rarely_as_promised(runs: list[Measurement]) -> None:
+def test_marked_answers_are_found_and_others_as_rarely_as_promised(runs: list[MeasuredRun]) -> None:
     for measured in runs:
         assert figure(measured, SAMPLING, "OpenAI's default", 1e-2).interval.low > 0.5
         for section, keys in ((FRESH_SECTION, PLAN.fresh_keys), (DEPLOYED_SECTION, 1)):
