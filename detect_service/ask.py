@@ -44,7 +44,7 @@ class Means:
     def with_stages(self, stages: Iterable[Stage]) -> "Means":
         """These stages as well, each in place of one of the same name."""
         of_name = {stage.name: stage for stage in (*self.stages, *stages)}
-        inserts = tuple(stage.insert for stage in of_name.values() if stage.insert is not None)
+        inserts = {key: one for stage in of_name.values() for key, one in stage.inserts.items()}
         return Means(replace(self.backend, inserts=inserts), tuple(of_name.values()))
 
     @property

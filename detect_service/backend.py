@@ -60,18 +60,6 @@ class TokenizerSet(dict[str, TextTokenizer]):
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
-    """Characters that tools put into texts: no words, and counted for no limit.
-
-    Attributes:
-        beginning: in all of them; a text without it is not searched.
-    """
-
-    beginning: str
-    pattern: re.Pattern[str]
-
-
-@dataclass(frozen=True, slots=True)
 class DetectionBackend:
     """Given by the composition root; nothing in it changes with a request.
 
@@ -83,7 +71,8 @@ class DetectionBackend:
         normalizer: counts and undoes tricks with characters.
         draw_secret: seeds the draws of the likelihood ratio's p-values; no watermark key. Empty: the keys do.
         most_read_characters: longest text that a language model is asked to read.
-        inserts: what texts may hold beside words.
+        inserts: what tools put into texts, which is no words and counts for no limit: patterns, by characters
+            that all of them hold.
     """
 
     keys: TenantKeys
@@ -93,11 +82,11 @@ class DetectionBackend:
     normalizer: TextNormalizer = field(default_factory=TextNormalizer)
     draw_secret: bytes = b""
     most_read_characters: int = 32_768
-    inserts: Sequence[Insert] = ()
+    inserts: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
 
     def visible(self, text: str) -> str:
         """A text without inserts."""
-        for insert in self.inserts:
-            if insert.beginning in text:
-                text = insert.pattern.sub("", text)
+        for characters, pattern in self.inserts.items():
+            if characters in text:
+                text = pattern.sub("", text)
         return text

@@ -5,25 +5,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ttmark.shared.schemas.detection import (
-    DEFAULT_FPR,
-    AlignedRequest,
-    CombinedRequest,
-    DetectionRequest,
-    DirectRequest,
-    Document,
-    LocalizedRequest,
-    Phase,
-)
+from ttmark.shared.schemas.detection import DEFAULT_FPR, REQUESTS, DetectionRequest, Document, Phase
 
 Mode = Literal["combined", "direct", "aligned", "localized"]
-
-_REQUESTS: dict[Mode, tuple[type[DetectionRequest], tuple[str, ...]]] = {
-    "combined": (CombinedRequest, ()),
-    "direct": (DirectRequest, ("phase",)),
-    "aligned": (AlignedRequest, ("beta",)),
-    "localized": (LocalizedRequest, ("method",)),
-}
+_OWN = {"phase", "beta", "method"}  # of one mode each
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +34,12 @@ class DetectionOptions:
         Raises:
             pydantic.ValidationError: an option is out of range.
         """
-        kind, own = _REQUESTS[self.mode]
+        kind = REQUESTS[self.mode]
         return kind(
             inputs=documents,
             keys=None if self.keys is None else list(self.keys),
             fpr=self.fpr,
             normalize=self.normalize,
-            **{name: getattr(self, name) for name in own},
+            **{name: getattr(self, name) for name in _OWN & kind.model_fields.keys()},
             **origin,
         )

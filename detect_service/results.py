@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 from pydantic import TypeAdapter
@@ -20,21 +20,10 @@ from ttmark.shared.schemas.detection import (
     ReaderState,
     Segment,
 )
+from ttmark.shared.watermark.detectors.segments import TokenSpan
 from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
 from ttmark.shared.watermark.likelihood.reading import Reading
-
-
-class ShownPassage(Protocol):
-    """Tokens [start, end) that stand out, under whosever key."""
-
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def log10_e(self) -> float: ...
-
 
 # Answered blocks between two pauses.
 _BLOCKS = 512
@@ -78,7 +67,7 @@ def with_evidence(
             combined["weak"] = is_weak(finding.log10_p, fpr)
         finding = replace(finding, segments=passages)
     segments = [
-        shown_segment(one, reader, one.key, shown_key(one.key, one.version, one.pool_key))
+        shown_segment(one, one.log10_e, reader, one.key, shown_key(one.key, one.version, one.pool_key))
         for one in finding.segments or ()
     ]
     version = finding.key.key_id, finding.version.version
@@ -146,7 +135,9 @@ def shown_key(
     )
 
 
-def shown_segment(passage: ShownPassage, reader: DocumentReader, key: HeldKey, shown: DetectedKey) -> Segment:
+def shown_segment(
+    passage: TokenSpan, log10_e: float, reader: DocumentReader, key: HeldKey, shown: DetectedKey
+) -> Segment:
     """A passage, in the text as it was sent, with the key as callers are told it."""
     first, last = reader.characters(key, passage.start, passage.end) or (None, None)
     return Segment(
@@ -154,7 +145,7 @@ def shown_segment(passage: ShownPassage, reader: DocumentReader, key: HeldKey, s
         end_token=passage.end,
         start_char=first,
         end_char=last,
-        log10_e_value=passage.log10_e,
+        log10_e_value=log10_e,
         key=shown,
     )
 

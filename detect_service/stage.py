@@ -1,5 +1,6 @@
 """What features add to the way of a verdict. The core imports none of them: it is told, and asks."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -7,7 +8,6 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.backend import Insert
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.key_selection import OtherKeys
 from ttmark.detect_service.method import Method
@@ -122,7 +122,7 @@ class Stage:
         conversation: makes the `Examination` of messages that are asked about together.
         reader: reads texts along.
         other_keys: tries keys of other systems.
-        insert: what tools put into texts.
+        inserts: what tools put into texts, see `DetectionBackend`.
         joins: makes the companion of a question, with its request as it was sent.
         asked_by: a field of the request, which is set.
         held: characters, some of which stand in a text.
@@ -134,7 +134,7 @@ class Stage:
     conversation: Callable[..., Any] | None = None
     reader: Reader | None = None
     other_keys: OtherKeys | None = None
-    insert: Insert | None = None
+    inserts: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
     joins: Callable[[Question, DetectionRequest, Gate], Companion] | None = None
     asked_by: str = ""
     held: Sequence[str] = ()

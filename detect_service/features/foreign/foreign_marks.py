@@ -3,12 +3,14 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.documents.document_reader import DocumentReader
+from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.results import is_weak, shown_segment
 from ttmark.detect_service.verdict import Decision
 from ttmark.shared.keys.records import ForeignKey, ForeignVersion
@@ -70,28 +72,18 @@ def hows(request: DetectionRequest) -> tuple[How, ...]:
             return ("direct",)
 
 
-def foreign_findings(
-    request: DetectionRequest,
-    keys: Sequence[ForeignKey],
-    readings: Sequence[DocumentReader],
-    versions: int,
-    left_out: LeftOut,
-) -> list[ForeignFinding]:
-    """What each version of each key says, the most surprising first.
-
-    Args:
-        readings: of the document.
-        versions: tried on the document, those of our own keys included.
-        left_out: tokens [L] that are not scored, by reading, key, and how many tokens a score depends on.
-    """
+def foreign_findings(examination: Examination, index: int) -> list[ForeignFinding]:
+    """What each version of each key says of document number `index`, the most surprising first."""
+    request, selection = examination.request, examination.selection
     limit = math.log10(request.fpr)
-    tried = max(1, versions * len(hows(request)))
+    tried = max(1, selection.versions * len(hows(request)))
+    left_out = partial(examination.left_out, index)
     found = []
-    for key in keys:
+    for key in selection.foreign:
         for version in key.detectable:
             tries = [
                 one
-                for reader in readings
+                for reader in examination.documents[index]
                 for one in _tries(key, version, reader, hows(request), tried / reader.weight, limit, left_out)
             ]
             best = min(tries, key=lambda one: one.log10_p)
@@ -162,45 +154,40 @@ def shared_decision(decisions: Sequence[Decision]) -> Decision:
 
 
 def with_foreign(
-    result: DetectionResult,
-    request: DetectionRequest,
-    ours: Decision | None,
-    findings: Sequence[ForeignFinding],
-    *,
-    evidence: bool,
+    examination: Examination, index: int, result: DetectionResult, decision: Decision
 ) -> DetectionResult:
     """The result with what foreign keys say; as it was where none has a version to try.
 
     Args:
         result: by our own keys, or about none.
-        ours: what they decided; None: none was tried.
-        findings: of the foreign keys, the most surprising first.
-        evidence: whether the caller may see more than the verdict.
+        decision: of our own keys; of no meaning where none was tried.
     """
+    findings, request = foreign_findings(examination, index), examination.request
+    ours = decision if examination.selection.own else None
     if not findings:
         return result
     best = findings[0]
     found = [one for one in findings if one.decision.verdict == "watermarked"]
-    decision = shared_decision([*([] if ours is None else [ours]), *(one.decision for one in findings)])
+    together = shared_decision([*([] if ours is None else [ours]), *(one.decision for one in findings)])
     of_scheme = {"": ours.verdict} if ours is not None and result.hypotheses else {}
     for scheme in {one.key.profile.scheme for one in findings}:
         its = [one.decision for one in findings if one.key.profile.scheme == scheme]
         of_scheme[scheme] = shared_decision(its).verdict
     alone = bool(found) and (ours is None or ours.verdict != "watermarked")
     changed: dict[str, Any] = {
-        "verdict": decision.verdict,
+        "verdict": together.verdict,
         "verdict_of_scheme": of_scheme,
-        "tokens_needed": decision.tokens_needed,
-        "tokens_typical": decision.tokens_typical,
+        "tokens_needed": together.tokens_needed,
+        "tokens_typical": together.tokens_typical,
         "hypotheses": result.hypotheses + sum(one.hypotheses for one in findings),
     }
     if alone:
         changed["basis"] = Basis.FOREIGN_WATERMARK
-    if evidence:
+    if examination.shows_evidence:
         if found:
             changed["foreign_marks"] = [_shown(one) for one in found]
         ours_is_best = result.log10_p is not None and result.log10_p <= best.log10_p
-        if alone or (not ours_is_best and decision.verdict != "watermarked"):
+        if alone or (not ours_is_best and together.verdict != "watermarked"):
             changed |= _figures(best, request, found=alone)
     return result.model_copy(update=changed)
 
@@ -233,7 +220,7 @@ def _figures(best: ForeignFinding, request: DetectionRequest, *, found: bool) ->
 
 def _segments(finding: ForeignFinding) -> list[Segment]:
     key = _shown_key(finding)
-    return [shown_segment(one, finding.reader, finding.key, key) for one in finding.passages]
+    return [shown_segment(one, one.log10_e, finding.reader, finding.key, key) for one in finding.passages]
 
 
 def _shown(finding: ForeignFinding) -> ForeignMarkFound:

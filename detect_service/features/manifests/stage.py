@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from ttmark.detect_service.backend import Insert
 from ttmark.detect_service.features.manifests.manifest_examiner import (
     Found,
     ManifestExaminer,
@@ -27,7 +26,7 @@ def stage_of(examiner: ManifestExaminer, label: Label | None = None) -> Stage:
     held = [BEGINNING] if label is None else [BEGINNING, label.words]
     return Stage(
         NAME,
-        insert=Insert(BEGINNING, WRAPPER),
+        inserts={BEGINNING: WRAPPER},
         joins=lambda question, _, gate: TextsSetApart(examiner, label, question, gate),
         held=held,
     )
