@@ -16,7 +16,7 @@ def modules_of(name: str, *folders: str) -> list[ModuleType]:
     A feature names the features that it needs in `NEEDS`; else they are in order of their names.
 
     Args:
-        name: such as `service`, what a service opens; `settings`; `commands`.
+        name: such as `service`, what a service opens; `settings`; `commands`; `events`, who hears of events.
         folders: packages that hold features; none: all.
     """
     listed = (f"{folder}.{feature}" for folder in folders or FOLDERS for feature in _in_order(folder))

@@ -10,6 +10,7 @@ from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.settings.unknown_variables import of_features
 from ttmark.services.startup import listen, needs
+from ttmark.shared.features import modules_of
 
 # Of glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
@@ -36,8 +37,10 @@ def bound_arenas() -> None:
 def _check(features: str) -> None:
     """Reads what else a service reads, so that a start fails before it loads anything."""
     KeyStoreSettings().check()
-    for settings in of_features(features, "ttmark.services.features"):
+    for settings in of_features(features):
         settings()
+    for listener in modules_of("events", "ttmark.services.features"):
+        listener.check()
 
 
 app = typer.Typer(

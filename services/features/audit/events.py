@@ -16,6 +16,11 @@ from ttmark.shared.vault.key_store_errors import KeyStoreError
 from ttmark.shared.vault.store import RecordStore
 
 
+def check() -> None:
+    """Reads the settings, so that a start fails before it loads anything."""
+    AuditSettings()
+
+
 def in_service(
     writer: str, store: RecordStore, kek: KeyWrapper, registry: CollectorRegistry
 ) -> AuditTrail | None:
