@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from ttmark.services.cli.files import bytes_of, new_closed_file, shown
-from ttmark.services.cli.key_import import export, import_key, profile_from
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, run, tell
 from ttmark.services.cli.options import JsonOutput, KeyId, TokenizerOption
 from ttmark.services.cli.terminal import Yes, confirm, print_table
@@ -23,7 +23,8 @@ from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.keys.volume import Rotation, rotate_due, volume_name
 from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
-from ttmark.shared.schemas.profile import MAX_POOL, Profile, Purpose
+from ttmark.shared.schemas.profile import MAX_POOL, Profile, Purpose, profile_fields
+from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.vault.key_store_errors import NoSuchKey, ReplicasBehind
 
 app = typer.Typer(help="Watermark keys and their versions.", no_args_is_help=True)
@@ -38,6 +39,43 @@ PURPOSES = (
     "more edited texts and is easier to forge."
 )
 Version = Annotated[int, typer.Argument(metavar="VERSION", help="Number of the version.")]
+
+
+def profile_from(tokenizer: Path, parameters: list[str], **fields: Any) -> Profile:
+    """The profile of these `profile_fields`, with the fingerprint of the tokenizer in the folder `tokenizer`.
+
+    Raises:
+        typer.BadParameter: naming the option that is at fault.
+    """
+    try:
+        fingerprint = TextTokenizer.load(tokenizer).fingerprint
+        fields |= {"parameters": dict(map(parameter, parameters)), "tokenizer_fingerprint": fingerprint}
+        return Profile.model_validate(profile_fields(**fields))
+    except TokenizerMissing as error:
+        raise typer.BadParameter(str(error), param_hint="--tokenizer") from error
+    except ValidationError as error:
+        raise typer.BadParameter(
+            "; ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors())
+        ) from error
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--for") from error
+
+
+def parameter(text: str) -> tuple[str, int | float | bool]:
+    """Name and value of an option NAME=VALUE.
+
+    Raises:
+        typer.BadParameter: it is not one.
+    """
+    name, separator, value = text.partition("=")
+    if separator and value in ("true", "false"):
+        return name, value == "true"
+    for number in (int, float):
+        try:
+            return name, number(value)
+        except ValueError:
+            continue
+    raise typer.BadParameter(f"{text!r} is not NAME=NUMBER or NAME=true|false", param_hint="--param")
 
 
 @app.command()
@@ -275,10 +313,6 @@ def verify(as_json: JsonOutput = False) -> None:
         for name, problem in result.problems.items():
             typer.echo(f"ttmark: {name}: {problem}", err=True)
         raise typer.Exit(1)
-
-
-app.command()(export)
-app.command("import")(import_key)
 
 
 def _find(key_id: str, version: int) -> None:

@@ -24,7 +24,6 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "services/cli/demonstration.py",
         "services/local/smollm2.py",
     ),
-    "key_export": ("services/cli/key_import.py",),
     "manifests": ("shared/manifests/", "shared/labels.py"),
     "public": ("shared/limits/public_allowance.py",),
     "spent": ("shared/limits/spent_evidence.py",),

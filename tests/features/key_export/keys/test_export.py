@@ -114,14 +114,14 @@ def test_without_an_audit_trail_nothing_leaves(key_k, folder, monkeypatch):
 
 
 def test_a_terminal_gets_keys_only_when_asked(key_k, folder, monkeypatch):
-    monkeypatch.setattr("ttmark.services.cli.key_import.is_terminal", lambda: True)
+    monkeypatch.setattr("ttmark.services.features.key_export.commands.is_terminal", lambda: True)
     refused = typed("keys export k - --i-understand k")
     assert refused.exit_code == 2
     assert "prf_keys" not in refused.output
     assert audited(folder) == []
     shown = typed("keys export k - --i-understand k --to-terminal")
     assert json.loads(shown.stdout)["key_id"] == "k"
-    monkeypatch.setattr("ttmark.services.cli.key_import.is_terminal", lambda: False)
+    monkeypatch.setattr("ttmark.services.features.key_export.commands.is_terminal", lambda: False)
     assert json.loads(typed("keys export k - --i-understand k").stdout)["key_id"] == "k"
     assert len(audited(folder)) == 2
 

@@ -1,61 +1,23 @@
-"""`ttmark keys import`: a key of the library, or of another system to look for its texts."""
+"""`ttmark keys import`, a key of the library or of another system; `ttmark keys export`."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
 import typer
-from pydantic import ValidationError
 
 from ttmark.services.cli.files import TooLong, bytes_of, new_closed_file
 from ttmark.services.cli.key_store import KeyStore, moment, run, tell
+from ttmark.services.cli.keys import parameter
 from ttmark.services.cli.options import JsonOutput, KeyId, TokenizerOption
 from ttmark.services.startup import StartupError
 from ttmark.shared.keys.key_files import LibraryKeyFile, NotAKeyFile, export_file
 from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
-from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
-
-
-def profile_from(tokenizer: Path, parameters: list[str], **fields: Any) -> Profile:
-    """The profile of these `profile_fields`, with the fingerprint of the tokenizer in the folder `tokenizer`.
-
-    Raises:
-        typer.BadParameter: naming the option that is at fault.
-    """
-    try:
-        fingerprint = TextTokenizer.load(tokenizer).fingerprint
-        fields |= {"parameters": dict(map(parameter, parameters)), "tokenizer_fingerprint": fingerprint}
-        return Profile.model_validate(profile_fields(**fields))
-    except TokenizerMissing as error:
-        raise typer.BadParameter(str(error), param_hint="--tokenizer") from error
-    except ValidationError as error:
-        raise typer.BadParameter(
-            "; ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors())
-        ) from error
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--for") from error
-
-
-def parameter(text: str) -> tuple[str, int | float | bool]:
-    """Name and value of an option NAME=VALUE.
-
-    Raises:
-        typer.BadParameter: it is not one.
-    """
-    name, separator, value = text.partition("=")
-    if separator and value in ("true", "false"):
-        return name, value == "true"
-    for number in (int, float):
-        try:
-            return name, number(value)
-        except ValueError:
-            continue
-    raise typer.BadParameter(f"{text!r} is not NAME=NUMBER or NAME=true|false", param_hint="--param")
-
 
 _MOST_BYTES = 65_536
 
@@ -196,3 +158,9 @@ def _exported(key_id: str) -> bytes:
         return export_file(*await store.ring.export(key_id))
 
     return run(command)
+
+
+def add(groups: Mapping[str, typer.Typer]) -> None:
+    """Adds the commands to those of `ttmark`."""
+    groups["keys"].command()(export)
+    groups["keys"].command("import")(import_key)
