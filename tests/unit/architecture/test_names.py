@@ -18,6 +18,7 @@ TWICE = {
     "Plan",
     "Probe",
     "Reading",
+    "Stage",
 }
 
 
