@@ -91,9 +91,10 @@ def check_settings(given: Collection[str]) -> None:
         WrongSettings: values of others are none.
     """
     services = ("ttmark.gen_service.features", "ttmark.detect_service.features")
-    for settings in (*ALL, *of_features(*services)):
+    listeners = modules_of("events", "ttmark.services.features")
+    for check in (*ALL, *of_features(*services), *(listener.check for listener in listeners)):
         try:
-            settings()
+            check()
         except WrongSettings as wrong:
             problems = {name: reason for name, reason in wrong.problems.items() if name not in given}
             if problems:

@@ -15,6 +15,7 @@ REFUSED: list[Case] = [
     ("serve gen", {"TTMARK_KEK": SECRET}, "TTMARK_KEK: "),
     ("serve canary", {"TTMARK_TOKEN": SECRET}, "TTMARK_TOKEN: "),
     ("up", {"TTMARK_CORS_ORIGINS": "app.example.org"}, "TTMARK_CORS_ORIGINS: "),
+    ("up", {"TTMARK_AUDIT_FOLDER": "file"}, "TTMARK_AUDIT_FOLDER: "),
     ("up --state file", {}, "'--state'"),
     ("keys list", {"TTMARK_STORE_URL_FILE": f"redis://:{SECRET}@host"}, "TTMARK_STORE_URL_FILE: "),
     ("keys list", {}, "mkdir -p .ttmark"),
