@@ -21,7 +21,6 @@ from tests.contract.openai.composed import Service, build_service
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH, MODEL, FakeGenerator, byte_tokenizer
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.gen_service.features.vllm.service import VLLM_ENVIRONMENT
 from ttmark.services.model_folder import read_chat_template
 
 __all__ = [
@@ -119,6 +118,8 @@ def _load_embedded(folder: Path) -> Any:
 
 
 def _load_vllm(folder: Path, **more: Any) -> Any:
+    from ttmark.gen_service.features.vllm.service import VLLM_ENVIRONMENT
+
     for name, value in (VLLM_ENVIRONMENT | {"VLLM_CPU_KVCACHE_SPACE": "1"}).items():
         os.environ.setdefault(name, value)
     from ttmark.gen_service.features.vllm.vllm_engine import VllmEngine

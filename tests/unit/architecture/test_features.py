@@ -1,14 +1,32 @@
 """Which modules outside an optional feature import it: the list may only shrink. No test does."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.harness.features import ELSEWHERE, features, importers
+from tests.harness.features import ELSEWHERE, feature_of, features, importers
 from tests.harness.imports import ROOT
 
+TESTS_OF_BOTH = {
+    "contract/keys/asker.py",
+    "contract/openai/signed_texts.py",
+    "contract/openai/test_pools.py",
+    "unit/detect_service/bulk_runs.py",
+    "unit/detect_service/files_here.py",
+    "unit/detect_service/oracle.py",
+    "unit/detect_service/public_asker.py",
+    "unit/detect_service/test_decision.py",
+    "unit/detect_service/test_failing_documents.py",
+    "unit/detect_service/test_languages.py",
+    "unit/library/test_prompts.py",
+    "unit/services/settings/test_dropped_settings.py",
+    "unit/services/settings/test_file_contents.py",
+    "unit/services/settings/test_wrong_values.py",
+}
+"""Tests of the core that import features, and what tests of features share: each is mended with a feature."""
 LIST = yaml.safe_load(Path(__file__).with_name("importers.yml").read_text())
 
 
@@ -35,3 +53,17 @@ def test_the_tests_of_a_feature_stand_in_a_folder_that_nobody_outside_imports() 
         if inside.get(path) != feature
     ]
     assert offences == []
+
+
+def test_other_tests_of_the_core_are_collected_without_any_feature() -> None:
+    """The demo model is the one that they have at hand."""
+    both = set()
+    for path in (path for kind in ("unit", "contract") for path in (ROOT / "tests" / kind).rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ttmark."):
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+                places = [name.removeprefix("ttmark.").replace(".", "/") for name in names if name]
+                files = [place + end for place in places for end in (".py", "/__init__.py")]
+                of = {feature_of(file) for file in files if (ROOT / file).exists()} - {None, "demo"}
+                both |= {str(path.relative_to(ROOT / "tests"))} if of else set()
+    assert both == TESTS_OF_BOTH

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import shutil
-from collections.abc import AsyncIterator, Hashable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,12 +15,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.harness.certificates import Credential, credential
 from tests.harness.detection_routes import route_of
-from tests.unit.detect_service.served import served
+from tests.unit.detect_service.served import of, served
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.features.files.extraction import Extraction
-from ttmark.detect_service.features.files.readers_by_format import extract_text
-from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
-from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
@@ -93,13 +89,6 @@ def watermarked_text(
             )
         written += blocks[generator.choice(choices, p=probabilities)].tolist()
     return tokenizer.decode(written)
-
-
-class InThisProcess(ExtractionWorkers):
-    """Reads files here: no process has to start for it, as it does for files that may be hostile."""
-
-    async def _in_turn(self, filename: str, content: bytes, owner: Hashable) -> Extraction:
-        return extract_text(filename, content)
 
 
 @dataclass(frozen=True)
@@ -208,12 +197,16 @@ async def service(stored: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncI
     cache = KeyCache(ring)
     await cache.start()
     backend = DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=5_000)
-    workers = InThisProcess()
-    authority = credential()
+    workers, authority = None, credential()
+    if of("files", "files"):
+        from tests.unit.detect_service.files_here import InThisProcess
+
+        workers = InThisProcess()
     case_key = CaseKey.generate()
     opened = ("a-one", "a-two", "b-one", "d-pool", "e-payload", "e-pool")
     keys = {key_id: await ring.open(key_id) for key_id in opened}
-    examiner = ManifestExaminer(workers, authority.root.decode())
+    if examiner := of("manifests", "ManifestExaminer", "manifest_examiner"):
+        examiner = examiner(workers, authority.root.decode())
     async with served(
         backend, registry.authenticate, workers=workers, case_key=case_key, examiner=examiner
     ) as client:

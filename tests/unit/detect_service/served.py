@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import httpx
@@ -14,17 +16,6 @@ from ttmark.detect_service.api.features import Feature
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
-from ttmark.detect_service.features.cases.service import cases
-from ttmark.detect_service.features.console import service as console
-from ttmark.detect_service.features.files.service import files
-from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
-from ttmark.detect_service.features.jobs.service import background_jobs
-from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
-from ttmark.detect_service.features.manifests.service import manifests
-from ttmark.detect_service.features.paper import service as paper
-from ttmark.detect_service.features.public.service import public_tier
-from ttmark.detect_service.features.spent.spending import Spending
-from ttmark.detect_service.features.spent.spent_question import stage_of as counting
 from ttmark.detect_service.stage import Stage
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate
@@ -36,31 +27,42 @@ _PARTS = (
 )
 
 
+def of(feature: str, name: str, module: str = "service") -> Any:
+    """What a feature's module has under a name; None where the feature was deleted."""
+    folder = f"ttmark.detect_service.features.{feature}"
+    return getattr(import_module(f"{folder}.{module}"), name) if find_spec(folder) else None
+
+
 def detection_app(backend: DetectionBackend, options: AppOptions, **parts: Any) -> FastAPI:
     """The application over `backend`, with those of `_PARTS` that a test has of its own."""
     given = {name: parts.pop(name, None) for name in _PARTS}
     assert not parts, f"no such parts: {', '.join(parts)}"
-    allowance, ready = given["allowance"], given["ready"]
-    optional = {
-        "sign_in": lambda sign_in: Feature(provides=[sign_in]),
-        "reader": lambda reader: Feature(stage=Stage("reader", reader=reader)),
-        "ledger": lambda ledger: Feature(stage=counting(Spending(ledger, allowance.refused))),
-        "jobs": background_jobs,
-        "public": public_tier,
-    }
+    features = [of("console", "FEATURE"), of("paper", "FEATURE")]
+    if cases := of("cases", "cases"):
+        features.append(cases(given["case_key"]))
+    if files := of("files", "files"):
+        features.append(files(given["workers"] or of("files", "ExtractionWorkers", "workers.worker_pool")()))
+    if manifests := of("manifests", "manifests"):
+        examiner = given["examiner"] or of("manifests", "ManifestExaminer", "manifest_examiner")(None)
+        features.append(manifests(examiner, given["label"]))
+    if sign_in := given["sign_in"]:
+        features.append(Feature(provides=[sign_in]))
+    if reader := given["reader"]:
+        features.append(Feature(stage=Stage("reader", reader=reader)))
+    if ledger := given["ledger"]:
+        spending = of("spent", "Spending", "spending")(ledger, given["allowance"].refused)
+        features.append(Feature(stage=of("spent", "stage_of", "spent_question")(spending)))
+    if jobs := given["jobs"]:
+        features.append(of("jobs", "background_jobs")(jobs))
+    if public := given["public"]:
+        features.append(of("public", "public_tier")(public))
+    ready = given["ready"]
     return create_detection_app(
         means_of(backend),
         options,
         readiness=lambda: Readiness(ready() if ready else {}),
-        terms=Terms(allowance, given["budget"], given["work"] or WorkLimits()),
-        features=[
-            cases(given["case_key"]),
-            files(given["workers"] or ExtractionWorkers()),
-            manifests(given["examiner"] or ManifestExaminer(None), given["label"]),
-            console.FEATURE,
-            paper.FEATURE,
-            *(made(given[name]) for name, made in optional.items() if given[name] is not None),
-        ],
+        terms=Terms(given["allowance"], given["budget"], given["work"] or WorkLimits()),
+        features=[feature for feature in features if feature is not None],
     )
 
 

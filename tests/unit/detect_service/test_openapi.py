@@ -6,8 +6,6 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from ttmark.detect_service.features.files.extraction import FORMAT_OF_ENDING, FORMATS, format_of
-from ttmark.shared.schemas.extraction import ENDINGS
 from ttmark.shared.schemas.jobs import JobRequest
 
 MODES = ("Combined", "Direct", "Aligned", "Localized")
@@ -87,9 +85,3 @@ async def test_options_of_another_mode_are_described_as_refused(options: dict[st
     with pytest.raises(ValidationError):
         JobRequest.model_validate(body)
     assert not validator.is_valid(body)
-
-
-def test_a_name_says_its_format_by_its_ending():
-    for name in ("a.txt", "a.b.PDF", "..md", "a/b.Html", "C:\\a.docx", "\n.htm"):
-        assert format_of(name) in FORMATS
-    assert {f".{ending}" for ending in ENDINGS} == set(FORMAT_OF_ENDING)

@@ -1,21 +1,9 @@
 """A text made with one key of a pool is found in every mode; the answer names the key, and its payload."""
 
-import json
-import math
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
 from tests.unit.detect_service.conftest import Service
-from tests.unit.detect_service.held_keys import under
-from ttmark.detect_service.detectors import likelihood
-from ttmark.detect_service.features.bulk.examiner import Examiner
-from ttmark.detect_service.features.bulk.row_format import InputRow
-from ttmark.detect_service.features.paper.detectors import aligned, direct, localized
-from ttmark.detect_service.options import DetectionOptions
-from ttmark.detect_service.verdict import Detector
-from ttmark.shared.watermark.watermark import Watermark
 
 POOL = 16
 MODES = [
@@ -92,7 +80,7 @@ async def test_a_caller_without_the_scope_learns_no_pool_key_and_no_payload(serv
     assert others == [first] * 3
 
 
-async def test_keys_are_listed_with_what_they_take_and_bulk_rows_name_pool_key_and_payload(service):
+async def test_keys_are_listed_with_what_they_take(service):
     keys = [
         key
         for token in ("pool", "payload")
@@ -100,44 +88,3 @@ async def test_keys_are_listed_with_what_they_take_and_bulk_rows_name_pool_key_a
     ]
     listed = {key["key_id"]: (key["pool"], key["payloads"]) for key in keys}
     assert listed == {"d-pool": (POOL, False), "e-payload": (POOL, True), "e-pool": (POOL, False)}
-    for key_id, payload in (("d-pool", None), ("e-payload", 8), ("e-pool", None)):
-        examiner = Examiner(service.backend, key_id[0], DetectionOptions(mode="localized"))
-        row = InputRow(1, json.dumps({"text": marked(service, 8, key_id=key_id)}).encode())
-        (output,) = examiner.output_rows([row])
-        found = (output["key_id"], output["pool_key"], output["pool_keys_found"], output["payload"])
-        assert found == (key_id, 8, 1, payload)
-        passages = [(segment["pool_key"], segment["payload"]) for segment in output["segments"]]
-        assert passages == [(8, payload)]
-
-
-DETECTORS: dict[str, Callable[[float], Detector]] = {
-    "direct": lambda limit: direct(0, limit),
-    "direct, any": lambda limit: direct("any", limit),
-    "aligned": lambda limit: aligned(5.0, limit),
-    "scan": lambda limit: localized("scan", limit),
-    "waterseeker": lambda limit: localized("waterseeker", limit),
-    "likelihood": lambda limit: likelihood(limit, b"", lambda _: None),
-}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mode", DETECTORS)
-@pytest.mark.parametrize(
-    ("keys", "texts", "tokens", "rate"),
-    [
-        (16, 200, 60, 0.1),
-        *(pytest.param(keys, 4_000, 150, 0.01, marks=pytest.mark.slow) for keys in (16, 256)),
-    ],
-)
-def test_false_positives_keep_to_their_rate_under_a_pool(mode, keys, texts, tokens, rate):
-    """Texts of random tokens; without the correction four in five would be found."""
-    generator, limit = np.random.default_rng(keys), math.log10(rate)
-    if mode == "waterseeker":
-        texts //= 10
-    pool = [generator.bytes(16) for _ in range(keys)]
-    documents = list(generator.integers(0, 5_000, (texts, tokens)))
-    tried = [under(DETECTORS[mode](limit), Watermark("gumbel", 2), pool, tokens) for tokens in documents]
-    reached = [one.evidence.log10_p <= limit for one in tried]
-    assert [bool(one.fired) for one in tried] == reached
-    print(mode, keys, sum(reached), texts)
-    assert sum(reached) <= rate * texts + 4 * np.sqrt(rate * texts)

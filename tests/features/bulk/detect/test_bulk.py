@@ -238,3 +238,14 @@ async def test_a_bulk_row_of_ids_that_no_tokenizer_gives_is_refused_as_the_route
     answer = await service.post("/v1/detect", {"inputs": [{"token_ids": ids}], "keys": ["a-one"]})
     assert answer.status_code == 422
     assert output["error"] == answer.json()["detail"]
+
+
+async def test_rows_name_the_key_of_a_pool_and_its_payload(service: Service) -> None:
+    for key_id, payload in (("d-pool", None), ("e-payload", 8), ("e-pool", None)):
+        examiner = Examiner(service.backend, key_id[0], DetectionOptions(mode="localized"))
+        row = InputRow(1, json.dumps({"text": service.marked(key_id, 300, number=8)}).encode())
+        (output,) = examiner.output_rows([row])
+        found = (output["key_id"], output["pool_key"], output["pool_keys_found"], output["payload"])
+        assert found == (key_id, 8, 1, payload)
+        passages = [(segment["pool_key"], segment["payload"]) for segment in output["segments"]]
+        assert passages == [(8, payload)]

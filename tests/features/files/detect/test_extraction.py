@@ -14,12 +14,18 @@ from hypothesis import strategies as st
 
 from tests.harness.hostile_files import HOSTILE_FILES
 from tests.harness.hostile_files.documents import epub, odt
-from ttmark.detect_service.features.files.extraction import Extraction, UnreadableFile
+from ttmark.detect_service.features.files.extraction import (
+    FORMAT_OF_ENDING,
+    FORMATS,
+    Extraction,
+    UnreadableFile,
+    format_of,
+)
 from ttmark.detect_service.features.files.readers_by_format import extract_text
 from ttmark.detect_service.features.files.routes import written
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionBusy
 from ttmark.detect_service.features.files.workers.worker_process import part_slices
-from ttmark.shared.schemas.extraction import ExtractedPart, ExtractionResponse
+from ttmark.shared.schemas.extraction import ENDINGS, ExtractedPart, ExtractionResponse
 
 
 def word_document() -> bytes:
@@ -212,3 +218,9 @@ async def test_files_are_counted_by_what_became_of_them(service) -> None:
     assert 'ttmark_extract_seconds_count{format="other",outcome="refused"} 1.0' in metrics
     assert 'ttmark_extract_refusals_total{reason="damaged"} 2.0' in metrics
     assert 'ttmark_extract_refusals_total{reason="format"} 1.0' in metrics
+
+
+def test_a_name_says_its_format_by_its_ending():
+    for name in ("a.txt", "a.b.PDF", "..md", "a/b.Html", "C:\\a.docx", "\n.htm"):
+        assert format_of(name) in FORMATS
+    assert {f".{ending}" for ending in ENDINGS} == set(FORMAT_OF_ENDING)

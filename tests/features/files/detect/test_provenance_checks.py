@@ -16,7 +16,8 @@ from prometheus_client import CollectorRegistry
 from tests.harness.forms import END, FORM, PATHS, field
 from tests.harness.outside_packages import with_npm
 from tests.harness.set_pages import FILES, as_mail
-from tests.unit.detect_service.conftest import HUMAN, InThisProcess, Service
+from tests.unit.detect_service.conftest import HUMAN, Service
+from tests.unit.detect_service.files_here import InThisProcess
 from tests.unit.detect_service.foreign_keys import Foreign, vllm_text
 from tests.unit.detect_service.foreign_keys import foreign as foreign  # a fixture
 from tests.unit.detect_service.oracle import RULE

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.detect_service.conftest import HUMAN, InThisProcess, Service
+from tests.unit.detect_service.conftest import HUMAN, Service
+from tests.unit.detect_service.files_here import InThisProcess
 from tests.unit.detect_service.served import served
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.features.manifests.manifest_stripping import parted

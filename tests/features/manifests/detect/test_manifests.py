@@ -16,7 +16,8 @@ from docx import Document as WordDocument
 from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import Credential, credential
-from tests.unit.detect_service.conftest import InThisProcess, Service
+from tests.unit.detect_service.conftest import Service
+from tests.unit.detect_service.files_here import InThisProcess
 from ttmark.detect_service.features.files.extraction import ExtractionLimits
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import (

@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from tests.unit.gen_service.decoding import written
-from tests.unit.gen_service.decoding.written import TOKENIZER
+from tests.unit.gen_service.decoding.written import TOKENIZER, compiled
 from ttmark.gen_service.decoding.block_builder import PlainBlock
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence, opening_bits
-from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
 from ttmark.shared.watermark.watermark import Watermark
 
 VOCAB = 300
@@ -29,7 +28,7 @@ FILTERS: dict[str, dict[str, Any]] = {
 
 def request(key: int | None, seed: int, bits: float = BITS, *, scheme: str = "gumbel", block_size: int = 2,
             length: int = LENGTH, schema: Any = None, **sampling: Any) -> GenerationRequest:  # fmt: skip
-    grammar = JsonGrammars(TOKENIZER, {0}).compile(schema) if schema else None
+    grammar = compiled(schema) if schema else None
     watermark = Watermark(scheme, block_size, 1)
     mark = None if key is None else Marking("k", 1, "p", watermark, bytes([key] * 16), bits)
     params = SamplingParams(length, seed=seed, ignore_eos=grammar is None, **sampling)

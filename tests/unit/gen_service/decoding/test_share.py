@@ -9,13 +9,12 @@ import pytest
 import torch
 
 from tests.unit.gen_service.decoding import written
-from tests.unit.gen_service.decoding.written import TOKENIZER
+from tests.unit.gen_service.decoding.written import TOKENIZER, compiled
 from ttmark.gen_service.decoding import block_builder
 from ttmark.gen_service.decoding.block_builder import LEAST_SHARE, least_share
 from ttmark.gen_service.decoding.filters import FilterParams, filter_rows
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
 from ttmark.shared.watermark.watermark import Watermark
 
 VOCAB = 300
@@ -49,7 +48,7 @@ def sequence(
     length: int = 24,
     **sampling: Any,
 ) -> Sequence:
-    grammar = JsonGrammars(TOKENIZER, {0}).compile(schema) if schema else None
+    grammar = compiled(schema) if schema else None
     mark = None if key is None else Marking("k", 1, "p", Watermark(scheme, 2, 1), bytes([key] * 16))
     params = SamplingParams(length, seed=seed, ignore_eos=grammar is None, **sampling)
     return Sequence(GenerationRequest("id", tuple(prompt), params, mark, grammar=grammar), TOKENIZER, (0,))
