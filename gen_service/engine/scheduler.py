@@ -17,7 +17,7 @@ J = TypeVar("J", bound=Schedulable)
 
 
 @dataclass(slots=True)
-class Plan(Generic[J]):
+class PassPlan(Generic[J]):
     """Everything that one forward pass does."""
 
     works: dict[J, Work] = field(default_factory=dict)
@@ -119,9 +119,9 @@ class Scheduler(FairLine[J]):
         older = [other for other in self.waiting if self._age[other] < self._age[sequence]]
         self.waiting.insert(len(older), sequence)
 
-    def plan(self) -> Plan[J]:
+    def plan(self) -> PassPlan[J]:
         """The next pass; without works only if nothing is running."""
-        plan: Plan[J] = Plan(moves=self._rows.moves)
+        plan: PassPlan[J] = PassPlan(moves=self._rows.moves)
         self._admit()
         writing = bool(self.running or self.waiting)
         if self.readings:
@@ -164,7 +164,7 @@ class Scheduler(FairLine[J]):
         self._share.write(rows)
         self.shares.serve(sequence.tenant, rows)
 
-    def _pay_for_the_pass(self, plan: Plan[J], rows: int) -> None:
+    def _pay_for_the_pass(self, plan: PassPlan[J], rows: int) -> None:
         """A pass that held up everybody who writes counts as a full one."""
         if self.running and all(sequence in self.readings.running for sequence in plan.works):
             self._share.read(max(0, self._step_rows - rows))
@@ -206,7 +206,7 @@ class Scheduler(FairLine[J]):
                 return True
         return False
 
-    def _make_room(self, sequence: J, needed: int, plan: Plan[J]) -> bool:
+    def _make_room(self, sequence: J, needed: int, plan: PassPlan[J]) -> bool:
         """Makes the extent hold `needed` tokens; false if the sequence itself had to yield."""
         while sequence.extent is not None and sequence.extent.length < needed:
             if self._rows.grow(sequence, needed):
@@ -221,7 +221,7 @@ class Scheduler(FairLine[J]):
             self.preempt(victim)
         return sequence.extent is not None
 
-    def _given_up(self, victim: J, plan: Plan[J]) -> int:
+    def _given_up(self, victim: J, plan: PassPlan[J]) -> int:
         """Rows of a plan that a sequence does not compute after all."""
         work = plan.works.pop(victim, None)
         return 0 if work is None else work.rows

@@ -16,7 +16,7 @@ from ttmark.gen_service.engine.fair_share import DrainRate
 from ttmark.gen_service.engine.ragged_batch import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.schedulable import Work
-from ttmark.gen_service.engine.scheduler import Plan, Scheduler
+from ttmark.gen_service.engine.scheduler import PassPlan, Scheduler
 from ttmark.gen_service.engine.stream import Failure, Mailbox, Outbox
 
 Arrivals = list[tuple[CachedSequence, Mailbox]]
@@ -82,7 +82,7 @@ class Stepper:
         self._fail([sequence for sequence in late if not sequence.cancelled], OutOfTime("out of time"))
 
     def _forward(
-        self, plan: Plan[CachedSequence]
+        self, plan: PassPlan[CachedSequence]
     ) -> tuple[dict[CachedSequence, torch.Tensor], dict[CachedSequence, Delta | SequenceFailed]]:
         """Logits [paths, vocab] for the blocks of a pass, and the failures of sequences that it failed for.
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from ttmark.gen_service.engine.schedulable import Extent, Work
-from ttmark.gen_service.engine.scheduler import Plan, Scheduler
+from ttmark.gen_service.engine.scheduler import PassPlan, Scheduler
 
 
 @dataclass(eq=False)
@@ -51,7 +51,7 @@ class FakeJob:
         self.forgotten += 1
 
 
-def run(step: Plan[FakeJob], on: Scheduler[FakeJob]) -> None:
+def run(step: PassPlan[FakeJob], on: Scheduler[FakeJob]) -> None:
     for job, work in step.works.items():
         assert job.extent is not None
         job.cached = work.cached

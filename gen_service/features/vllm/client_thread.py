@@ -30,7 +30,7 @@ from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, 
 from ttmark.gen_service.engine.fair_share import DrainRate, check_place, reading_places
 from ttmark.gen_service.engine.stream import Mailbox, Outbox
 from ttmark.gen_service.features.vllm.reading_gate import ReadingGate
-from ttmark.gen_service.features.vllm.worker_messages import Failure, Opening, StepReport, Ticket
+from ttmark.gen_service.features.vllm.worker_messages import Failure, StepReport, Ticket, WorkerOpening
 from ttmark.gen_service.features.vllm.worker_requests import TICKET
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Host:
     def open(self, folder: Path, eos_token_ids: tuple[int, ...], vocab_size: int, max_branches: int) -> None:
         """Starts the thread and vLLM; takes as long as loading the model does."""
         address = f"ipc://{self._folder.name}/reports"
-        opening = Opening(address, folder, eos_token_ids, vocab_size, max_branches)
+        opening = WorkerOpening(address, folder, eos_token_ids, vocab_size, max_branches)
         self._thread.start()
         try:
             asyncio.run_coroutine_threadsafe(self._open(opening), self._loop).result()
@@ -182,7 +182,7 @@ class Host:
             self.stop(0)
             raise
 
-    async def _open(self, opening: Opening) -> None:
+    async def _open(self, opening: WorkerOpening) -> None:
         self._reports = zmq.asyncio.Context.instance().socket(zmq.PULL)
         self._reports.setsockopt(zmq.RCVHWM, 0)
         self._reports.bind(opening.address)

@@ -15,7 +15,7 @@ from ttmark.gen_service.features.structured.grammars.json_grammar import ANY_OBJ
 from ttmark.gen_service.features.vllm.probe import Probe
 from ttmark.gen_service.features.vllm.probe_reuse import KeptRows
 from ttmark.gen_service.features.vllm.tandem_runner import TandemRunner
-from ttmark.gen_service.features.vllm.worker_messages import Opening, StepReport, open_ticket
+from ttmark.gen_service.features.vllm.worker_messages import StepReport, WorkerOpening, open_ticket
 from ttmark.gen_service.features.vllm.worker_requests import WorkerRequests
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -59,7 +59,7 @@ class TandemWorker(Worker):  # type: ignore[misc]
         super().initialize_from_config(config)
 
     def ttmark_open(self, opening: bytes) -> None:
-        told: Opening = pickle.loads(opening)  # noqa: S301 - from our own parent process
+        told: WorkerOpening = pickle.loads(opening)  # noqa: S301 - from our own parent process
         tokenizer = TextTokenizer.load(told.folder)
         grammars = JsonGrammars(tokenizer, told.eos_token_ids)
         grammars.submit(ANY_OBJECT)  # the first takes seconds

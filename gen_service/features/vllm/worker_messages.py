@@ -22,7 +22,7 @@ _MARKING, _GRAMMAR = "marking", "grammar"
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class WorkerOpening:
     """What a worker needs to know before the first request.
 
     Attributes:

@@ -23,7 +23,7 @@ from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.loaded_model import LoadedModel
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.runner import Runner
-from ttmark.gen_service.engine.scheduler import Plan, Scheduler
+from ttmark.gen_service.engine.scheduler import PassPlan, Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.step import Stepper
 from ttmark.gen_service.engine.stream import Mailbox
@@ -116,7 +116,7 @@ class Bench:
     def _watch(self, scheduler: Scheduler[CachedSequence]) -> None:
         make_plan = scheduler.plan
 
-        def counted() -> Plan[CachedSequence]:
+        def counted() -> PassPlan[CachedSequence]:
             plan = make_plan()
             self.seen.shared_passes += len(plan.works) > 1
             self.seen.moves += len(plan.moves)

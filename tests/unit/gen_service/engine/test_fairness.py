@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.harness.fake_job import FakeJob, run
 from ttmark.gen_service.engine.kv_cache_manager import ExtentAllocator
-from ttmark.gen_service.engine.scheduler import Plan, Scheduler
+from ttmark.gen_service.engine.scheduler import PassPlan, Scheduler
 
 PLACES, STEP_ROWS, CHUNK = 32, 512, 256
 
@@ -17,7 +17,7 @@ def scheduler(capacity: int = 100_000, **limits: int) -> Scheduler[FakeJob]:
     return Scheduler(ExtentAllocator(capacity), **given_limits)
 
 
-def step(on: Scheduler[FakeJob]) -> Plan[FakeJob]:
+def step(on: Scheduler[FakeJob]) -> PassPlan[FakeJob]:
     plan = on.plan()
     run(plan, on)
     return plan

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.harness.fake_job import FakeJob, run
 from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator, Prefix, Prefixes, common_tokens
 from ttmark.gen_service.engine.schedulable import Extent
-from ttmark.gen_service.engine.scheduler import Plan, Scheduler
+from ttmark.gen_service.engine.scheduler import PassPlan, Scheduler
 
 CHUNK = 8
 CAPACITY = 60
@@ -65,7 +65,7 @@ def test_nothing_is_reused_across_tenants() -> None:
     assert stranger.reused == 0
 
 
-def after_one_that_runs(other: FakeJob) -> tuple[FakeJob, Plan[FakeJob]]:
+def after_one_that_runs(other: FakeJob) -> tuple[FakeJob, PassPlan[FakeJob]]:
     """A prompt of `acme` in full in the cache, whose sequence goes on, and the step that takes `other` in."""
     jobs = scheduler()
     running = job(numbers(32), more=50)
