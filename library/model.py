@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import Progress
 
-from ttmark.gen_service.api.chat_template import MOST_CHARACTERS, ChatTemplate
-from ttmark.gen_service.api.control_tokens import ConversationEncoder
+from ttmark.gen_service.api.conversation.chat_template import MOST_CHARACTERS, ChatTemplate
+from ttmark.gen_service.api.conversation.control_tokens import ConversationEncoder
 from ttmark.gen_service.api.prompts import as_seen, text_ids
 from ttmark.gen_service.api.watermark_report import ReceiptRule, scored
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams

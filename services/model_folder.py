@@ -17,7 +17,7 @@ from ttmark.services.state_folder import STATE_FOLDER
 from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 
 if TYPE_CHECKING:
-    from ttmark.gen_service.api.chat_template import ChatTemplate
+    from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 
 DEMO = "demo"
 BY_NAME = (DEMO, SMOLLM2)
@@ -93,7 +93,7 @@ def read_chat_template(folder: Path) -> "ChatTemplate | None":
         StartupError: a file is damaged, or the template has a syntax error.
     """
     # Imported here: the whole generation service comes with it, which `has_chat_template` can do without.
-    from ttmark.gen_service.api.chat_template import ChatTemplate
+    from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 
     with _usable(folder):
         named, config = _read(folder)

@@ -4,14 +4,14 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, ClassVar
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel
 
 from ttmark.gen_service.api.account import Answer
 from ttmark.gen_service.api.request_plan import Plan
 from ttmark.gen_service.api.stages import CompletionState
-from ttmark.gen_service.api.token_text import token_text
 from ttmark.gen_service.decoding.request import Delta, TokenLogprob
 from ttmark.shared.byte_reading import LEAST_LOGPROB
 from ttmark.shared.http.service_errors import ServiceError, openai_envelope
@@ -36,7 +36,7 @@ from ttmark.shared.schemas.generation.completions import (
 from ttmark.shared.schemas.generation.sampling import ChoiceFields, Usage
 from ttmark.shared.schemas.generation.tools import MadeCall
 from ttmark.shared.schemas.generation.watermark_block import WatermarkBlock
-from ttmark.shared.tokenization import Detokenizer
+from ttmark.shared.tokenization import Detokenizer, TextTokenizer
 
 DONE = b"data: [DONE]\n\n"
 
@@ -50,6 +50,30 @@ def event(data: BaseModel, *, name: str = "", without: Collection[str] = ()) -> 
 def finite(logprob: float) -> float:
     """A log probability as JSON can say it: OpenAI's API has a number for minus infinity."""
     return max(logprob, LEAST_LOGPROB)
+
+
+class TokenText(NamedTuple):
+    """A token by itself.
+
+    Attributes:
+        text: a space in front of a word is kept, a special token shows its name, and a part of a character
+            its bytes, as in OpenAI's API: `bytes:\\xf0\\x9f`.
+        raw: the bytes of that.
+    """
+
+    text: str
+    raw: bytes
+
+
+@cache
+def token_text(tokenizer: TextTokenizer, token_id: int) -> TokenText:
+    # Decoders may drop the space at the start of a text, so the token is read as the second of two.
+    raw = tokenizer.bytes_of(token_id, after=token_id)
+    raw = raw or (tokenizer.backend.id_to_token(token_id) or "").encode()
+    try:
+        return TokenText(raw.decode(), raw)
+    except UnicodeDecodeError:
+        return TokenText("bytes:" + "".join(f"\\x{byte:02x}" for byte in raw), raw)
 
 
 class ChoicesFormat(ABC):

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.gen_service.api.chat_template import ChatTemplate
-from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.control_tokens import ControlTokenRule, ConversationEncoder
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
 from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 from ttmark.shared.tokenization import TextTokenizer

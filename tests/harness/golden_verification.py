@@ -26,7 +26,7 @@ from ttmark.detect_service.stage import Reader, Stage
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.gen_service.decoding.request import ReadingRequest
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH

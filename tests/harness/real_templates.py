@@ -23,7 +23,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.gen_service.decoding.sequence import TextStream
 from ttmark.gen_service.features.structured.answer_marks import AnsweringModel

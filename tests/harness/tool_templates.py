@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.features.structured.learned_format import learned_of
 from ttmark.gen_service.features.structured.tool_formats import ToolFormat
 

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, replace
 
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
 from ttmark.gen_service.features.structured.learned_format import learned_of

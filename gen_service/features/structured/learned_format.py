@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import product, takewhile
 from typing import Any
 
-from ttmark.gen_service.api.chat_template import ChatTemplate, Render
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate, Render
 from ttmark.gen_service.features.structured.call_reader import read_whole
 from ttmark.gen_service.features.structured.reasoning import Thoughts
 from ttmark.gen_service.features.structured.tool_formats import (

@@ -3,7 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ttmark.gen_service.api.chat_template import ChatTemplate, Tell, Tools, Turns, arguments_of, turn_of
+from ttmark.gen_service.api.conversation.chat_template import (
+    ChatTemplate,
+    Tell,
+    Tools,
+    Turns,
+    arguments_of,
+    turn_of,
+)
 from ttmark.gen_service.features.structured.learned_format import learned_of
 from ttmark.gen_service.features.structured.tool_formats import (
     OURS,

@@ -15,7 +15,7 @@ from tests.contract.openai.fake_generator import MODEL, FakeGenerator
 from tests.harness.likelihood import detect_likelihood
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.services.served_models import open_features
 from ttmark.services.settings.generation import GenerationSettings

@@ -295,5 +295,7 @@ def test_what_cannot_fit_the_context_is_refused_before_it_is_tokenised(
 
     monkeypatch.setattr("ttmark.gen_service.api.prompts._from_text", tokenised)
     monkeypatch.setattr("ttmark.shared.tokenization.TextTokenizer.decode", tokenised)
-    monkeypatch.setattr("ttmark.gen_service.api.control_tokens.ConversationEncoder.encode", tokenised)
+    monkeypatch.setattr(
+        "ttmark.gen_service.api.conversation.control_tokens.ConversationEncoder.encode", tokenised
+    )
     _check(fake.post(route, **prompt | {LIMITS[route]: None}), (400, TOO_LONG, param))

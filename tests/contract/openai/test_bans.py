@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 
 FILTERS = {"temperature": 1.0, "top_k": 6}
 ASKED = FILTERS | {"seed": 3, "return_token_ids": True, "tokens": 160}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.gen_service.api.test_control_tokens import byte_level, encoder, messages
-from ttmark.gen_service.api.control_tokens import ControlTokenRule
+from ttmark.gen_service.api.conversation.control_tokens import ControlTokenRule
 from ttmark.shared import tokenization
 
 MESSAGES = [{"role": "user", "content": "Hi"}]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import FakeGenerator
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.decoding.request import Delta
 
 CITY = {"type": "string", "maxLength": 6, "pattern": "^[a-z]*$"}

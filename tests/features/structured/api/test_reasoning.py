@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.random_model import byte_tokenizer
 from tests.harness.tool_templates import form_of
-from ttmark.gen_service.api.chat_template import ChatTemplate
-from ttmark.gen_service.api.control_tokens import ConversationEncoder
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.control_tokens import ConversationEncoder
 from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.gen_service.decoding.sequence import TextStream
 from ttmark.gen_service.features.structured.answer_marks import AnsweringModel

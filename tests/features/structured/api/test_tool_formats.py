@@ -19,8 +19,8 @@ from tests.features.structured.api.test_reasoning import next_of
 from tests.harness.random_model import byte_tokenizer
 from tests.harness.real_templates import SHOWN, answered, prompted
 from tests.harness.tool_templates import TEMPLATES, UNLEARNED, form_of, turn
-from ttmark.gen_service.api.chat_template import ChatTemplate
-from ttmark.gen_service.api.control_tokens import ConversationEncoder
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.control_tokens import ConversationEncoder
 from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.gen_service.api.stages import CompletionState
 from ttmark.gen_service.decoding.sequence import TextStream

@@ -9,7 +9,7 @@ from openai.types.responses import Response
 from tests.contract.openai.composed import build_service
 from tests.contract.openai.tools import KNOWS_TOOLS, NOW, WEATHER, Scripted
 from tests.features.structured.openai.test_structured_output import MESSAGES, Pet
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.features.manifests.provenance import LabelRule, Labels
 from ttmark.shared.labels import Label
 

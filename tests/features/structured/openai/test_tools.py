@@ -20,7 +20,7 @@ from tests.contract.openai.tools import (
     written,
 )
 from tests.harness.likelihood import detect_likelihood
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 
 ASKED: Any = [{"role": "user", "content": "?"}]
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.features.structured.tool_turns import turns
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.generation.chat import ChatMessage

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
 from tests.unit.gen_service.decoding.small_tokenizers import bytes_alone
-from ttmark.gen_service.api.chat_template import ChatTemplate
-from ttmark.gen_service.api.control_tokens import ConversationEncoder
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.control_tokens import ConversationEncoder
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.model_folder import read_chat_template
 from ttmark.shared.http.service_errors import BadRequest

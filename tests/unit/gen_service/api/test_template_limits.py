@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded
 from ttmark.shared.schemas.generation.chat import ChatMessage
 

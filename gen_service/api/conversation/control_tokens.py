@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from tokenizers import Tokenizer
 
-from ttmark.gen_service.api.chat_template import ChatTemplate, arguments_of
+from ttmark.gen_service.api.conversation.chat_template import ChatTemplate, arguments_of
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.generation.chat import ChatMessage
 from ttmark.shared.schemas.generation.tools import ToolCall

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from jinja2 import TemplateError
 
-from ttmark.gen_service.api.template_sandbox import BoundedEnvironment, TemplateTooLarge
+from ttmark.gen_service.api.conversation.template_sandbox import BoundedEnvironment, TemplateTooLarge
 from ttmark.shared.features import modules_of
 from ttmark.shared.http.request_body import HttpLimits, parse_json
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, MalformedJson

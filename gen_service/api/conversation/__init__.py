@@ -1,0 +1,1 @@
+"""From the messages of a conversation to token ids."""
