@@ -1,6 +1,7 @@
 """The one way to ask: its order, and what it refuses where nothing may be waited for."""
 
 import asyncio
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -9,10 +10,10 @@ from tests.unit.detect_service.callers import CALLERS
 from tests.unit.detect_service.conftest import HUMAN, Service
 from ttmark.detect_service.ask import Means, ask, ask_here
 from ttmark.detect_service.question import Gate, Question
-from ttmark.detect_service.stage import Reader, Stage
+from ttmark.detect_service.stage import Companion, Reader, Stage
 from ttmark.shared.byte_reading import ByteReading
-from ttmark.shared.http.service_errors import TooManyRequests
-from ttmark.shared.schemas.detection import CombinedRequest, Document
+from ttmark.shared.http.service_errors import TooManyRequests, Unprocessable
+from ttmark.shared.schemas.detection import CombinedRequest, DirectRequest, Document
 
 
 class Noting(Gate):
@@ -83,3 +84,39 @@ async def test_asked_at_once_a_question_that_has_to_wait_is_an_error_and_no_answ
     assert ask_here(question(), Means(service.backend)).results[0].verdict == "not_detected"
     with pytest.raises(RuntimeError, match="waits for something"):
         ask_here(question(), means)
+
+
+class Failing(Companion):
+    """Fails where it is to protect."""
+
+    async def count(self) -> None:
+        raise OSError("nothing is counted")
+
+
+WAYS = [
+    ({"guards": True}, "verdict", {}, HUMAN),
+    ({"asked_by": "case"}, "mine", {"case": True}, HUMAN),
+    ({"held": ["\u2060"]}, "mine", {}, f"{HUMAN}\u2060"),
+]
+
+
+@pytest.mark.parametrize(("way", "caller", "fields", "text"), WAYS)
+async def test_a_stage_that_fails_fails_the_question_and_joins_no_other(
+    service, way, caller, fields, text
+) -> None:
+    asked = Question(CombinedRequest(inputs=[Document(text=text)], **fields), CALLERS[caller])
+    means = Means(service.backend).with_stages([Stage("spent", joins=lambda *_: Failing(), **way)])
+    with pytest.raises(OSError, match="nothing is counted"):
+        ask_here(asked, means)
+    assert ask_here(question(), means).results[0].verdict == "not_detected"
+
+
+@pytest.mark.parametrize(
+    ("request_of", "named"),
+    [(DirectRequest, "mode"), (partial(CombinedRequest, conversation=True), "conversation")],
+)
+async def test_what_no_feature_answers_is_refused(service, request_of, named) -> None:
+    asked = Question(request_of(inputs=[Document(text=HUMAN)]), CALLERS["mine"])
+    with pytest.raises(Unprocessable) as refused:
+        ask_here(asked, Means(service.backend))
+    assert refused.value.param == named
