@@ -20,7 +20,13 @@ from tests.harness.mutation.session import Session
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ("gen_service/engine", "gen_service/decoding", "shared/watermark", "shared/vault", "detect_service")
 _UNIT = ("detect_service", "gen_service", "public", "services/cli", "shared")
-TESTS = (*(f"tests/unit/{name}/" for name in _UNIT), "tests/property/", "tests/contract/", "tests/features/")
+_DEAR = ("browser", "installed", "processes")
+_OF_FEATURES = (path for path in (ROOT / "tests/features").glob("*/*") if path.name not in _DEAR)
+TESTS = (
+    *(f"tests/unit/{name}/" for name in _UNIT),
+    *("tests/property/", "tests/contract/"),
+    *sorted(str(path.relative_to(ROOT)) for path in _OF_FEATURES),
+)
 ANSWERS = ROOT / "tests/mutation_answers.yml"
 
 
