@@ -3,15 +3,15 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
 
+from ttmark.shared.features import modules_of
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, UnsupportedFeature
 from ttmark.shared.languages.words import counted
-from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.generation.chat import ChatMessage
 from ttmark.shared.tokenization import TextTokenizer, encode_whole
 
@@ -29,9 +29,21 @@ class Prompt:
     token_ids: tuple[int, ...]
 
 
+@cache
+def _cleaners() -> tuple[Callable[[str], str], ...]:
+    return tuple(module.cleaned for module in modules_of("prompt_text", "ttmark.gen_service.features"))
+
+
+def readable(text: str) -> str:
+    """The text without what says nothing to a model, as optional features know it."""
+    for cleaned in () if text.isascii() else _cleaners():
+        text = cleaned(text)
+    return text
+
+
 def text_ids(text: str, tokenizer: TextTokenizer) -> list[int]:
     """Token ids of a text but for its manifests, with those that its tokenizer puts around every text."""
-    return encode_whole(tokenizer.backend, without_wrappers(text), special=True).ids
+    return encode_whole(tokenizer.backend, readable(text), special=True).ids
 
 
 async def plain_prompts(given: Sequence[str | list[int]], model: "ServedModel") -> list[Prompt]:
@@ -41,7 +53,7 @@ async def plain_prompts(given: Sequence[str | list[int]], model: "ServedModel") 
         BadRequest: a token id is not in the vocabulary.
         ContextLengthExceeded: a prompt is too long whatever its tokens are, which costs nothing to see.
     """
-    prompts = [without_wrappers(prompt) if isinstance(prompt, str) else prompt for prompt in given]
+    prompts = [readable(prompt) if isinstance(prompt, str) else prompt for prompt in given]
     for prompt in prompts:
         check_text(prompt, model, "prompt")
     return [
@@ -161,7 +173,7 @@ def _characters(message: ChatMessage) -> int:
 
 def as_seen(message: ChatMessage, earlier_answer: Callable[[str], str] = str) -> ChatMessage:
     """The message without manifests, thousands of tokens that say nothing; of an answer the model's words."""
-    text = message.text if message.text.isascii() else without_wrappers(message.text)
+    text = readable(message.text)
     if message.role == "assistant":
         text = earlier_answer(text)
     return message if text == message.text else message.model_copy(update={"content": text})

@@ -10,13 +10,12 @@ from starlette.concurrency import run_in_threadpool
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.described import ERRORS
 from ttmark.gen_service.api.long_bodies import written
-from ttmark.gen_service.api.prompts import chat_prompt, check_text
+from ttmark.gen_service.api.prompts import chat_prompt, check_text, readable
 from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.gen_service.api.stages import open_stages
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.service_errors import BadRequest, ModelNotFound
-from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.generation.models import (
     DetokenizeRequest,
     DetokenizeResponse,
@@ -68,7 +67,7 @@ def _model(model_id: str | None, backend: GenerationBackend) -> ServedModel:
 
 async def _tokens(body: TokenizeRequest, model: ServedModel, backend: GenerationBackend) -> Sequence[int]:
     if body.messages is None:
-        prompt = without_wrappers(body.prompt or "")
+        prompt = readable(body.prompt or "")
         check_text(prompt, model, "prompt")
         special, tokenizer = body.add_special_tokens is not False, model.generator.tokenizer
         encoding = await run_in_threadpool(encode_whole, tokenizer.backend, prompt, special=special)

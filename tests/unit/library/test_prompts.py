@@ -58,7 +58,7 @@ async def test_a_prompt_has_the_tokens_that_the_service_asks_with(folder: Path, 
                     pair.generate(text, key=None, chat=True)
                 continue
             asked = [ChatMessage(role="user", content=text)]
-            expected = await chat_prompt(asked, served, field="messages", label=None)
+            expected = await chat_prompt(asked, served, field="messages")
             for model in (loaded, pair):
                 assert model._prompt_ids(text, None) == model._prompt_ids(text, True) == expected.token_ids
 
