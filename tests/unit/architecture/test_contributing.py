@@ -159,18 +159,64 @@ means = Means(DetectionBackend(None, TokenizerSet([]), max_document_tokens=1))
 app = create_detection_app(means, AppOptions(authenticate=None), readiness=None, features=features)
 assert app.openapi()["paths"]["/v1/languages"]["get"]["description"] == "Languages of the answers."
 """
+FIELD: Edits = {
+    "shared/schemas/extraction.py": [
+        before("    encoding: str | None = Field(", "    characters: int | None = None\n")
+    ],
+    "detect_service/features/files/routes.py": [
+        before("        encoding=found.encoding,", "        characters=len(found.text),\n")
+    ],
+}
+FIELD_IS_THERE = """
+import asyncio
+import json
+
+from ttmark.detect_service.features.files.extraction import Extraction
+from ttmark.detect_service.features.files.routes import written
+
+async def told():
+    return b"".join([piece async for piece in written(Extraction("four"))])
+
+assert json.loads(asyncio.run(told())) == {"text": "four", "characters": 4}
+"""
+
+METRIC: Edits = {
+    "detect_service/api/metrics.py": [
+        before(
+            "        self._tokens = histogram(",
+            '        self._short = counter("ttmark_detect_short_documents", "Too short to say.", ["mode"])\n',
+        ),
+        before(
+            "        self._tokens.labels(mode).observe(tokens)",
+            '        self._short.labels(mode).inc(verdict == "too_short")\n',
+        ),
+    ],
+    "deploy/grafana/dashboards/ttmark-detection.json": [
+        ("ttmark_detect_hypotheses_total", "ttmark_detect_short_documents_total")
+    ],
+}
+METRIC_IS_THERE = """
+from prometheus_client import CollectorRegistry
+from ttmark.detect_service.api.metrics import DetectionMetrics
+
+registry = CollectorRegistry()
+DetectionMetrics(registry).document("combined", "too_short", 3, 1, None)
+assert registry.get_sample_value("ttmark_detect_short_documents_total", {"mode": "combined"}) == 1
+"""
 RECIPES = {
     "A scheme": (SCHEME, SCHEME_IS_THERE),
     "A sampling parameter": (PARAMETER, PARAMETER_IS_THERE),
     "A filter": (FILTER, FILTER_IS_THERE),
     "A feature": (FEATURE, FEATURE_IS_THERE),
+    "A field of an answer": (FIELD, FIELD_IS_THERE),
+    "A metric": (METRIC, METRIC_IS_THERE),
 }
 
 
 def named(section: str, level: int = 3) -> list[str]:
     """The files of a section's table."""
     text = PAGE.split(f"\n{'#' * level} {section}\n")[1].partition("\n#")[0]
-    return re.findall(r"^\| `([\w./]+)` \|", text, re.M)
+    return re.findall(r"^\| `([\w./-]+)` \|", text, re.M)
 
 
 def test_the_spine_is_there_and_about_as_long_as_the_page_says() -> None:
@@ -217,7 +263,7 @@ def test_the_page_names_the_files_of_a_change_and_no_more_than_five(section: str
 @pytest.mark.long
 def test_changes_in_the_files_that_the_page_names_suffice(tmp_path: Path) -> None:
     left_out = shutil.ignore_patterns("*.safetensors", "*.gz", "*.jsonl")
-    for folder in ("ttmark", "shared", "gen_service", "detect_service", "tests/harness"):
+    for folder in ("ttmark", "shared", "gen_service", "detect_service", "deploy", "tests/harness"):
         shutil.copytree(ROOT / folder, tmp_path / folder, symlinks=True, ignore=left_out)
     code = f"import ttmark\nassert ttmark.__file__.startswith({str(tmp_path)!r}), ttmark.__file__\n"
     for edits, use in RECIPES.values():
