@@ -23,7 +23,7 @@ from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.request_body import HttpLimits
-from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics, WorkBudget
+from ttmark.shared.limits.rate_limits import DocumentAllowance, LimitMetrics, WorkBudget
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 

@@ -21,7 +21,7 @@ from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.keys.key_metrics import watch_volume
 from ttmark.shared.keys.volume import VolumeCounter
-from ttmark.shared.limits.allowances import LimitMetrics, TokenAllowance
+from ttmark.shared.limits.rate_limits import LimitMetrics, TokenAllowance
 from ttmark.shared.observability.logging import configure_logging
 
 

@@ -9,7 +9,7 @@ from ttmark.detect_service.api.features import Feature, Provided
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.shared.features import modules_of
-from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
+from ttmark.shared.limits.rate_limits import DocumentAllowance, LimitMetrics
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from ttmark.detect_service.question import Gate
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import LONG_BODY_BYTES, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, TooMuchWork
-from ttmark.shared.limits.allowances import DocumentAllowance, Grant, WorkBudget
+from ttmark.shared.limits.rate_limits import DocumentAllowance, Grant, WorkBudget
 from ttmark.shared.schemas.detection import DetectionRequest
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from ttmark.shared.access.scopes import Principal
 from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import InternalError
-from ttmark.shared.limits.allowances import NOTHING, Grant, TokenAllowance
+from ttmark.shared.limits.rate_limits import NOTHING, Grant, TokenAllowance
 from ttmark.shared.schemas.generation.sampling import CompletionTokensDetails, PromptTokensDetails, Usage
 from ttmark.shared.schemas.generation.watermark_block import WatermarkBlock
 

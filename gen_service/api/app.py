@@ -19,7 +19,7 @@ from ttmark.gen_service.api.watermark_report import described_headers
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.records import ForeignKey
-from ttmark.shared.limits.allowances import TokenAllowance
+from ttmark.shared.limits.rate_limits import TokenAllowance
 
 _LIST = "`ttmark keys list` shows those that there are"
 

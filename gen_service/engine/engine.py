@@ -19,7 +19,7 @@ from ttmark.gen_service.engine.cached_sequence import PROMPT_CUT, CachedSequence
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics, StepRecorder
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, check_length
 from ttmark.gen_service.engine.fair_share import check_place, reading_places
-from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
+from ttmark.gen_service.engine.kv_cache_rows import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.loaded_model import LoadedModel, how_it_runs
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.memory import available_memory

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from ttmark.gen_service.engine.fair_line import FairLine
 from ttmark.gen_service.engine.fair_share import ReadingShare, beyond_their_share, next_victim
-from ttmark.gen_service.engine.kv_cache_manager import CacheRows, Cuts, ExtentAllocator, Move
+from ttmark.gen_service.engine.kv_cache_rows import CacheRows, Cuts, ExtentAllocator, Move
 from ttmark.gen_service.engine.reading_line import ReadingLine
 from ttmark.gen_service.engine.schedulable import Schedulable, Work
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import TooManyRequests
-from ttmark.shared.limits.allowances import Grant, LimitMetrics, RateLimiter
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.counting_filter import AnswerRule, Reason
+from ttmark.shared.limits.rate_limits import Grant, LimitMetrics, RateLimiter
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 
 _DAY = 86_400.0

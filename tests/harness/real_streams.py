@@ -15,7 +15,7 @@ from tempfile import mkdtemp
 from tokenizers import Tokenizer
 
 from tests.harness.real_tokenizers import VERSION, fetched, texts
-from ttmark.gen_service.decoding.sequence import TextStream
+from ttmark.gen_service.decoding.text_stream import TextStream
 from ttmark.shared.tokenization import TextTokenizer
 
 NAMES = "llama2 yi gemma gemma2 gemma3 mistral_nemo claude deepseek_v3 gpt35turbo qwen3"

@@ -25,7 +25,7 @@ from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.api.served_model import ServedModel
-from ttmark.gen_service.decoding.sequence import TextStream
+from ttmark.gen_service.decoding.text_stream import TextStream
 from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
 from ttmark.gen_service.features.structured.call_reader import CallReader
 from ttmark.gen_service.features.structured.grammars.grammar import GrammarFailed

@@ -34,7 +34,7 @@ from ttmark.shared.access.scopes import Principal
 from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.languages.words import counted
-from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.limits.rate_limits import DocumentAllowance
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobStatus
 from ttmark.shared.vault.key_store_errors import KeyStoreError

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ttmark.gen_service.decoding.sequence import overlap
+from ttmark.gen_service.decoding.text_stream import overlap
 from ttmark.gen_service.features.structured.marks import NO_MARKS, Marks, pattern_of, without_marks
 from ttmark.shared.tokenization import TextTokenizer
 

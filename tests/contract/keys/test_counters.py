@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry
 from tests.contract.keys.asker import LIMIT, Asker, principal, rows
 from ttmark.shared.access.scopes import Principal, Quota, Scope, TokenLimits
 from ttmark.shared.events import Event
-from ttmark.shared.limits.allowances import Grant, LimitMetrics, RateLimiter, TokenAllowance
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.counting_filter import Inquiry, Reply
+from ttmark.shared.limits.rate_limits import Grant, LimitMetrics, RateLimiter, TokenAllowance
 from ttmark.shared.limits.redis_counters import FallbackCounters, RedisCounters
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.redis_connections import RedisAddress

@@ -24,7 +24,7 @@ from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.volume import VolumeCounter
-from ttmark.shared.limits.allowances import LIMITS, LimitMetrics
+from ttmark.shared.limits.rate_limits import LIMITS, LimitMetrics
 from ttmark.shared.observability.memory import watch_memory
 from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey
 from ttmark.shared.vault.ledger import Ledger

@@ -19,7 +19,7 @@ from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.cached_sequence import CachedSequence
-from ttmark.gen_service.engine.kv_cache_manager import Cuts, ExtentAllocator
+from ttmark.gen_service.engine.kv_cache_rows import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.loaded_model import LoadedModel
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.runner import Runner

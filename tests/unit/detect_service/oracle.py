@@ -13,9 +13,9 @@ from tests.harness.detection_routes import route_of
 from tests.unit.detect_service.served import served
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.events import drop_event
-from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.counting_filter import AnswerRule
+from ttmark.shared.limits.rate_limits import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.signed_files.signed_file import CaseKey
 

@@ -16,9 +16,9 @@ from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.events import Event
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Guests
-from ttmark.shared.limits.allowances import LimitMetrics
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
+from ttmark.shared.limits.rate_limits import LimitMetrics
 
 DAY = 86_400.0
 BUDGET = PublicBudget.of(100_000, 0.1)  # the settings' defaults

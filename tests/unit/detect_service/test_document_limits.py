@@ -8,8 +8,8 @@ from httpx import AsyncClient
 from tests.unit.detect_service.conftest import Service
 from tests.unit.detect_service.served import served
 from ttmark.detect_service.cost import reading_cost
-from ttmark.shared.limits.allowances import Grant, WorkBudget
 from ttmark.shared.limits.counters import LocalCounters
+from ttmark.shared.limits.rate_limits import Grant, WorkBudget
 from ttmark.shared.tokenization import BYTES_OF_A_TOKEN, TextTokenizer
 
 MOST = 5_000

@@ -27,8 +27,8 @@ from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.detect_service.question import Question
 from ttmark.detect_service.results import response_json
-from ttmark.shared.limits.allowances import WorkBudget
 from ttmark.shared.limits.counters import LocalCounters
+from ttmark.shared.limits.rate_limits import WorkBudget
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,

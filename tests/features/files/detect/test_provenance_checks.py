@@ -24,8 +24,8 @@ from tests.unit.detect_service.oracle import RULE
 from tests.unit.detect_service.served import served
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.events import drop_event
-from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import LocalCounters
+from ttmark.shared.limits.rate_limits import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.manifests.signer import ManifestSigner
 

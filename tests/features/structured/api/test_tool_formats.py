@@ -23,7 +23,7 @@ from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.api.conversation.control_tokens import ConversationEncoder
 from ttmark.gen_service.api.served_model import ServedModel
 from ttmark.gen_service.api.stages import CompletionState
-from ttmark.gen_service.decoding.sequence import TextStream
+from ttmark.gen_service.decoding.text_stream import TextStream
 from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
 from ttmark.gen_service.features.structured.call_reader import CallReader
 from ttmark.gen_service.features.structured.forms import as_held

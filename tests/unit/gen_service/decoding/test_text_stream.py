@@ -9,7 +9,7 @@ from tokenizers import AddedToken
 
 from tests.harness.random_model import byte_tokenizer
 from tests.harness.trained_tokenizers import bpe_with_byte_fallback, unigram
-from ttmark.gen_service.decoding.sequence import TextStream
+from ttmark.gen_service.decoding.text_stream import TextStream
 from ttmark.shared.tokenization import TextTokenizer
 
 TOKENIZER = TextTokenizer(byte_tokenizer())

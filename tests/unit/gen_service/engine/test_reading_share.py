@@ -14,7 +14,7 @@ from ttmark.gen_service.decoding.request import GenerationRequest, ReadingReques
 from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReading
 from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.errors import Overloaded
-from ttmark.gen_service.engine.kv_cache_manager import ExtentAllocator
+from ttmark.gen_service.engine.kv_cache_rows import ExtentAllocator
 from ttmark.gen_service.engine.scheduler import Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings
 

@@ -8,9 +8,9 @@ from types import ModuleType
 import pytest
 
 from tests.harness.fake_job import FakeJob, run
-from ttmark.gen_service.engine import fair_line, fair_share, kv_cache_manager, reading_line, schedulable
+from ttmark.gen_service.engine import fair_line, fair_share, kv_cache_rows, reading_line, schedulable
 from ttmark.gen_service.engine import scheduler as scheduler_module
-from ttmark.gen_service.engine.kv_cache_manager import ExtentAllocator
+from ttmark.gen_service.engine.kv_cache_rows import ExtentAllocator
 from ttmark.gen_service.engine.scheduler import Scheduler
 
 
@@ -23,13 +23,13 @@ def scheduler(
 
 
 @pytest.mark.parametrize(
-    "module", [scheduler_module, kv_cache_manager, fair_line, reading_line, fair_share, schedulable]
+    "module", [scheduler_module, kv_cache_rows, fair_line, reading_line, fair_share, schedulable]
 )
 def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
     imported = set(re.findall(r"^ *(?:from|import) ([\w.]+)", inspect.getsource(module), re.MULTILINE))
     own = {
         f"ttmark.gen_service.engine.{name}"
-        for name in ("errors", "kv_cache_manager", "fair_line", "fair_share", "reading_line", "schedulable")
+        for name in ("errors", "kv_cache_rows", "fair_line", "fair_share", "reading_line", "schedulable")
     }
     assert {name for name in imported - own if name.split(".")[0] not in sys.stdlib_module_names} == set()
 
