@@ -24,6 +24,7 @@ from tests.unit.detect_service.simulated_texts import written_by_vllm
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
+from ttmark.detect_service.features.public.public_allowance import PublicBudget
 from ttmark.detect_service.features.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.gen_service.features.playground.router import playground_router
 from ttmark.services.settings.store import open_store
@@ -34,7 +35,6 @@ from ttmark.shared.http.auth import Guests
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.limits.public_allowance import PublicBudget
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.signed_files.signed_file import CaseKey

@@ -1,15 +1,12 @@
 """Which modules belong to which optional feature: who asks a text about a mark needs none of them.
 
-    python -m tests.harness.features > tests/unit/architecture/importers.yml
-
-A feature is a folder in a folder `features`; `ELSEWHERE` has what is not there yet. All else is the core, or
-stands beside it (command line, client, settings, words, evaluation).
+A feature is a folder in a folder `features`. All else is the core, or stands beside it: published
+schemas, the client, words, the numeric library with the marks of other systems, what both services know of
+manifests.
 """
 
 import re
 from functools import cache
-
-import yaml
 
 from tests.harness.imports import PACKAGES, ROOT, imports_between, module_name, sources
 
@@ -17,33 +14,17 @@ FEATURES_FOLDER = re.compile(r"(?:gen_service|detect_service|services)/features/
 
 NEEDS = re.compile(r"^NEEDS = \(([^)]*)\)", re.M)
 
-ELSEWHERE: dict[str, tuple[str, ...]] = {
-    "demo": (
-        "gen_service/demo_model/",
-        "gen_service/smollm2/",
-        "services/cli/demonstration.py",
-        "services/local/smollm2.py",
-    ),
-    "manifests": ("shared/manifests/", "shared/labels.py"),
-    "public": ("shared/limits/public_allowance.py",),
-    "spent": ("shared/limits/spent_evidence.py",),
-}
-"""Modules of features that do not stand in the feature's folder. Published schemas are everybody's, and so is
-the numeric library `shared/watermark`, with the paper's statistics and the marks of other systems."""
-
 
 def features() -> list[str]:
     """The names of all optional features."""
     folders = (ROOT / package / "features" for package in PACKAGES)
-    found = {path.parent.name for folder in folders for path in folder.glob("*/__init__.py")}
-    return sorted(found | ELSEWHERE.keys())
+    return sorted({path.parent.name for folder in folders for path in folder.glob("*/__init__.py")})
 
 
 def feature_of(path: str) -> str | None:
     """The feature that a module belongs to, by its path below the root of the tree."""
-    if inside := FEATURES_FOLDER.match(path):
-        return inside[1]
-    return next((name for name, homes in ELSEWHERE.items() if path.startswith(homes)), None)
+    inside = FEATURES_FOLDER.match(path)
+    return inside[1] if inside else None
 
 
 def needs_of(feature: str) -> set[str]:
@@ -67,8 +48,3 @@ def importers() -> dict[str, list[str]]:
                 continue
             found[feature].add(paths[module])
     return {feature: sorted(modules) for feature, modules in found.items()}
-
-
-if __name__ == "__main__":
-    print("# By feature: who imports it from outside. No line is added; one that is no longer true goes.")
-    print(yaml.safe_dump(importers()), end="")

@@ -14,6 +14,7 @@ from ttmark.detect_service.api.metrics import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.ask import Means, ask
 from ttmark.detect_service.features.manifests.manifest_examiner import with_manifests
+from ttmark.detect_service.features.public.public_allowance import words_of
 from ttmark.detect_service.features.public.tier import PAGE_PATH, PUBLIC_PATH, PublicTier
 from ttmark.detect_service.features.spent.spending import Spending
 from ttmark.detect_service.features.spent.spent_question import stage_of as counting
@@ -32,7 +33,6 @@ from ttmark.shared.http.service_errors import (
     Unprocessable,
 )
 from ttmark.shared.languages.words import Words, preferred_words
-from ttmark.shared.limits.public_allowance import words_of
 from ttmark.shared.pages import page_router
 from ttmark.shared.schemas.detection import (
     Basis,

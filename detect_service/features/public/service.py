@@ -5,13 +5,13 @@ import math
 from ttmark.detect_service.api.features import Application, Feature, Part
 from ttmark.detect_service.features.cases.routes import PUBLIC_KEY_PATH
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
+from ttmark.detect_service.features.public.public_allowance import PublicAllowance, PublicBudget
 from ttmark.detect_service.features.public.routes import public_limits, public_routers
 from ttmark.detect_service.features.public.settings import PublicSettings
 from ttmark.detect_service.features.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.detect_service.features.spent.settings import SpentSettings
 from ttmark.services.opening import Opening
 from ttmark.shared.http.auth import Guests
-from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
 from ttmark.shared.signed_files.signed_file import CaseKey
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ttmark.detect_service.features.public.public_allowance import PublicAllowance, PublicBudget
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.languages.words import ENGLISH, LANGUAGES
-from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
 from ttmark.shared.schemas.public import PublicLimits, PublicPromises, TextProvenance
 
 PUBLIC_PATH = "/v1/detect/public"

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ttmark.detect_service.documents.document_reader import DocumentReader
+from ttmark.detect_service.features.spent.spent_evidence import mixed
 from ttmark.shared.keys.records import ForeignKey, HeldKey, UnlockedKey
 from ttmark.shared.limits.counting_filter import Names
-from ttmark.shared.limits.spent_evidence import mixed
 from ttmark.shared.watermark.interruption import pause
 
 _FACTOR = np.uint64(0xD6E8FEB86659FD93)

@@ -5,10 +5,10 @@ import math
 from ttmark.detect_service.api.features import Feature
 from ttmark.detect_service.features.spent.settings import SpentSettings
 from ttmark.detect_service.features.spent.spending import Spending
+from ttmark.detect_service.features.spent.spent_evidence import AnswerLedger
 from ttmark.detect_service.features.spent.spent_question import stage_of
 from ttmark.services.opening import Opening
 from ttmark.shared.limits.counting_filter import AnswerRule
-from ttmark.shared.limits.spent_evidence import AnswerLedger
 
 
 def opened(opening: Opening) -> Feature | None:

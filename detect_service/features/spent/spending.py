@@ -15,10 +15,10 @@ from ttmark.detect_service.documents.documents_without_verdict import is_fault
 from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.features.spent.document_rows import DocumentRows
 from ttmark.detect_service.features.spent.spent_document import Counted, Memory, SpentDocument, scope_of
+from ttmark.detect_service.features.spent.spent_evidence import AnswerLedger, AskedRows, Standing
 from ttmark.detect_service.key_selection import tokenizers_of
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.limits.counting_filter import Reason, Refusal
-from ttmark.shared.limits.spent_evidence import AnswerLedger, AskedRows, Standing
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
     DirectRequest,

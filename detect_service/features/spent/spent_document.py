@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.features.spent.document_rows import DocumentRows
+from ttmark.detect_service.features.spent.spent_evidence import Keepsake, Standing, short
 from ttmark.detect_service.verdict import Finding, typical_tokens
 from ttmark.shared.keys.records import ForeignKey, UnlockedKey
 from ttmark.shared.limits.counting_filter import (
@@ -23,7 +24,6 @@ from ttmark.shared.limits.counting_filter import (
     Refusal,
     States,
 )
-from ttmark.shared.limits.spent_evidence import Keepsake, Standing, short
 from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, DocumentError
 from ttmark.shared.watermark.detectors.block_scores import position_scores
 from ttmark.shared.watermark.null_replacement import Redrawn

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ttmark.detect_service.features.spent.spent_evidence import AnswerLedger, AskedRows, Standing
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.counting_filter import SPENT, AnswerRule, Names
-from ttmark.shared.limits.spent_evidence import AnswerLedger, AskedRows, Standing
 
 LIMIT = 12
 DAY = 86_400.0

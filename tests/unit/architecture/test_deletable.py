@@ -10,16 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.features import features, importers, needs_of
+from tests.harness.features import features, needs_of
 from tests.harness.imports import PACKAGES, ROOT
 
 pytestmark = pytest.mark.long
-
-DELETABLE = [
-    name
-    for name in features()
-    if not importers()[name] and any((ROOT / package / "features" / name).exists() for package in PACKAGES)
-]
 
 ANSWERS = """
 import asyncio, os, sys
@@ -91,7 +85,7 @@ def without(names: set[str], tree: Path, aside: Path) -> Iterator[None]:
             kept.rename(folder)
 
 
-@pytest.mark.parametrize("feature", DELETABLE)
+@pytest.mark.parametrize("feature", features())
 def test_both_services_answer_without_it(feature: str, tree: Path, tmp_path: Path) -> None:
     (tmp_path / "aside").mkdir()
     with without(gone_with(feature), tree, tmp_path / "aside"):

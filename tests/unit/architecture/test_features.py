@@ -1,13 +1,11 @@
-"""Which modules outside an optional feature import it: the list may only shrink. No test does."""
+"""Features: no module and no test outside imports one, but of features that say that they need it."""
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.harness.features import ELSEWHERE, feature_of, features, importers
+from tests.harness.features import feature_of, features, importers
 from tests.harness.imports import ROOT
 
 TESTS_OF_BOTH = {
@@ -22,25 +20,16 @@ TESTS_OF_BOTH = {
     "unit/detect_service/test_failing_documents.py",
     "unit/detect_service/test_languages.py",
     "unit/gen_service/api/test_chat_template.py",
-    "unit/library/test_prompts.py",
     "unit/services/settings/test_dropped_settings.py",
     "unit/services/settings/test_file_contents.py",
     "unit/services/settings/test_wrong_values.py",
 }
 """Tests of the core that import features, and what tests of features share: each is mended with a feature."""
-LIST = yaml.safe_load(Path(__file__).with_name("importers.yml").read_text())
-
-
-def test_the_modules_of_a_feature_are_there_and_each_stands_under_one() -> None:
-    homes = [home for homes in ELSEWHERE.values() for home in homes]
-    assert [home for home in homes if not (ROOT / home).exists()] == []
-    assert [a for a in homes for b in homes if a != b and a.startswith(b)] == []
-    assert sorted(LIST) == features()
 
 
 @pytest.mark.parametrize("feature", features())
-def test_nobody_new_imports_a_feature(feature: str) -> None:
-    assert set(importers()[feature]) - set(LIST[feature]) == set()
+def test_nobody_imports_a_feature_but_those_that_say_so(feature: str) -> None:
+    assert importers()[feature] == []
 
 
 def test_the_tests_of_a_feature_stand_in_a_folder_that_nobody_outside_imports() -> None:
@@ -57,7 +46,6 @@ def test_the_tests_of_a_feature_stand_in_a_folder_that_nobody_outside_imports() 
 
 
 def test_other_tests_of_the_core_are_collected_without_any_feature() -> None:
-    """The demo model is the one that they have at hand."""
     both = set()
     for path in (path for kind in ("unit", "contract") for path in (ROOT / "tests" / kind).rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
@@ -65,6 +53,6 @@ def test_other_tests_of_the_core_are_collected_without_any_feature() -> None:
                 names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
                 places = [name.removeprefix("ttmark.").replace(".", "/") for name in names if name]
                 files = [place + end for place in places for end in (".py", "/__init__.py")]
-                of = {feature_of(file) for file in files if (ROOT / file).exists()} - {None, "demo"}
+                of = {feature_of(file) for file in files if (ROOT / file).exists()} - {None}
                 both |= {str(path.relative_to(ROOT / "tests"))} if of else set()
     assert both == TESTS_OF_BOTH

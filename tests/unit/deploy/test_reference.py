@@ -5,9 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.harness.features import importers
 from tests.harness.reference.__main__ import END, generated
 from tests.harness.reference.settings_table import OTHERS, TOPICS, settings_table, topic
 
@@ -43,12 +41,6 @@ def used(root: Path) -> set[str]:
 def test_the_documentation_is_what_the_generator_writes() -> None:
     stale = [path.name for path, text in generated().items() if path.read_text() != text]
     assert stale == [], "run python -m tests.harness.reference"
-
-
-def test_the_list_of_who_imports_a_feature_names_nobody_who_stopped(root: Path) -> None:
-    listed = yaml.safe_load((root / "tests/unit/architecture/importers.yml").read_text())
-    gone = {feature: left for feature, by in importers().items() if (left := set(listed[feature]) - set(by))}
-    assert gone == {}, "run python -m tests.harness.features > tests/unit/architecture/importers.yml"
 
 
 def test_each_setting_has_one_line_under_its_topic() -> None:

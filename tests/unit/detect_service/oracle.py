@@ -11,12 +11,12 @@ from prometheus_client import CollectorRegistry
 
 from tests.harness.detection_routes import route_of
 from tests.unit.detect_service.served import served
+from ttmark.detect_service.features.spent.spent_evidence import AnswerLedger
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.events import drop_event
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.rate_limits import DocumentAllowance, LimitMetrics
-from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.signed_files.signed_file import CaseKey
 
 RULE = AnswerRule(limit=12, window_seconds=86_400.0, findings=0.1)  # the settings' defaults

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.detect_service.served import detection_app
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
+from ttmark.detect_service.features.public.public_allowance import PublicAllowance, PublicBudget
 from ttmark.detect_service.features.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
@@ -17,7 +18,6 @@ from ttmark.shared.events import Event
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.limits.counters import Counters, LocalCounters
-from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
 from ttmark.shared.limits.rate_limits import LimitMetrics
 
 DAY = 86_400.0

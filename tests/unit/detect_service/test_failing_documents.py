@@ -12,13 +12,13 @@ from structlog.testing import capture_logs
 
 from tests.harness.detection_routes import route_of
 from tests.unit.detect_service.served import served
+from ttmark.detect_service.features.spent.spent_evidence import AnswerLedger
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.events import Event, drop_event
 from ttmark.shared.labels import Label
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.rate_limits import DocumentAllowance, LimitMetrics
-from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.manifests.wrapper import wrapped
 from ttmark.shared.schemas.detection import Document
 

@@ -22,11 +22,11 @@ from tests.unit.detect_service.foreign_keys import Foreign, vllm_text
 from tests.unit.detect_service.foreign_keys import foreign as foreign  # a fixture
 from tests.unit.detect_service.oracle import RULE
 from tests.unit.detect_service.served import served
+from ttmark.detect_service.features.spent.spent_evidence import AnswerLedger
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.events import drop_event
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.rate_limits import DocumentAllowance, LimitMetrics
-from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.manifests.signer import ManifestSigner
 
 PATH = "/v1/content_provenance_checks"

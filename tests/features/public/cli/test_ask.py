@@ -17,9 +17,9 @@ from tests.harness.played_server import played
 from tests.harness.raw_server import HEAD, endless, talking
 from tests.unit.services.cli.conftest import Run
 from ttmark.detect_service.features.public import commands as command
+from ttmark.detect_service.features.public.public_allowance import PublicBudget
 from ttmark.detect_service.features.public.tier import PublicTier
 from ttmark.services.cli.main import app
-from ttmark.shared.limits.public_allowance import PublicBudget
 from ttmark.shared.schemas.detection import Message
 from ttmark.shared.schemas.public import PublicAnswer, TextProvenance
 from ttmark.shared.signpost import DOCUMENT_PATH

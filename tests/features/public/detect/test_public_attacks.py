@@ -9,10 +9,10 @@ from starlette.datastructures import Headers
 
 from tests.unit.detect_service.oracle import forge, log10_p, marked, scrub
 from tests.unit.detect_service.public_asker import BUDGET, UNCOUNTED, PublicService, public_service
+from ttmark.detect_service.features.public.public_allowance import words_of
 from ttmark.detect_service.features.public.tier import PUBLIC_PATH
 from ttmark.shared.http.auth import Guests, subscriber
 from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.public_allowance import words_of
 
 pytestmark = pytest.mark.usefixtures("answers_at_once")
 

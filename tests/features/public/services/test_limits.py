@@ -1,8 +1,8 @@
 """What is counted of the public over all replicas."""
 
 from tests.harness.waiting import eventually
+from ttmark.detect_service.features.public.public_allowance import PublicBudget
 from ttmark.shared.access.scopes import Scope
-from ttmark.shared.limits.public_allowance import PublicBudget
 
 
 def test_words_and_passages_of_the_public_count_over_all_replicas(cluster, tmp_path, monkeypatch):

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from tests.contract.keys.asker import DAY, LIMIT, RULE, Asker, principal, rows
+from ttmark.detect_service.features.spent.spent_evidence import Keepsake, short
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.counting_filter import LASTING, SPENT, TURNING, WARM, Names
-from ttmark.shared.limits.spent_evidence import Keepsake, short
 
 
 async def test_a_row_is_spent_after_its_answers_whatever_stands_around_it(counters: Counters) -> None:

@@ -11,6 +11,7 @@ from ttmark.detect_service.features.files.extraction import ExtractionLimits
 from ttmark.detect_service.features.jobs.job_store import LEASE_SECONDS
 from ttmark.detect_service.features.jobs.sealed_jobs import JobLimits
 from ttmark.detect_service.features.jobs.settings import JobSettings
+from ttmark.detect_service.features.public.public_allowance import PublicBudget
 from ttmark.detect_service.features.public.settings import PublicSettings
 from ttmark.detect_service.features.public.tier import PublicTier
 from ttmark.gen_service.engine.settings import EngineSettings
@@ -29,7 +30,6 @@ from ttmark.services.startup import StartupError
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.http.connections import ConnectionLimits
 from ttmark.shared.http.request_body import HttpLimits
-from ttmark.shared.limits.public_allowance import PublicBudget
 
 EXTRACTION, JOBS, CONNECTIONS = ExtractionLimits(), JobLimits(), ConnectionLimits()
 PUBLIC = PublicBudget.of(PublicSettings().public_words_per_day, 1.0)

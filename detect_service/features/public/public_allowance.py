@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ttmark.detect_service.features.spent.spent_evidence import AnswerLedger
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.counting_filter import AnswerRule, Reason
 from ttmark.shared.limits.rate_limits import Grant, LimitMetrics, RateLimiter
-from ttmark.shared.limits.spent_evidence import AnswerLedger
 
 _DAY = 86_400.0
 _MINUTE = 60.0
