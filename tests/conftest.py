@@ -45,6 +45,17 @@ def plain_logs() -> None:
     defaults["logger_factory"]._file = sys.__stderr__
 
 
+@pytest.fixture(scope="module", autouse=True)
+def threads_wait_as_long_as_before() -> Iterator[None]:
+    """The detection service lets threads wait for each other for a tenth of a millisecond, in its process.
+
+    Here others go on in that process, with dozens of threads, which would do little but wake up.
+    """
+    interval = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(interval)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def sqlite_waits_for_no_disk() -> Iterator[None]:
     """Tests end processes, never machines: what was written stays, also without waiting for the disk."""
