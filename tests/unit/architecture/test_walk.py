@@ -21,7 +21,7 @@ class Crossed(NamedTuple):
 # May be lowered, and no path crosses a module of a feature that was not asked for. How often a
 # chat changes files depends on the processor's kernels: one commit had 297 on one machine, 324 on another.
 MOST = {
-    "chat": Crossed(11_950, 0, 325),
+    "chat": Crossed(12_000, 0, 325),
     "detect": Crossed(7_700, 0, 302),
     "detect-text": Crossed(8_700, 0, 270),
 }
