@@ -8,7 +8,6 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode
 
 from ttmark.services.settings.base import ServiceSettings
-from ttmark.services.settings.provenance import LabelSettings
 from ttmark.services.settings.values import (
     Amount,
     AtOnce,
@@ -36,7 +35,7 @@ def _split_folders(value: object) -> object:
     return tuple(part for part in value.split(":") if part) if isinstance(value, str) else value
 
 
-class DetectionSettings(LabelSettings, ServiceSettings):
+class DetectionSettings(ServiceSettings):
     detect_port: Port = Field(default=8001, description="Port to listen on.")
     tokenizers: Annotated[tuple[TokenizerFolder, ...], NoDecode, BeforeValidator(_split_folders)] = Field(
         default=(),

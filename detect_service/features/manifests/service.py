@@ -10,8 +10,9 @@ from ttmark.shared.labels import Label
 
 
 def opened(opening: Opening) -> Feature:
-    examiner = TrustSettings().manifest_examiner(opening.provided.get(ExtractionWorkers))
-    return manifests(examiner, opening.settings.load_label())
+    settings = TrustSettings()
+    examiner = settings.manifest_examiner(opening.provided.get(ExtractionWorkers))
+    return manifests(examiner, settings.load_label())
 
 
 def manifests(examiner: ManifestExaminer, label: Label | None = None) -> Feature:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from ttmark.services.settings.base import Settings
-from ttmark.services.settings.provenance import read_own
+from ttmark.services.settings.provenance import LabelSettings, read_own
 from ttmark.services.settings.values import ReadableFile
 from ttmark.services.startup import StartupError, require
 
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 _TRUST = "TTMARK_C2PA_TRUST_FILE"
 
 
-class TrustSettings(Settings):
-    """Whose manifests the detection service trusts."""
+class TrustSettings(LabelSettings):
+    """Whose manifests the detection service trusts, and which label it leaves out."""
 
     c2pa_trust_file: ReadableFile | None = Field(
         default=None,

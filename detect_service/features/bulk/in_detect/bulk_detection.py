@@ -7,6 +7,7 @@ from pathlib import Path
 from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.features.bulk.examiner import Examiner
 from ttmark.detect_service.features.bulk.input_formats import open_source
+from ttmark.detect_service.features.manifests.settings import TrustSettings
 from ttmark.detect_service.key_selection import select_keys
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.settings.detection import DetectionSettings
@@ -29,7 +30,7 @@ def open_examiner(tenant: str, options: DetectionOptions) -> Examiner:
         StartupError: the key store or a tokenizer is not usable.
     """
     configure_logging("error")
-    return Examiner(open_backend(read_keys()), tenant, options, DetectionSettings().load_label())
+    return Examiner(open_backend(read_keys()), tenant, options, TrustSettings().load_label())
 
 
 def read_keys(settings: KeyStoreSettings | None = None) -> FixedKeys:

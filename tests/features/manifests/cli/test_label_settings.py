@@ -2,14 +2,14 @@
 
 import pytest
 
+from ttmark.detect_service.features.manifests.settings import TrustSettings
 from ttmark.gen_service.features.manifests.settings import SigningSettings
-from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.startup import StartupError
 from ttmark.shared.labels import TEMPLATES, Label
 from ttmark.shared.signpost import signposts
 
 
-@pytest.mark.parametrize("service", [SigningSettings, DetectionSettings])
+@pytest.mark.parametrize("service", [SigningSettings, TrustSettings])
 @pytest.mark.parametrize(
     ("given", "place", "label"),
     [
@@ -28,7 +28,7 @@ def test_a_template_or_own_words(service, given, place, label, monkeypatch):
     assert service().load_label() == label
 
 
-@pytest.mark.parametrize("service", [SigningSettings, DetectionSettings])
+@pytest.mark.parametrize("service", [SigningSettings, TrustSettings])
 def test_the_words_name_whom_to_ask(service, monkeypatch) -> None:
     monkeypatch.setenv("TTMARK_SIGNPOST", "https://detect.example.org:8443")
     assert service().load_label() is None
