@@ -84,6 +84,10 @@ def site(request: Any, start_redis: Any, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def watched(site: Site) -> list[RedisServer]:
+    return servers_with_a_sentinel(site)
+
+
+def servers_with_a_sentinel(site: Site) -> list[RedisServer]:
     """A primary, its replica, and a Sentinel with a password of its own that watches them."""
     primary = site.start()
     replica = site.start("--replicaof", f"127.0.0.1 {primary.port}")
@@ -144,10 +148,12 @@ async def test_a_replica_that_sentinels_name_by_mistake_is_not_used(site: Site, 
     sentinel.stop()  # after a while it would fail over by itself, and take a vote from the others
 
 
-async def test_a_store_behind_sentinels_follows_a_failover(site: Site, watched: Any) -> None:
-    primary, replica, sentinel = watched
+async def test_a_store_behind_sentinels_follows_a_failover(site: Site) -> None:
+    # Servers of its own: a test that runs again needs a primary that lives.
+    primary, replica, sentinel = servers_with_a_sentinel(site)
     rest = f":data@127.0.0.1:1,127.0.0.1:{sentinel.port}/keys/0"
-    async with site.store("sentinel", rest, sentinel_password="watch") as store:
+    # A Sentinel whose clock stood for 2 s on a busy machine does nothing for 30 s after.
+    async with site.store("sentinel", rest, 90, sentinel_password="watch") as store:
         await store.put("key", "a", b"x", expected_revision=0)
         eventually(lambda: site.ask(replica, "EXISTS", "{ttmark}:key") == 1)
         primary.kill()
@@ -157,6 +163,10 @@ async def test_a_store_behind_sentinels_follows_a_failover(site: Site, watched: 
 
 @pytest.fixture(scope="module")
 def cluster(site: Site) -> list[RedisServer]:
+    return nodes_of_a_cluster(site)
+
+
+def nodes_of_a_cluster(site: Site) -> list[RedisServer]:
     """Three masters, of which the second one owns the slot of the records, and its replica."""
     options = "--cluster-enabled yes --cluster-node-timeout 600 --cluster-announce-hostname localhost"
     options += " --cluster-allow-replica-migration no"
@@ -212,9 +222,9 @@ async def test_who_is_not_let_in_hears_so_at_once(
 
 
 async def test_a_store_follows_a_failover_of_its_cluster_and_its_slot_to_another_node(
-    site: Site, cluster: list[RedisServer]
+    site: Site,
 ) -> None:
-    other, primary, _, replica = cluster
+    other, primary, _, replica = nodes_of_a_cluster(site)
     async with site.store("cluster", f":data@127.0.0.1:{primary.port},127.0.0.1:{other.port}") as store:
         await store.put("key", "b", b"x", expected_revision=0)
         eventually(lambda: site.ask(replica, "DBSIZE") == site.ask(primary, "DBSIZE"))
