@@ -167,10 +167,9 @@ def record_result() -> Callable[[str, str, str], None]:
 
 @pytest.fixture
 def generate_cases(tmp_path: Path, pytestconfig: pytest.Config) -> Callable[..., int]:
-    """Asks a service whatever its OpenAPI description allows or forbids, every check on; how many cases.
+    """Asks a service whatever its description allows or forbids, every check on; how many cases.
 
-    A schema cannot say everything that makes a request valid: `refusable` names operations that may answer
-    422 to what their schema allows.
+    `refusable` operations may answer 422 to what their schema allows, as it cannot say everything.
     """
 
     def generate(

@@ -15,11 +15,7 @@ Environment = dict[str, str]
 
 
 def compose_environment(service: str, dotenv: Mapping[str, str]) -> Environment:
-    """Of a service of docker-compose.yml: what .env says, where the service names that file, then its own.
-
-    Args:
-        dotenv: what .env says.
-    """
+    """Of a service of docker-compose.yml: what .env says, where the service names that file, then its own."""
     described: dict[str, Any] = _documents(ROOT / "docker-compose.yml")[0]["services"][service]
     named = any(file["path"] == ".env" for file in described.get("env_file", []))
     own = {
@@ -42,11 +38,7 @@ def interpolated(text: str, values: Mapping[str, str]) -> tuple[str, dict[str, s
 
 
 def pod_environment(workload: str, added: Mapping[str, str]) -> Environment:
-    """Of a Deployment or Job in deploy/kubernetes.
-
-    Args:
-        added: what stands in the config map beside what is there already.
-    """
+    """Of a Deployment or Job in deploy/kubernetes, with what is added to the config map."""
     base = ROOT / "deploy/kubernetes/base"
     folder = ROOT / "deploy/kubernetes/operator" if workload == "operator" else base
     documents = _documents(folder / f"{workload}.yaml")

@@ -21,11 +21,7 @@ Tokens = tuple[int, ...]
 
 
 class Model:
-    """A model's own probabilities among its likeliest tokens.
-
-    Args:
-        logits_after: logits [vocab] behind the prompt and some tokens.
-    """
+    """A model's own probabilities among its likeliest tokens, from logits [vocab] behind some tokens."""
 
     def __init__(self, logits_after: Callable[[Tokens], torch.Tensor]) -> None:
         self._logits_after = logits_after
@@ -52,8 +48,7 @@ class Model:
 
 
 async def texts(engine: Any, watermark: Watermark, number: int, key: bytes | None = None) -> list[Tokens]:
-    """The first two blocks of one prompt's completions, each with a seed, and if no key is given
-    with a key, of its own.
+    """The first two blocks of a prompt's completions, each with a seed and, unless given, a key of its own.
 
     The first is sampled without a watermark, since it is the context of the second.
     """

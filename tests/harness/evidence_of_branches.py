@@ -1,9 +1,7 @@
 """`python -m tests.harness.evidence_of_branches SMOLLM2 FOLDER [COUNT]`: what fewer candidates cost the mark.
 
-Answers of SmolLM2 to 40 chat prompts, 200 tokens each, with matrices of 4 bits (auto) and of bfloat16
-(none), and 8, 16, 4 and 2 candidates of a block probed together. FOLDER keeps them: an interrupted run goes
-on. Of each kind the mean of -log10 p under the answer's key (with an interval of 95 %), and the share that
-is found at 1e-5 as it is and after one word in ten was edited, read from its words.
+Of answers to 40 prompts, with matrices of 4 bits and of bfloat16 and 2 to 16 candidates probed together, the
+mean of -log10 p and the share that is found, also after one word in ten was edited. FOLDER keeps the answers.
 """
 
 import asyncio

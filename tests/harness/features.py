@@ -1,9 +1,4 @@
-"""Which modules belong to which optional feature: who asks a text about a mark needs none of them.
-
-A feature is a folder in a folder `features`. All else is the core, or stands beside it: published
-schemas, the client, words, the numeric library with the marks of other systems, what both services know of
-manifests.
-"""
+"""Which modules belong to which optional feature: who asks a text about a mark needs none of them."""
 
 import re
 from functools import cache

@@ -1,9 +1,8 @@
 """`python -m tests.harness.file_alarms SMOLLM2 FOLDER [FILES [KEY_SETS]]`: false alarms of people's files.
 
-Outside of CI; it needs what `file_routes` and `pdf_routes` need. Passages of articles, documentation and code
-by people become so many files of each route, in FOLDER. Each is read, and asked about under so many sets of
-fresh keys. Prints by format how often a mark is found, with exact intervals (95 %), and the p-value of a
-one-sided Kolmogorov-Smirnov test, which is small where small p are more than a uniform p has.
+It needs what `file_routes` and `pdf_routes` need. Passages by people become so many files of each route, in
+FOLDER, and are asked about under so many sets of fresh keys. Prints by format how often a mark is found, with
+exact intervals, and the p-value of a Kolmogorov-Smirnov test against p below a uniform one.
 """
 
 import random

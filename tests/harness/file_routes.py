@@ -1,8 +1,7 @@
 """`python -m tests.harness.file_routes SMOLLM2 [WORD...]`: what is left of marked answers elsewhere.
 
-SMOLLM2 is the model's folder. Nine answers whose log10 p is between -37 and -13, three of each kind, go
-through pandoc, LibreOffice, python-docx and others, as files and as texts to paste, and are asked about as
-the service does. Prints the share of log10 p that is kept, for routes whose name holds a WORD.
+Nine answers go through pandoc, LibreOffice, python-docx and others, as files and as texts to paste. Prints
+the share of log10 p that is kept, for routes whose name holds a WORD.
 """
 
 import gzip

@@ -41,14 +41,9 @@ class ForkedCommands:
         memory: int = -1,
         **variables: str,
     ) -> Outcome:
-        """One command.
-
-        Args:
-            folder: that it runs in.
-            absent: modules that cannot be imported.
-            given: the file of its standard input.
-            memory: how many bytes it may take; -1: as many as there are.
-            variables: its only ones of ours; modules of a folder PYTHONPATH come before all others.
+        """One command, in a folder, without the `absent` modules, with a file as standard input, at most so
+        many bytes of memory (-1: all) and no variables of ours but these; modules of a folder PYTHONPATH come
+        first.
         """
         if self._server is None:
             others = {name: value for name, value in os.environ.items() if not name.startswith("TTMARK_")}

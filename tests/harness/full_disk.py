@@ -26,13 +26,7 @@ COMPILER = shutil.which("cc")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step ended.
-
-    Attributes:
-        code: exit code; -9: killed.
-        said: standard output and error.
-        operations: on files below the folder.
-    """
+    """How a step ended (-9: killed), what it printed, and its operations on files below the folder."""
 
     code: int
     said: str

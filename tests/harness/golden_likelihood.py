@@ -72,9 +72,8 @@ def written(
 ) -> str:
     """Text of whole blocks that the tokenizer reads as they were made, unmarked without a key.
 
-    Args:
-        others: of pairs: a word of two tokens, as an accented letter is, is a block now and then.
-        sharpness: of the twelve candidates' weights: larger ones leave less choice.
+    A word out of pairs of `others` is a block now and then; the sharper the weights, the less choice they
+    leave.
     """
     size = watermark.block_size
     tracker = ContextTracker(size, watermark.context_width)
@@ -126,13 +125,7 @@ def asked_about(
     fpr: float = FPR,
     secret: bytes = SECRET,
 ) -> Any:
-    """What the service answers about a document, or several as a conversation.
-
-    Args:
-        reader: whether the made-up reader reads texts.
-        fails: it fails when it is asked.
-        secret: for draws; empty: of the keys.
-    """
+    """What the service answers about a document, or several as a conversation; `fails`: the reader does."""
     backend = DetectionBackend(
         FixedKeys.of(keys), TokenizerSet([TOKENIZER]), max_document_tokens=10_000, draw_secret=secret
     )

@@ -26,10 +26,8 @@ Moment = Literal["claimed", "examined", "answered"]
 
 
 def work(environment: Mapping[str, str], lease_seconds: float, parts: int, moment: Moment | None) -> None:
-    """Works as a replica with these settings would; with a moment until that of a part, which SIGKILL ends.
-
-    Args:
-        parts: how many are done before.
+    """Works as a replica with these settings would; with a moment until that of the part after `parts`, which
+    SIGKILL ends.
     """
     os.environ.update(environment)
     asyncio.run(_work(lease_seconds, parts, moment))

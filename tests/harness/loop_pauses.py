@@ -1,9 +1,7 @@
 """`python -m tests.harness.loop_pauses FILE`: how long each route's worst body holds a service's event loop.
 
-Both services run as processes of their own. A task on each one's loop wakes every millisecond and writes down
-the longest that it had to wait: whatever the loop does, and whatever keeps the interpreter's lock from it.
-What others on the machine take is not counted: a wait is at most the processor's time of the process. So a
-loop that waits for a disk or a socket without using the processor is not seen.
+A task on the loop of each service, a process of its own, wakes every millisecond and writes down the longest
+that it had to wait, at most the processor's time of the process: others on the machine are not counted.
 """
 
 import json

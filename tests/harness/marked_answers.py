@@ -1,8 +1,7 @@
 """`python -m tests.harness.marked_answers FOLDER FILE [COUNT] [PROMPTS] [TOKENS]`: answers of SmolLM2.
 
-FOLDER is SmolLM2's. Writes COUNT answers to PROMPTS chat prompts into FILE as JSON lines, with the key of the
-pool, the token ids and the text; sampling, profile and branch budget are what a key and the service have
-where nothing is said. Answers that FILE holds are kept, so an interrupted run goes on.
+Writes COUNT answers to PROMPTS chat prompts into FILE as JSON lines, with the key of the pool, ids and text,
+as a key and the service are where nothing is said. Answers that FILE holds are kept.
 """
 
 import asyncio

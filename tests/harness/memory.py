@@ -1,9 +1,7 @@
 """`python -m tests.harness.memory`: what memory a chat at home takes, in MiB.
 
-First the pieces of the generation service, one after the other in one process; then all processes of
-`ttmark up`, when they are ready and after some requests, 32 at once. Resident memory counts shared pages in
-each process, `pss` a share of them. Rows of the KV cache that have been written are told apart. Last
-the peak of transformers in a process that writes 1, 8 and 32 sequences at once.
+First the pieces of the generation service in one process; then all processes of `ttmark up`, when they are
+ready and after some requests; last the peak of transformers that writes 1, 8 and 32 sequences at once.
 """
 
 import argparse

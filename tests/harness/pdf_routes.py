@@ -1,8 +1,7 @@
 """`python -m tests.harness.pdf_routes FOLDER SMOLLM2`: how much of a mark is left in PDFs of marked answers.
 
-Outside of CI. SMOLLM2 is the model's folder; FOLDER gets the programs of PyPI and a PDF by answer and route.
-It needs Debian's chromium, groff, libreoffice-writer, wkhtmltopdf, hyphen-en-us and fonts-liberation.
-Prints the share of log10 p that is left; `--again` reads the files that are there.
+FOLDER gets the programs of PyPI and the PDFs, which `--again` reads. It needs Debian's chromium, groff,
+libreoffice-writer, wkhtmltopdf, hyphen-en-us and fonts-liberation.
 """
 
 import re

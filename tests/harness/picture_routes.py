@@ -1,8 +1,7 @@
 """`python -m tests.harness.picture_routes SMOLLM2 [COUNT [FIRST]]`: marks in pictures.
 
-As `tests.harness.file_routes`, of COUNT answers of each kind, FIRST passed over: Chromium shows them as a
-chat, whose screenshots are read, or prints them, and a program scans and photographs the pages. Then
-screenshots of 100 texts by people are asked about, with an answer's key each.
+COUNT answers of each kind, FIRST passed over, are shown as a chat or printed by Chromium, and screenshots,
+scans and photographs of them are read; then screenshots of 100 texts by people.
 """
 
 import gzip

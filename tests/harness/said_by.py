@@ -7,11 +7,7 @@ from ttmark.shared.byte_reading import ByteReading
 
 
 class SaidBy:
-    """In place of a `ReadsAlong`.
-
-    Attributes:
-        asked: the texts that it was asked about.
-    """
+    """In place of a `ReadsAlong`; it keeps the texts that it was asked about."""
 
     def __init__(
         self, say: Callable[[str], ByteReading], state: Literal["none", "down", "up"] = "up"

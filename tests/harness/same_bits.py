@@ -29,15 +29,7 @@ KINDS: tuple[Kind, ...] = ("none", "int4", "int8")
 
 
 def other_bits(runner: Runner, vocab: int, rows: int, seed: int = 0) -> tuple[int, int]:
-    """Computes at least so many rows in two batches each.
-
-    Args:
-        runner: with `SPACE` rows in its cache.
-        vocab: tokens are drawn from below it.
-
-    Returns:
-        how many rows differ in any bit of their logits, and how many there were.
-    """
+    """How many of so many rows, each computed in two batches, differ in any bit, and how many there were."""
     generator = np.random.default_rng(seed)
     lengths = generator.integers(0, _EXTENT - _MOST_CHUNK, _SEQUENCES)
     for number, length in enumerate(lengths):

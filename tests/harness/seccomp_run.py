@@ -1,9 +1,6 @@
-"""Runs a command under a seccomp profile in Docker's format, as `docker run --security-opt` would.
+"""`python -m tests.harness.seccomp_run PROFILE COMMAND [ARGUMENT ...]`: as `docker run --security-opt` would.
 
-    python -m tests.harness.seccomp_run deploy/docker/seccomp.json COMMAND [ARGUMENT ...]
-
-Reads what our profile uses: names, actions, `errnoRet` and `args`. Conditions on capabilities or
-architectures are refused. Needs libseccomp, which every Debian has.
+Reads what our profile uses; conditions on capabilities or architectures are refused. Needs libseccomp.
 """
 
 import errno

@@ -6,11 +6,7 @@ import textwrap
 
 
 def serve_and_stop(before: str) -> "subprocess.CompletedProcess[str]":
-    """The process, after its end.
-
-    Args:
-        before: Python code that runs before the server starts.
-    """
+    """The process, after its end; Python code may run before the server starts."""
     program = """
         import os, signal, socket
         from contextlib import asynccontextmanager

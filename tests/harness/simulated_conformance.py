@@ -65,12 +65,7 @@ class SimulatedAnswers:
 def simulated_run(
     folder: Path, seed: int, *, marks: UnlockedKey | None = None, detect: Detect | None = None
 ) -> Conformance:
-    """A run in a folder.
-
-    Args:
-        marks: what answers are marked with; default: the key that is looked for.
-        detect: in place of the service's detection.
-    """
+    """A run in a folder, whose answers are marked with what is looked for unless said."""
     key, progress = simulated_key(), Progress(disable=True)
     documents = np.random.default_rng(0).integers(VOCABULARY, size=(100, 600))
     chosen = np.random.default_rng(seed).permutation(len(documents))[:20]

@@ -1,8 +1,7 @@
 """`python -m tests.harness.typical_lengths ANSWERS [COUNT] [TOKENS]`: how long marked texts must be.
 
-ANSWERS is a file of `tests.harness.marked_answers`. Of its first COUNT answers of TOKENS tokens or more: the
-tokens at which half of them are found by the likelihood ratio at 1e-1, 1e-2, ... under the right key, without
-a reader, as long as half are found within TOKENS. It is what `detect_service/verdict.py` holds.
+Of the first COUNT of `tests.harness.marked_answers` with TOKENS tokens or more: at how many half of them are
+found at 1e-1, 1e-2, ... under the right key, without a reader. It is what `detect_service/verdict.py` holds.
 """
 
 import math

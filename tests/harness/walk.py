@@ -1,11 +1,8 @@
 """`python -m tests.harness.walk [chat|detect|detect-text] [--list]`: how much code a request crosses.
 
-The services run in this process, on the demo model, with metrics and limits as they ship. Counted is what
-a warm service does until the first pair of a streamed chat, or a verdict on 400 tokens with 16 keys, goes
-out: files, their lines, those of them that belong to an optional feature (`tests/harness/features.py`), which
-the request did not ask for, and changes. A *change* is a call into another file of ours than the one that was
-called last, in the thread that calls. On a busy machine what runs by the clock is counted, too: of several
-questions the one with the fewest files and changes counts. `--list` prints each file with its calls.
+Both services run in this process. Counted is what a warm one does until the first pair of a streamed chat, or
+a verdict on 400 tokens with 16 keys, goes out: files, their lines, those of optional features, and changes. A
+*change* is a call into another file of ours than the last, in the same thread. The least of several counts.
 """
 
 import argparse

@@ -16,11 +16,7 @@ _PROXIES = ("http_proxy", "https_proxy", "no_proxy")
 
 
 def build_arguments(folder: Path) -> list[str]:
-    """Options of `podman build`, after which pip finds in a build what it finds here.
-
-    Args:
-        folder: for a copy of pip's settings.
-    """
+    """Options of `podman build`, after which pip finds in a build what it finds here."""
     settings = _pip_settings()
     configuration = folder / "pip.conf"
     lines = [f"{name} = {value}" for name, value in settings.items()]

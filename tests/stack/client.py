@@ -12,11 +12,7 @@ PROMPT = "The command reads the file and"
 
 
 class Client:
-    """Speaks with both services under one token.
-
-    Args:
-        detect: asked anew for the address each time, as a container that starts again has another one.
-    """
+    """Speaks with both services under one token; containers that start again have another address."""
 
     def __init__(self, gen: str, detect: Callable[[], str], token: str, model: str) -> None:
         self.gen, self.detect, self.token, self.model = gen, detect, token, model

@@ -29,12 +29,7 @@ exec {compose} "${{arguments[@]}}"
 
 
 class Checkout:
-    """A copy of the repository's files in `folder`, so that nothing of the developer's own is touched.
-
-    Args:
-        compose: the command of Docker's Compose.
-        override: text of docker-compose.override.yml.
-    """
+    """A copy of the repository's files in `folder`, so that nothing of the developer's own is touched."""
 
     def __init__(self, root: Path, folder: Path, podman: Podman, compose: Path, override: str) -> None:
         self.folder = folder
@@ -55,11 +50,7 @@ class Checkout:
         self.environment = {**podman.environment, "PATH": f"{programs}:{os.environ['PATH']}"}
 
     def type(self, commands: str, timeout: float = 600) -> str:
-        """What these lines of a console print; the first that fails ends them.
-
-        Raises:
-            StackFailed: one failed.
-        """
+        """What these lines of a console print; the first that fails ends them with `StackFailed`."""
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", commands],
             cwd=self.folder,

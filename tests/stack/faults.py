@@ -85,11 +85,7 @@ def served_again(client: Client) -> tuple[float, int]:
 
 
 def kill(podman: Podman, client: Client, container: str, known: str) -> Outcome:
-    """A container is killed; its restart policy, or who runs it, starts it anew.
-
-    Args:
-        known: a marked text of before, which has to be recognised still.
-    """
+    """A container is killed and started anew; a `known` marked text of before is recognised still."""
     job = client.submit([known] * 40)
     podman("kill", "--signal", "KILL", container)
     time.sleep(0.5)
@@ -118,11 +114,7 @@ def store_away(podman: Podman, client: Client, container: str, known: str) -> Ou
 
 
 def disk_full(client: Client, name: str, folder: Path, known: str) -> Outcome:
-    """A disk is filled; what is asked meanwhile is answered with a mark or refused, and later it is answered.
-
-    Args:
-        folder: where the host sees the disk, which is a file system of its own.
-    """
+    """A disk, seen as `folder`, is filled; what is asked is answered with a mark or refused."""
     if not folder.is_mount():
         raise StackFailed(f"{folder} is no disk of its own")
     full, meanwhile, unmarked = folder / "full", "answered", 0

@@ -61,11 +61,7 @@ def taken(compose: Path) -> list[str]:
 
 
 class Podman:
-    """Runs `podman` on the storage in `folder`; in a `with` block also its socket, for Compose.
-
-    Args:
-        seccomp: the profile of containers that Compose starts. Podman takes it by path alone.
-    """
+    """Runs `podman` on the storage in `folder`; in a `with` block also its socket, for Compose."""
 
     def __init__(self, folder: Path, seccomp: Path) -> None:
         self.folder = folder
@@ -104,12 +100,7 @@ class Podman:
     def __call__(
         self, *arguments: str | Path, check: bool = True, timeout: float = 900, text: str | None = None
     ) -> str:
-        """What `podman ARGUMENTS` prints.
-
-        Args:
-            check: a failure is raised.
-            text: its standard input.
-        """
+        """What `podman ARGUMENTS` prints; `check`: a failure is raised."""
         command = ["podman", *map(str, arguments)]
         done = subprocess.run(
             command, env=self.environment, capture_output=True, text=True, timeout=timeout, input=text

@@ -37,11 +37,7 @@ defaults
 
 
 class Balancer:
-    """HAProxy on loopback before the instances of each service.
-
-    Args:
-        ports: that it listens on, by service.
-    """
+    """HAProxy on loopback, on a port for each service, before its instances."""
 
     def __init__(self, folder: Path, ports: Mapping[str, int]) -> None:
         self._folder = folder
@@ -88,9 +84,7 @@ class Balancer:
 class Load:
     """Detections at a steady rate, and beside them a completion and a stream at a time; nothing is repeated.
 
-    Attributes:
-        failed: what became of requests that were not answered as they should.
-        unsent: detections that were due while MOST_AT_ONCE were under way.
+    `unsent`: detections that were due while MOST_AT_ONCE were under way.
     """
 
     def __init__(self, client: Client, known: str) -> None:
@@ -162,12 +156,7 @@ def wait_ready(host: str, port: int, seconds: float = 180) -> None:
 
 
 def replace(podman: Podman, balancer: Balancer, name: str, old: str, new: str, place: int, free: int) -> None:
-    """The guide's steps 2 and 3: the new one gets ready, the old one is taken out, drains and ends.
-
-    Args:
-        place: of the old one in the balancer.
-        free: place that the new one gets.
-    """
+    """The guide's steps 2 and 3: the new one gets ready in a free place, the old one drains and ends."""
     podman("start", new)
     host = address(podman, new)
     wait_ready(host, BEHIND[name])
@@ -186,11 +175,7 @@ services:
 
 
 def roll(podman: Podman, checkout: Checkout, client: Client, known: str) -> str:
-    """Replaces both replicas of both services one after the other, detection first; what clients saw.
-
-    Raises:
-        StackFailed: a request failed.
-    """
+    """Replaces both replicas of both services one after the other, detection first; what clients saw."""
     (checkout.folder / "scaled.yml").write_text(SCALED)
     files = "-f docker-compose.yml -f docker-compose.override.yml -f scaled.yml"
     checkout.type(

@@ -31,10 +31,7 @@ from ttmark.shared.vault.store import RecordStore
 
 
 def free_port() -> int:
-    """A port below the ephemeral range: no outgoing connection takes it while the server is down.
-
-    Nor the one 10,000 above it, on which the nodes of a cluster talk to each other.
-    """
+    """A port below the ephemeral range, as is the one 10,000 above it, on which nodes of a cluster talk."""
     while True:
         port = random.SystemRandom().randrange(12_000, 22_000)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):

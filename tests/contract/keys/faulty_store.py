@@ -1,8 +1,7 @@
 """Keys changed and read while Redis fails, and who notes what they may have become.
 
-One writer per key keeps the set of states that the key can be in, given what was acknowledged and what
-ended without an answer. Whatever the store says later must lie in that set: a state that does not is an
-acknowledged change that was lost.
+One writer per key keeps the states that it can be in; another one later is an acknowledged change that was
+lost.
 """
 
 import asyncio
@@ -60,8 +59,7 @@ def after(states: States, operation: str, version: int) -> States | None:
 class History:
     """What one writer knows of its key: the last state seen, and what it may have become since.
 
-    A change that got no answer may still take effect while the epoch is the same; once a later epoch
-    was seen it cannot any more, because every change is bound to the one before.
+    A change without an answer may take effect until a later epoch was seen.
     """
 
     key_id: str

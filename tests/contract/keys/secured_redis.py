@@ -40,12 +40,7 @@ class SecuredRedis:
 
 
 def start_secured(start_redis: Any, folder: Path, port: int, *, confirms_writes: bool) -> SecuredRedis:
-    """Provisions and starts it.
-
-    Args:
-        confirms_writes: whether the server has WAITAOF. One without it writes each change at once, so that
-            a kill loses nothing that was acknowledged.
-    """
+    """Provisions and starts it; without WAITAOF, which confirms writes, it writes each change at once."""
     subprocess.run(
         [DEPLOY / "provision.sh", folder, "127.0.0.1"], check=True, env=os.environ | {"PORT": str(port)}
     )

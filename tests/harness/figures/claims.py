@@ -13,12 +13,7 @@ LOOSE_NUMBER = rf"{NUMBER}(?:\s%)?(?:\s\[{NUMBER},\s{NUMBER}\])?"
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a page says in a hole of a phrase.
-
-    Attributes:
-        start: where it begins in the page; `end` where it ends.
-        due: what it has to say.
-    """
+    """What a page says in a hole of a phrase, where it stands in the page, and what it has to say."""
 
     name: str
     start: int

@@ -10,12 +10,7 @@ from ttmark.evaluation.report.result import Result
 
 
 def wrong_prints(folder: Path, unprinted: Iterable[str]) -> Iterator[str]:
-    """A line for each table of a page of results that is not what the results files give.
-
-    Args:
-        folder: of results, with folders below.
-        unprinted: patterns of the names of results files whose tables stand on no page.
-    """
+    """A line for each table of a page of results, but `unprinted`, that is not what results files give."""
     for place in (folder, *sorted(path for path in folder.rglob("*") if path.is_dir())):
         results = {path.name: Result.load(path) for path in _to_print(place, unprinted)}
         yield from _stale_tables(place, results)

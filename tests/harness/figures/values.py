@@ -48,10 +48,7 @@ def _written(value: float, spec: str) -> str:
 
 
 def value_at(document: Any, path: Sequence[Step]) -> Measured:
-    """What stands at a path: names and numbers of entries; a mapping takes the one entry that has its values.
-
-    The rows of a table of a result are entries by the names of its columns.
-    """
+    """What stands at a path: names, numbers of entries; a mapping takes the one entry that has its values."""
     place = document
     for step in path:
         try:

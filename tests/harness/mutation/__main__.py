@@ -1,8 +1,7 @@
 """Mutation testing of sampled lines: `python -m tests.harness.mutation`, or `make mutate MUTATE_ARGS=...`.
 
-Takes some lines of each folder, changes one at a time in a copy of the tree, and runs the test files that run
-it. What is known from an earlier run is kept in build/mutation.json. Ends with 1 where a change that nobody
-caught has no answer in tests/mutation_answers.yml.
+Changes one line at a time in a copy of the tree, and runs the test files that run it. Ends with 1 where a
+change that nobody caught has no answer in tests/mutation_answers.yml.
 """
 
 import argparse

@@ -36,12 +36,7 @@ how long may be waited for a CPU second, as cores are shared."""
 
 @dataclass(frozen=True)
 class Ran:
-    """How a run ended: passed, failed, timeout, or uncovered where there was nothing to run.
-
-    Attributes:
-        test: that failed.
-        seconds: of CPU, where it passed.
-    """
+    """How a run ended: passed, failed (which test), timeout, or uncovered where there was nothing to run."""
 
     verdict: str
     test: str = ""
@@ -89,12 +84,10 @@ class Copy:
         }
 
     def attempt(self, change: Change, seconds: dict[str, float]) -> Ran:
-        """Runs test files with one source file changed, in the order given, until a test fails.
+        """Runs test files (CPU seconds of each) with one source file changed, in this order, until a test
+        fails.
 
         It says nothing where it fails unchanged too, as some tests do by bad luck; then the rest is run.
-
-        Args:
-            seconds: of CPU, of each test file.
         """
         left = dict(seconds)
         while left:

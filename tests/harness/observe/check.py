@@ -24,11 +24,7 @@ _SELECTOR = re.compile(r"\b([a-z][a-z_]*:)?(?:ttmark|process|up)[a-z0-9_]*(?::[a
 
 @dataclass(frozen=True)
 class Expression:
-    """Where it stands and what it asks.
-
-    Attributes:
-        kind: panel, recording, alert, annotation, or convention.
-    """
+    """Where it stands and what it asks; of a panel, recording, alert, annotation, or convention."""
 
     kind: str
     place: str
@@ -98,11 +94,7 @@ _ONLY_AFTER_A_FAULT = ('status="429"', 'status=~"5.."')
 
 @dataclass(frozen=True)
 class Verdict:
-    """What Prometheus made of one expression.
-
-    Attributes:
-        problem: empty if it parsed and everything that it reads is there.
-    """
+    """What Prometheus made of one expression; no problem: it parsed, and all that it reads is there."""
 
     expression: Expression
     problem: str

@@ -21,15 +21,7 @@ _FORKS.set_forkserver_preload(
 
 
 class ForkedService:
-    """One `ttmark serve gen` on a free port, started at once and ready a little later.
-
-    Args:
-        log: file for what the service writes.
-        settings: further TTMARK_* variables.
-
-    Attributes:
-        start_seconds: in which it must be ready.
-    """
+    """One `ttmark serve gen` with further TTMARK_* settings on a free port, ready a little later."""
 
     start_seconds = 120.0
 

@@ -18,13 +18,7 @@ START_SECONDS = 30.0
 
 
 class Prometheus:
-    """Runs Debian's `prometheus` until the block is left.
-
-    Args:
-        targets: address by job name.
-        alertmanagers: addresses that it tells of alerts.
-        waits: False drops the `for` of every alert, so that it fires at its first evaluation.
-    """
+    """Runs Debian's `prometheus` until the block is left; unless it `waits`, alerts fire at once."""
 
     def __init__(
         self,

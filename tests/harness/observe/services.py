@@ -32,10 +32,8 @@ app()
 class Bed:
     """Starts `ttmark serve gen|detect|canary` on free ports and stops them when the block is left.
 
-    Args:
-        settings: further TTMARK_* variables.
-        launcher: a command that each process is started by, which becomes the command behind it.
-        often: the live check runs every three seconds, with a short text.
+    The launcher is a command that becomes the one behind it; `often`: the live check runs every three
+    seconds.
     """
 
     def __init__(

@@ -164,11 +164,7 @@ def _kinds(answer: Schema) -> str:
 
 
 def _route(method: str, path: str, operation: Schema, shared: Collection[str], told: dict[str, str]) -> str:
-    """What one route does, takes and answers.
-
-    Args:
-        told: the parameters so far, each with the route that has it; those of this one are put in.
-    """
+    """What one route does, takes and answers; its parameters that no route before had are put into `told`."""
     lines = [f"\n### {method} {path}\n", operation["description"], ""]
     for one in operation.get("parameters", ()):
         if one["in"] == "path" and "description" not in one:
@@ -186,12 +182,7 @@ def _route(method: str, path: str, operation: Schema, shared: Collection[str], t
 
 
 def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]], typed: bool) -> str:
-    """Fields in a list: those with a meaning one by one, the others by type.
-
-    Args:
-        shown: the lines of each schema so far, by field; those of this one are put in.
-        typed: whether fields with a meaning have plain types, too.
-    """
+    """Fields in a list: those with a meaning one by one (`typed`: with plain types), the others by type."""
     lines = [f"\n### {name}\n"]
     if "description" in schema:
         lines.append(" ".join(schema["description"].split()) + "\n")
@@ -251,11 +242,7 @@ def _names(fields: Sequence[str]) -> str:
 
 
 def _field(name: str, schema: Schema, described: Schema, typed: bool = True) -> str:
-    """A line of a list: type, bounds, default and meaning.
-
-    Args:
-        typed: whether a plain type is told beside a meaning.
-    """
+    """A line of a list: type (`typed`: a plain one too), bounds, default and meaning."""
     kind = ", ".join((_kind(schema), *dict.fromkeys(_bounds(schema))))
     default = schema.get("default")
     if default not in (None, schema.get("const")):

@@ -63,11 +63,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Plot:
-    """Rows under headings, on an axis from 0 to `end`.
-
-    Attributes:
-        series: names of the marks of a row; one needs none.
-    """
+    """Rows under headings, on an axis from 0 to `end`, with the names of the marks of a row."""
 
     name: str
     title: str

@@ -52,11 +52,7 @@ OTHERS = "Others"
 
 
 def topic(field: str) -> str:
-    """The heading of a setting.
-
-    Args:
-        field: its name without `TTMARK_`, in small letters.
-    """
+    """The heading of a setting, by its name without `TTMARK_`, in small letters."""
     return next((title for title, fields in TOPICS if re.fullmatch(fields, field)), OTHERS)
 
 

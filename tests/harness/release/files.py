@@ -24,13 +24,7 @@ def build(source: Source, out: Path) -> tuple[Path, Path]:
 
 
 def bill_of_materials(python: Path, source: Source, target: Path) -> None:
-    """Writes what is installed in an environment, as CycloneDX.
-
-    Args:
-        python: of the environment, which has the wheel and all that it needs.
-        source: names the application.
-        target: file, JSON.
-    """
+    """Writes what is installed beside a Python, with the wheel and all that it needs, as CycloneDX."""
     options = [
         "--pyproject",
         str(source.folder / "pyproject.toml"),
@@ -91,13 +85,7 @@ def container_engine() -> str | None:
 
 
 def build_images(engine: str, source: Source, target: Path) -> None:
-    """Builds for this machine's processor, and writes name, processor and digest of each.
-
-    Args:
-        engine: its command.
-        source: the Dockerfiles, and what they copy.
-        target: file, JSON.
-    """
+    """Builds for this machine's processor, and writes name, processor and digest of each, as JSON."""
     built = {}
     for name, dockerfile in IMAGES.items():
         tag = f"{name}:{source.version}"

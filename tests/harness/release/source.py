@@ -15,14 +15,7 @@ class NoRelease(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """A tree without version control.
-
-    Attributes:
-        folder: where it lies.
-        commit: what it was exported from.
-        time: of that commit, in seconds since 1970; files of a release carry it.
-        version: of the project.
-    """
+    """A tree without version control, and the commit that it was exported from; files carry its time."""
 
     folder: Path
     commit: str
@@ -35,13 +28,7 @@ class Source:
 
 
 def export(repository: Path, folder: Path, url: str | None) -> Source:
-    """Writes the commit that is checked out into `folder`.
-
-    Args:
-        repository: a work tree.
-        folder: is made.
-        url: of the repository, as browsers reach it; None: links of the description become words.
-    """
+    """Writes the commit that is checked out; without a `url` links of the description become words."""
     changed = _git(repository, "status", "--porcelain").decode().splitlines()
     if changed:
         raise NoRelease(

@@ -78,12 +78,7 @@ def detect(
     *,
     any_phase: bool = False,
 ) -> Answer:
-    """The best of all versions of the exported keys.
-
-    Args:
-        exports: files of `ttmark keys export`, in the order of their key ids.
-        any_phase: of `direct`.
-    """
+    """The best of all versions of files of `ttmark keys export`, in the order of their key ids."""
     versions = sum("prf_keys" in version for exported in exports for version in exported["versions"])
     others, limit = math.log10(versions), math.log10(fpr)
     every = [

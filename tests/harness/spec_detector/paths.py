@@ -32,13 +32,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class Text:
-    """What is known of a text without a key.
-
-    Attributes:
-        tokens: of a block.
-        classes: of the blocks at the positions.
-        surprise: x at the positions; None without a reader.
-    """
+    """What is known of a text without a key: tokens of a block; at the positions classes, a reader's x."""
 
     ratios: Ratios
     tokens: int

@@ -150,12 +150,7 @@ def detect_combined(
     reader: Literal["none", "down", "up"] = "none",
     wanted: Literal["auto", "always", "never"] = "auto",
 ) -> Found:
-    """The answer for a document.
-
-    Args:
-        readings: with what a reader says of them if it is asked, with nothing where it fails.
-        secret: for draws; empty: of the keys.
-    """
+    """The answer for a document, from readings with what a reader says of them; empty secret: of the keys."""
     fits = wanted != "never" and all(reading.ends for reading in readings)
     two, missed = fits and reader == "up", wanted != "never" and reader == "down"
     silent = [replace(reading, parts=None) for reading in readings]
@@ -381,11 +376,7 @@ def detect_conversation(
     reader: Literal["none", "down", "up"] = "none",
     wanted: Literal["auto", "always", "never"] = "auto",
 ) -> tuple[list[float], float, ReaderState]:
-    """log10 E up to each message, log10 p, and what the reader did.
-
-    Args:
-        ways: the messages in each of their readings, with the weights of the ways.
-    """
+    """log10 E up to each message, log10 p, and what the reader did; of ways of reading, with weights."""
     silent = [([replace(message, parts=None) for message in way], weight) for way, weight in ways]
     grown = _grown(exports, silent)
     fits = wanted != "never" and any(message.ends for way, _ in ways for message in way)

@@ -22,14 +22,7 @@ WEIGHTED_CELLS = 512
 
 
 class Ratios:
-    """Of a profile's scheme and block size.
-
-    Attributes:
-        marked: Q by strength (0, +2, -4), class and cell.
-        worth: L likewise.
-        class_limits: ln p between the classes of a reader.
-        classes: of a reader.
-    """
+    """Of a profile: Q and L by strength (0, +2, -4), class and cell, and ln p between a reader's classes."""
 
     def __init__(self, scheme: Scheme) -> None:
         file = json.loads((TABLES / f"mixtures-r{scheme.size}.json").read_text())

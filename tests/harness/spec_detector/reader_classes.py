@@ -31,12 +31,7 @@ def token_ends(text: str, spans: Sequence[tuple[int, int]]) -> list[int]:
 
 
 class Said:
-    """Bits of each token.
-
-    Args:
-        parts: of the text, all of its bytes in order.
-        ends: `token_ends`.
-    """
+    """Bits of each token, from parts of the whole text in order and `token_ends`."""
 
     def __init__(self, parts: Parts, ends: Sequence[int]) -> None:
         places = np.array([0, *(end for end, _ in parts)])

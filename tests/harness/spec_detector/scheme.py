@@ -14,13 +14,7 @@ TWO_64 = 1 << 64
 
 @dataclass(frozen=True)
 class Null:
-    """The distribution of one block's score.
-
-    Attributes:
-        name: of its tables.
-        tail: log10 P(sum of blocks >= total), from total and blocks.
-        draw: a score from a uniform 64-bit word.
-    """
+    """The distribution of a block's score: log10 P(sum of blocks >= total); a score from a 64-bit word."""
 
     name: str
     mean: float

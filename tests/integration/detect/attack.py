@@ -1,10 +1,7 @@
-"""Sends dear requests over many connections until it is killed; a process of its own for `neighbours.py`.
-
-    python tests/integration/detect/attack.py URL TOKEN FILE KIND CONNECTIONS
+"""`attack.py URL TOKEN FILE KIND CONNECTIONS`: sends dear requests over many connections until it is killed.
 
 KIND: `text`, documents of 380,000 characters against decoys; `batch`, 256 short documents. Writes a line once
-all connections have begun to send. One that the service closes, because it did not take the request in time,
-is opened again.
+all connections have begun to send. One that the service closes is opened again.
 """
 
 import asyncio

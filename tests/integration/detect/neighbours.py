@@ -1,8 +1,4 @@
-"""What one tenant notices of another that sends the dearest requests there are.
-
-One tenant sends small direct requests, one after the other, first alone and then while connections of the
-other send `attack.py`'s requests; then those hang up. `/healthz` and `/metrics` are asked meanwhile.
-"""
+"""What one tenant, who sends small requests, notices of another that sends `attack.py`'s, and hangs up."""
 
 import asyncio
 import signal

@@ -17,11 +17,7 @@ from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 def serving(
     folder: Path, settings: Mapping[str, str] | None = None, prefix: Sequence[str] = (), changed: str = ""
 ) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """A detection service over the key store in `folder`, ready: its port and its process.
-
-    Args:
-        changed: statements that run before, and change what is a constant in production.
-    """
+    """A detection service over the key store in `folder`, after statements: its port and its process."""
     port = free_port()
     program = f"from ttmark.services.cli.main import app\n{changed}\napp()"
     command = [*prefix, sys.executable, "-c", program, "serve", "detect"]

@@ -50,8 +50,7 @@ print(json.dumps(times))
 class Cost:
     """Of one body: what the service used for it, per body, and what others noticed, in milliseconds.
 
-    `crowding` is the time that the service's threads wanted a core, over the time that they had one: other
-    work on the machine makes what others notice so much longer.
+    `crowding`: the time that its threads wanted a core, over that in which they had one.
     """
 
     body: str

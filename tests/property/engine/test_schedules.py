@@ -1,10 +1,7 @@
 """Whatever runs beside it, a request gets the tokens that it gets alone.
 
-A schedule is a mix of requests (block size, filters, lengths, stop strings, budgets), of tenants, of arrival
-times, of cancellations, of forced preemptions and of engine limits (places, rows of a pass, cache). Some
-prompts begin with the same tokens, and go on from what others have left in the cache. It is run
-on a real model, pass by pass on one thread, so that a failing schedule can be run again. fp32 on a CPU, to
-the last token and the last bit of the log probabilities.
+A schedule mixes requests, tenants, arrivals, cancellations, forced preemptions and limits of an engine. It is
+run on a real model, pass by pass on one thread, in fp32, to the last bit of the log probabilities.
 """
 
 import asyncio

@@ -58,13 +58,10 @@ def watermarked_text(
     choices: int = 64,
     ids: Sequence[int] = (),
 ) -> str:
-    """A text whose blocks are drawn from a watermarked uniform distribution over letter pairs.
+    """A text whose blocks, of ids or letters, are drawn from a watermarked uniform distribution of `choices`.
 
-    Args:
-        ids: of which blocks are made; else of letters.
-        choices: of how many pairs each block is one; with 64 alone `spaces` are other than `few`.
-        spaces: `few`: as many as of any letter; `single`: half of the pairs end in one, and no two meet;
-            `double`: a quarter of the pairs are two. The latter need blocks of two.
+    `spaces`: `few`: as many as of any letter; `single`: half of the pairs end in one, and no two meet;
+    `double`: a quarter of the pairs are two.
     """
     generator = np.random.default_rng(seed)
     letters = ids or [tokenizer.encode(chr(letter))[0] for letter in LETTERS]

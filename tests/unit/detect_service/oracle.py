@@ -41,12 +41,7 @@ FIXED = "the of in Miller and Berlin to 1987 which not Anna three river on"
 
 @dataclass
 class Oracle:
-    """The route as an attacker sees it: a verdict, or a refusal.
-
-    Attributes:
-        asked: requests so far.
-        answered: of them, those with a verdict that does not rest on what was said before.
-    """
+    """The route as an attacker sees it; `answered`: with a verdict, other than one said before."""
 
     service: Any
     client: httpx.AsyncClient
@@ -112,11 +107,7 @@ def replaceable(words: Sequence[str]) -> list[int]:
 
 
 async def marked(service: Any, seed: int, words: int = 80) -> list[str]:
-    """A text of the key's: of each word's synonyms the one with the largest likelihood ratio.
-
-    A word decides over the few blocks that hold it or follow it: it is chosen within its neighbours. A text
-    is made once for all tests of a process.
-    """
+    """A text of the key's: of each word's synonyms the one of the largest ratio beside its neighbours."""
     if (seed, words) in _MARKED:
         return list(_MARKED[seed, words])
     text = draft(seed, words)
@@ -144,8 +135,8 @@ def substituted(words: list[str], places: Sequence[int], chance: random.Random) 
 async def forge(attacker: Oracle, budget: int, seed: int) -> list[str]:
     """Greedy substitution: what the oracle finds at the coarser rate is held to the finer one from then on.
 
-    Until something is found every question draws all words anew; then single words are changed, and what
-    keeps the finding is kept: a random walk above the threshold.
+    First every question draws all words anew; then single words are changed, and what keeps the finding is
+    kept.
     """
     chance = random.Random(seed)
     words, rates = draft(seed), [COARSEST, 1e-3, FINEST]
@@ -163,11 +154,7 @@ async def forge(attacker: Oracle, budget: int, seed: int) -> list[str]:
 
 
 async def scrub(attacker: Oracle, words: list[str], budget: int, seed: int) -> tuple[list[str], int]:
-    """Changes words until the finest rate finds nothing, then takes back what was not needed.
-
-    Returns:
-        the text that the oracle does not find, as far as it was told, and how many words differ.
-    """
+    """Changes words until the finest rate finds nothing, takes back what was not needed; how many differ."""
     chance = random.Random(seed)
     order = replaceable(words)
     chance.shuffle(order)

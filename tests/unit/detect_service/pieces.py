@@ -44,11 +44,7 @@ def z_of(service: Any, pieces: Sequence[Sequence[int]]) -> float:
 
 
 class Scale:
-    """Marked pieces, so many that a document is found about every second time.
-
-    Attributes:
-        findings: documents that were found.
-    """
+    """Marked pieces, so many that a document is found about every second time."""
 
     def __init__(self, attacker: Oracle, marked: Sequence[Sequence[int]], seed: int) -> None:
         self.attacker = attacker
@@ -76,10 +72,7 @@ class Scale:
 async def forged(
     attacker: Oracle, marked: Sequence[Sequence[int]], questions: int, seed: int
 ) -> tuple[list[list[int]], int]:
-    """Of four alternatives for each of 50 blocks those with which documents were found more often.
-
-    And how many documents were found.
-    """
+    """Of four alternatives for each of 50 blocks those with which documents were found more often."""
     scale, chance = Scale(attacker, marked, seed), random.Random(seed + 1000)
     contexts = [chance.choices(LETTERS, k=WIDTH) for _ in range(50)]
     choices = [[context + chance.choices(LETTERS, k=SIZE) for _ in range(4)] for context in contexts]

@@ -1,8 +1,4 @@
-"""Hand-made bad inputs on every detection route: the documented problem, never a 5xx.
-
-What is no JSON, and who may ask at all, the contract tests of the running services have for every route; odd
-texts are in `test_odd_batches.py`.
-"""
+"""Hand-made bad inputs on every detection route: the documented problem, never a 5xx."""
 
 from itertools import product
 from typing import Any

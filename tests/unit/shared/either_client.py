@@ -8,12 +8,7 @@ from ttmark.shared.client import AsyncClient, Client
 
 
 class EitherClient:
-    """Calls of `Client`, or of `AsyncClient` as a loop runs them; an iterator of either gives a list.
-
-    Args:
-        kind: `sync` or `async`.
-        options: of the client.
-    """
+    """Calls of `Client`, or of `AsyncClient` as a loop runs them; an iterator of either gives a list."""
 
     def __init__(self, kind: str, url: str, token: str | None, **options: Any) -> None:
         self._client = (Client if kind == "sync" else AsyncClient)(url, token, **options)

@@ -23,12 +23,7 @@ def service(cluster: Any) -> Any:
 
 
 class Losing:
-    """A way to the service.
-
-    Attributes:
-        breaks: answers that are lost from now on: the connection is reset when the service begins to answer.
-        lost: how many were.
-    """
+    """A way to the service that resets the connection when so many answers begin, and counts them."""
 
     breaks = lost = 0
     url = ""

@@ -145,10 +145,7 @@ class PublicPartsLeftOut(pickle.Pickler):
 
 
 def objects() -> tuple[int, bytes]:
-    """How many objects of ours are alive and can be pickled, and representations and pickles of all.
-
-    What several objects refer to is pickled once.
-    """
+    """How many objects of ours live and can be pickled, and representations and pickles of all, each once."""
     gc.collect()  # settings of services that have ended wait to be collected
     shown, pickled, count = set(), io.BytesIO(), 0
     pickler = PublicPartsLeftOut(pickled)

@@ -1,7 +1,4 @@
-"""One tenant has jobs with all the work in the world; another one's job hardly notices.
-
-`pytest -s tests/features/jobs/stores/test_fair_jobs.py` prints the seconds.
-"""
+"""One tenant has jobs with all the work in the world; another's job hardly notices (`-s`: seconds)."""
 
 import asyncio
 import time

@@ -47,10 +47,7 @@ async def rotated(ring: KeyRing, key_id: str) -> None:
 class Event:
     """What happens between two questions, and the verdicts on a marked and an unmarked text after it.
 
-    Attributes:
-        before: what happened to the keys before the first question.
-        held: the tenant's keys from then on; None: those of the store.
-        counters, key: whether those of answers are the same still.
+    `before`: to the keys before the first; `held`: the tenant's keys from then on, None: those of the store.
     """
 
     happens: Step

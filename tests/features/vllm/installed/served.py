@@ -33,12 +33,7 @@ def command_line(process: psutil.Process) -> str:
 
 
 class VllmService(ForkedService):
-    """A service that is started at once, and what it has on the machine.
-
-    Args:
-        folder: an empty one, for its log and its temporary files.
-        engine: further lines of its TTMARK_ENGINE_FILE.
-    """
+    """A service that is started at once, in an empty folder, with further lines of its TTMARK_ENGINE_FILE."""
 
     start_seconds = 600.0
 

@@ -11,12 +11,7 @@ Place = tuple[str, ast.stmt]
 
 
 class Sources:
-    """A package `vllm`.
-
-    Args:
-        root: of the package, a folder or a folder in a wheel.
-        version: of it; None: not said here.
-    """
+    """A package `vllm`, in a folder or a wheel."""
 
     def __init__(self, root: Path | InZip, version: str | None = None) -> None:
         self.root, self.version = root, version
@@ -34,14 +29,7 @@ class Sources:
         return cls(InZip(str(wheel), "vllm/"), wheel.name.split("-")[1].split("+")[0])
 
     def names(self, dotted: str) -> set[str]:
-        """Parameters of a function, or fields of a class and parameters of its constructor.
-
-        Args:
-            dotted: `package.module.Class.member`, as it is imported.
-
-        Raises:
-            LookupError: it is not there.
-        """
+        """Parameters of a function, or fields of a class and parameters of its constructor."""
         parts = dotted.split(".")
         first = next((at for at, part in enumerate(parts) if part[0].isupper()), len(parts) - 1)
         module, found = self._defined(".".join(parts[:first]), parts[first])

@@ -1,10 +1,7 @@
 """Everything of vLLM that is touched is there, as it was; an upgrade fails here first.
 
-The installed vLLM's sources are read, and those of the wheel that the variable VLLM_WHEEL names: what has no
-build for this machine can be looked at. Nothing of either is imported.
-
-    pip download --no-deps vllm==0.33.0
-    VLLM_WHEEL=vllm-0.33.0-....whl .venv/bin/pytest -n0 tests/features/vllm/installed/test_sources.py
+Sources are read, of the installed vLLM and of the wheel that the variable VLLM_WHEEL names; nothing is
+imported.
 """
 
 import hashlib

@@ -1,8 +1,6 @@
 """Every part of vLLM that `gen_service/features/vllm` touches; an upgrade begins here.
 
-`TOUCHED` names what is called or overridden, with the parameters that are relied on; `RUNNER_ATTRIBUTES`
-the attributes of vLLM's model runner that are read; `WATERMARK_FILES` those that say how vLLM's own marks are
-drawn and found, with the SHA-256 that they have in 0.32.0.
+Of each file that says how vLLM's own marks are drawn and found the SHA-256 that it has in 0.32.0.
 """
 
 from collections.abc import Mapping

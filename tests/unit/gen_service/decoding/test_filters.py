@@ -275,11 +275,7 @@ def test_without_top_k_no_more_tokens_are_looked_at_than_top_p_leaves(widths: li
 
 
 def test_the_defaults_of_openai_cost_little_more_than_a_small_top_k_at_a_vocabulary_of_151_936() -> None:
-    """CPU time of nine rows, the best of fifteen turns side by side; it is some three times as long.
-
-    Neighbours on the machine slow what reads more memory more, up to 23 times once. Sorting
-    the rows took 300 times as long.
-    """
+    """CPU time, the best of fifteen turns: 3 times as long, up to 23 beside others; a sort took 300."""
     rows = torch.randn((9, 151_936), generator=torch.Generator().manual_seed(9)) * 2
     settings_ = {"narrow": FilterParams(top_k=50, top_p=0.95), "defaults": FilterParams()}
     best = dict.fromkeys(settings_, float("inf"))

@@ -32,9 +32,7 @@ def model_logits(tokens: Tokens[int]) -> torch.Tensor:
 
 def blocks_as_token_by_token(sequence: Sequence, theirs: Any, ends: Collection[int] = ()) -> tuple[int, int]:
     """Completes it over `model_logits`; each candidate has the probability that `theirs` gives its tokens.
-
-    Returns:
-        how many candidates there were, and how many of them end the text.
+    How many candidates there were, and how many of them end the text.
     """
     seen = ended = 0
     while sequence.finish_reason is None:
@@ -82,10 +80,7 @@ def completed(sequence: Sequence, row_after: RowAfter) -> Sequence:
 def under_keys(
     count: int, watermark: Watermark, rows: Mapping[int, torch.Tensor], params: SamplingParams
 ) -> Iterable[Sequence]:
-    """Texts of four tokens, each under a key and with a seed of its own.
-
-    All of them are decided in the same passes. A row follows from the last token alone.
-    """
+    """Texts of four tokens, each under a key and with a seed of its own, decided in the same passes."""
     sequences = []
     for key in range(count):
         mark = Marking("k", 1, "p", watermark, np.random.default_rng(key).bytes(16))

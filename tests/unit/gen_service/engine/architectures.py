@@ -57,10 +57,7 @@ SERVED: dict[str, transformers.PreTrainedConfig] = {
 
 
 class SlowRunner:
-    """What an engine's runner computes, by transformers' own attention and without a cache.
-
-    Only the tokens of the cache rows are kept; every piece is computed from the first token of its sequence.
-    """
+    """What an engine's runner computes, by transformers' own attention, from the first token on."""
 
     def __init__(self, model: Any) -> None:
         self._model = model

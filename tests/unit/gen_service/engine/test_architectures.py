@@ -1,7 +1,4 @@
-"""The architectures that the engine serves have the tokens of plain transformers.
-
-`test_loading.py` has those that it refuses.
-"""
+"""The architectures that the engine serves have the tokens of plain transformers."""
 
 from pathlib import Path
 

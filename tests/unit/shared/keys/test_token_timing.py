@@ -1,7 +1,4 @@
-"""What a refusal takes does not tell how much of a token was right: it takes the same steps.
-
-The same procedure is put to a registry that compares secrets digit by digit, which it must find out.
-"""
+"""A refusal takes the same steps however much of a token was right; what compares digits is found out."""
 
 import random
 import sys

@@ -1,9 +1,7 @@
-"""Attacks that recover what other implementations hide, against our PRF.
+"""Attacks that recover what other implementations hide, against our PRF, and against one like theirs.
 
-transformers' SynthID-Text hashes an n-gram and a layer's key with a linear congruential generator and
-looks the bit up in a public table by the lowest 16 bits of the result: 2,000 known bits give the layer's
-secret away, and n-grams that collide do so under every key. The attacks run against such a PRF too, so
-that a failure to recover is not a failure of the attack.
+transformers' SynthID-Text hashes with a linear congruential generator and looks the bit up in a public table:
+2,000 known bits give a layer's secret away, and n-grams that collide do so under every key.
 """
 
 from functools import partial
