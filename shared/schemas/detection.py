@@ -258,7 +258,7 @@ class DocumentError(AnswerModel):
 
     code: str = Field(
         description="`internal_error`, `evidence_spent`, `chance_findings_spent`, `space_full`, "
-        "`ids_spell_nothing`, or in later services others."
+        "`ids_spell_nothing`, or in later services still others."
     )
     message: str
     retry_after: float | None = left_out("Seconds after which the document can be asked about again.")

@@ -12,10 +12,8 @@ from ttmark.services.cli.main import app
 HEADER = """\
 # Command line
 
-Every command with its arguments and options, written by `python -m tests.harness.reference`.
-`ttmark COMMAND --help` shows the same, and in which order arguments stand. \\* marks what is needed.
-
-**What many commands have.** A command that has one of these names it after "Also".
+Every command with its arguments and options. \\* marks what is needed. `ttmark COMMAND --help` says more: the
+order of arguments, bounds, and what those mean that are named after "Also", but for what many commands have:
 
 {shared}
 
@@ -27,8 +25,12 @@ NEEDLESS = re.compile(
     r"|(?<=\w) <(str|int|float|path|dir|list\[\w+\]|int range|float range)>(?=`)"
 )
 OPTION = re.compile(r"^\* `((?:-\w, )?(?:--[\w-]+|[A-Z]+(?=`)))[^\n]*\n", re.M)
+RANGES = re.compile(r"(; | \[)[\d.]*<?=?x[<>]=[\d.]+(?=\])")
+MORE = re.compile(r"^(#+ .*\n\n)(.+\n(?:.+\n)*?)\n((?:[^#*\n].*\n+)+)", re.M)
 REQUIRED = re.compile(r"^(\* `[^`\n]+`)(:.*?) \[required\]$", re.M)
 LIST_ENDS = re.compile(r"\n\* .*\Z")
+EVIDENT = re.compile(r"^\* `[^`<\n]+`: (?:\S+ ){0,7}\S+$", re.M)
+"""An option that has so few words, no default and no list of values is named alone."""
 SHARED_BY = 2
 """An option that so many commands have in the same words is told once for all of them."""
 
@@ -39,6 +41,8 @@ def command_line_page() -> str:
     context = typer.Context(command, info_name="ttmark")
     text = get_docs_for_click(obj=command, ctx=context, indent=1, name="ttmark")
     text = re.sub(r"  \[", " [", NEEDLESS.sub("", text))
+    text = RANGES.sub(lambda match: " [" * (match[1] == " ["), text).replace(" []", "")
+    text = MORE.sub(lambda match: match[1] + match[2] + "\n" + _exit_codes(match[3]), text)
     times = Counter(match[0] for match in OPTION.finditer(text))
     likeliest: dict[str, str] = {}  # of two options with one name the rarer one stays where it is
     for line, _ in times.most_common():
@@ -53,10 +57,20 @@ def command_line_page() -> str:
 
 def _with_names(part: str, shared: Collection[str]) -> str:
     """The part of one command, the names alone of options that are told elsewhere."""
-    names = [f"`{match[1]}`" for match in OPTION.finditer(part) if match[0] in shared]
-    for line in shared:
-        part = part.replace(line, "")
+    named = [
+        match
+        for match in OPTION.finditer(part)
+        if match[0] in shared or (EVIDENT.match(match[0].rstrip()) and not match[0].rstrip().endswith("]"))
+    ]
+    names = [f"`{match[1]}`" for match in named]
+    for match in named:
+        part = part.replace(match[0], "", 1)
     part = re.sub(r"(\n\* .*\n)\n(?=\* )", r"\1", part).rstrip()
     if not names:
         return f"{part}\n\n"
-    return f"{part}\n{'' if LIST_ENDS.search(part) else chr(10)}* Also {', '.join(names)}.\n\n"
+    return f"{part}{chr(10) + '* ' if LIST_ENDS.search(part) else ' '}Also {', '.join(names)}.\n\n"
+
+
+def _exit_codes(paragraphs: str) -> str:
+    """Those paragraphs that tell a program how a command ended."""
+    return "".join(f"{one}\n\n" for one in paragraphs.split("\n\n") if "xit code" in one)

@@ -38,16 +38,15 @@ from ttmark.shared.vault.sqlite_store import SqliteStore
 HEADER = """\
 # {title}: HTTP
 
-Every route, written by `python -m tests.harness.reference` from the service's `/openapi.json`, which also has
-OpenAI's own answers, schemas of names, types and bounds alone, types of fields after "Also", and plain types
-of answers.
+Every route, from the service's `/openapi.json`, which also has what is left out here: OpenAI's own answers,
+what fields after "Also" mean, fields that take one value alone, plain types.
 How to use it: [{guide}](../{guide}.md).
 Requests carry `Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. Bodies are JSON.
 \\* marks what a request needs and what an answer always has.
 """
 SHARED_BY = 3
 """An error that so many routes answer in the same words is told once for all."""
-ALIKE = 25
+ALIKE = 30
 """Fields that another schema has in the same words, so many or more, are named and not told again."""
 UNREAD = "Accepted and not looked at."
 EMPTY = "Always empty."
@@ -62,6 +61,10 @@ OPENAIS = re.compile(
 NO_BOUND = 2**31 - 1
 """A greatest number that only keeps to the machine's integers tells a reader nothing."""
 LONGEST_PATTERN = 40
+LINES_OF_A_HEAD = 2
+ONE_VALUE = re.compile(r"`[^`]*`")
+EVIDENT = 10
+"""A field of an answer with so few words that say what it is, or fewer, is named alone."""
 BRIEF = 20
 """A parameter with more words than this is told at one route alone."""
 JSON = "application/json"
@@ -69,16 +72,20 @@ REFERENCE = r"#/components/schemas/(\w+)"
 SECTION = r"(?m)(?=^\n### )"
 OF_OPENAPI = re.compile(r"(list of )*(string|integer|number|boolean|object|any)")
 """Kinds that tell a reader of the page no more than the field's name does."""
+WITH_DEFAULT = re.compile(r"^(string|integer|number|boolean), (?=.*default `)|^string$|^(?=default)")
+"""What a kind begins with where the default says the same, or where it is a text."""
 Schema = Mapping[str, Any]
 
 
 def http_pages() -> dict[str, str]:
     """Pages by file name."""
-    detection = http_page(_detection(), "detection")
-    return {
-        "http-generation.md": _without(http_page(_generation(), "generation"), detection, "detection"),
-        "http-detection.md": detection,
-    }
+    shown: dict[str, dict[str, str]] = {}
+    detection = http_page(_detection(), "detection", shown)
+    generation = _without(http_page(_generation(), "generation", dict(shown)), detection, "detection")
+    for name in shown:
+        if f"\n### {name}\n" not in generation:
+            generation = generation.replace(f"(#{name.lower()})", f"(http-detection.md#{name.lower()})")
+    return {"http-generation.md": generation, "http-detection.md": detection}
 
 
 def _without(page: str, other: str, guide: str) -> str:
@@ -94,8 +101,12 @@ def _without(page: str, other: str, guide: str) -> str:
     return page.replace("## Routes\n", f"## Routes\n\n{told}\n")
 
 
-def http_page(app: FastAPI, guide: str) -> str:
-    """All routes of an application, then the schemas that say more than that."""
+def http_page(app: FastAPI, guide: str, shown: dict[str, dict[str, str]]) -> str:
+    """All routes of an application, then the schemas that say more than that.
+
+    Args:
+        shown: the lines of the schemas of earlier pages, by field; those of this one are put in.
+    """
     description = app.openapi()
     operations = [
         (method.upper(), path, operation)
@@ -115,7 +126,6 @@ def http_page(app: FastAPI, guide: str) -> str:
     told: dict[str, str] = {}
     parts += [_route(method, path, operation, shared, told) for method, path, operation in operations]
     parts += ["\n## Errors of many routes\n\n", *_said_once(shared), "\n## Schemas\n"]
-    shown: dict[str, dict[str, str]] = {}
     schemas = description["components"]["schemas"]
     asked = _reached([operation.get("requestBody") for *_, operation in operations], schemas)
     for name, schema in sorted(schemas.items()):
@@ -151,7 +161,7 @@ def _answer(status: str, answer: Schema) -> str:
     kinds = _kinds(answer)
     words = answer["description"].rstrip(".")
     said = "" if words == "Successful Response" else f" {words}."
-    return f"- {status}:{said}" + (f" {kinds}." if kinds else " Nothing." if not said else "")
+    return f"- {status}:{said}" + (f" {kinds}." if kinds else " nothing." if not said else "")
 
 
 def _kinds(answer: Schema) -> str:
@@ -165,7 +175,16 @@ def _kinds(answer: Schema) -> str:
 
 def _route(method: str, path: str, operation: Schema, shared: Collection[str], told: dict[str, str]) -> str:
     """What one route does, takes and answers; its parameters that no route before had are put into `told`."""
-    lines = [f"\n### {method} {path}\n", operation["description"], ""]
+    bodies = operation.get("requestBody", {}).get("content", {}).values()
+    taken = " or ".join(_kind(content["schema"]) for content in bodies)
+    answers = {status: _answer(status, one) for status, one in sorted(operation["responses"].items())}
+    given = ", ".join(
+        answers.pop(status).removeprefix("- 200: ").removeprefix("- ").rstrip(".")
+        for status in [*answers]
+        if status < "400"
+    )
+    way = f"{taken} → {given}.".lstrip()
+    lines = [f"\n### {method} {path}\n", f"{operation['description']} {way}", ""]
     for one in operation.get("parameters", ()):
         if one["in"] == "path" and "description" not in one:
             continue
@@ -174,11 +193,8 @@ def _route(method: str, path: str, operation: Schema, shared: Collection[str], t
         first = told.setdefault(line, f"{method} {path}")
         same = first != f"{method} {path}" and len(line.split()) > BRIEF
         lines.append(f"- `{one['name']}`: as of {first}." if same else line)
-    bodies = operation.get("requestBody", {}).get("content", {}).values()
-    lines += [f"- Body: {_kind(content['schema'])}." for content in bodies]
-    answers = [_answer(status, one) for status, one in sorted(operation["responses"].items())]
-    lines += [line for line in answers if line and line not in shared]
-    return "\n".join(lines) + "\n"
+    lines += [line for line in answers.values() if line and line not in shared]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]], typed: bool) -> str:
@@ -186,7 +202,7 @@ def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]], typed: 
     lines = [f"\n### {name}\n"]
     if "description" in schema:
         lines.append(" ".join(schema["description"].split()) + "\n")
-    fields = schema.get("properties", {})
+    fields = {name: one for name, one in schema.get("properties", {}).items() if not _is_alone(one)}
     needed = schema.get("required", ())
     names = {field: f"`{field}`" + ("\\*" if field in needed else "") for field in fields}
     rows = {field: _field(names[field], one, one, typed) for field, one in fields.items()}
@@ -194,32 +210,28 @@ def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]], typed: 
         other: [field for field in rows if theirs.get(field) == rows[field]]
         for other, theirs in shown.items()
     }
-    unread = [field for field, row in rows.items() if row == f"- `{field}`: any. {UNREAD}"]
     told = {other: sum(len(rows[field].split()) for field in fields) for other, fields in alike.items()}
     source = max(told, key=lambda other: told[other], default=name)
     same = alike[source] if told.get(source, 0) >= ALIKE else []
+    if same and source == name:
+        return ""
     if same:
         left = [field for field in shown[source] if field not in same]
         shorter = f"All of [{source}](#{source.lower()})" + (f" but {_names(left)}" if left else "")
         listed = f"As in [{source}](#{source.lower()}): {_names(same)}"
         lines.append("- " + min(shorter, listed, key=lambda words: len(words.split())) + ".")
     shown[name] = rows
-    bare: dict[str, list[str]] = {}
     untold: list[str] = []
     for field, row in rows.items():
-        if field in same or field in unread:
+        if field in same:
             continue
-        if _says_nothing(fields[field]):
-            untold.append(names[field])
-        elif row == (plain := f"- {names[field]}: {_kind(fields[field])}."):
-            bare.setdefault(plain.partition(": ")[2], []).append(names[field])
+        if _says_little(fields[field], typed):
+            kind = _kind(fields[field])
+            untold.append(names[field] + f" ({kind})" * (OF_OPENAPI.fullmatch(kind) is None))
         else:
             lines.append(row)
-    lines += [f"- {', '.join(alike_fields)}: {kind}" for kind, alike_fields in bare.items()]
     if untold:
-        lines.append(f"- Also {', '.join(untold)}.")
-    if unread := [field for field in unread if field not in same]:
-        lines.append(f"- {UNREAD.rstrip('.')}: {_names(unread)}.")
+        lines.append(f"{'- Also ' if len(lines) > LINES_OF_A_HEAD else ''}{', '.join(untold)}.")
     return "\n".join(lines) + "\n"
 
 
@@ -231,10 +243,19 @@ def _is_plain(schema: Schema) -> bool:
     )
 
 
-def _says_nothing(field: Schema) -> bool:
-    """Whether a field has a plain type, no default and no meaning."""
-    told = "description" in field or field.get("default") is not None
-    return not told and OF_OPENAPI.fullmatch(_kind(field)) is not None
+def _is_alone(field: Schema) -> bool:
+    """Whether a field takes one value alone, which it says nothing of, or any that nobody looks at."""
+    if "description" in field:
+        return field["description"] in (UNREAD, EMPTY) or "const" in field
+    empty = any(one.get("maxItems") == 0 for one in (field, *field.get("anyOf", ())))
+    return empty or _kind(field) == "null" or ONE_VALUE.fullmatch(_kind(field)) is not None
+
+
+def _says_little(field: Schema, typed: bool) -> bool:
+    """Whether a field of a request has nothing to tell, or one of an answer a few words alone."""
+    if not typed:
+        return len(field.get("description", "").split()) <= EVIDENT
+    return not (field.get("description") or field.get("default") is not None or any(_bounds(field)))
 
 
 def _names(fields: Sequence[str]) -> str:
@@ -244,13 +265,14 @@ def _names(fields: Sequence[str]) -> str:
 def _field(name: str, schema: Schema, described: Schema, typed: bool = True) -> str:
     """A line of a list: type (`typed`: a plain one too), bounds, default and meaning."""
     kind = ", ".join((_kind(schema), *dict.fromkeys(_bounds(schema))))
-    default = schema.get("default")
+    default = schema.get("default") if typed else None
     if default not in (None, schema.get("const")):
         kind += f", default `{json.dumps(default)}`"
+    kind = WITH_DEFAULT.sub("", kind)
     meaning = " ".join(described.get("description", "").split())
     if meaning and not typed and OF_OPENAPI.fullmatch(kind):
         return f"- {name}: {meaning}"
-    return f"- {name}: {kind}. {meaning}".rstrip()
+    return f"- {name}: {' '.join(filter(None, (f'{kind}.' * bool(kind), meaning)))}"
 
 
 def _kind(schema: Schema) -> str:

@@ -33,9 +33,9 @@ from ttmark.shared.vault.sqlite_store import SqliteStore
 HEADER = """\
 # Metrics
 
-What `/metrics` of both services and of the live check shows, with type and [labels](#labels) in brackets
-(written by `python -m tests.harness.reference`). A histogram has `_bucket`, `_sum` and `_count`. Beside these
-there are the usual `process_*` metrics, such as `process_resident_memory_bytes`.
+What `/metrics` of both services and of the live check shows, with [labels](#labels) in brackets. What ends in
+`_total` is a counter; what is no `histogram` (`_bucket`, `_sum`, `_count`) either is a gauge. The usual
+`process_*` metrics are there, too.
 """
 
 # Where the values of a label come from; none of them is written by a client.
@@ -128,8 +128,10 @@ def metrics_page() -> str:
 
 
 def _line(metric: Metric) -> str:
-    labels = f"; {', '.join(metric.labels)}" if metric.labels else ""
-    return f"- `{metric.name}` ({metric.kind}{labels}): {metric.text}\n"
+    told = ("; ".join(("histogram",) * (metric.kind == "histogram") + (", ".join(metric.labels),))).strip(
+        "; "
+    )
+    return f"- `{metric.name}`{f' ({told})' if told else ''}: {metric.text}\n"
 
 
 def _describe(registry: CollectorRegistry) -> Iterator[Metric]:

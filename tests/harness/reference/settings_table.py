@@ -1,7 +1,7 @@
 """The list of settings in the operations guide."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -68,6 +68,12 @@ READERS: dict[str, tuple[type[BaseSettings], ...]] = {
     "canary": (CanarySettings,),
     "commands": _OF_ALL,
 }
+SHORT = {
+    "generation, detection": "both",
+    "generation, detection, commands": "both, commands",
+    ", ".join(READERS): "all",
+}
+"""Readers in fewer words; the page says which."""
 
 
 def settings_table() -> str:
@@ -81,20 +87,35 @@ def settings_table() -> str:
             fields.setdefault(name, {}).setdefault(reader, field)
     text = ""
     for title in headings():
-        lines = [_line(name, fields[name]) for name in sorted(fields) if topic(name) == title]
-        text += f"## {title}\n\n" + "".join(lines) + "\n" if lines else ""
+        names = [name for name in sorted(fields) if topic(name) == title]
+        if names:
+            whose = {_readers(fields[name]) for name in names}
+            one = whose.pop() if len(whose) == 1 else ""
+            lines = [_line(name, fields[name], told=bool(one)) for name in names]
+            text += f"## {title}\n\n{f'Of {one}.' + 2 * chr(10) if one else ''}{''.join(lines)}\n"
     return text
 
 
-def _line(name: str, readers: dict[str, FieldInfo]) -> str:
+def _readers(readers: Iterable[str]) -> str:
+    """Who reads a setting, as the page names them."""
+    names = ", ".join(readers)
+    return SHORT.get(names, names)
+
+
+def _line(name: str, readers: dict[str, FieldInfo], *, told: bool) -> str:
+    """A line of the list.
+
+    Args:
+        told: whether the heading says who reads it.
+    """
     variable = f"TTMARK_{name.upper()}"
     defaults = _whose({reader: _default(field) for reader, field in readers.items()})
     meanings = _whose({reader: str(field.description) for reader, field in readers.items()})
+    meaning = _meaning(meanings, variable)
     if re.fullmatch(r"`[^`]*`", defaults):
-        named = f"`{variable}={defaults.strip('`')}` ({', '.join(readers)})"
-    else:
-        named = f"`{variable}` ({', '.join(readers)}{f'; default {defaults}' if defaults else ''})"
-    return f"- {named}: {_meaning(meanings, variable)}\n"
+        variable, defaults = f"{variable}={defaults.strip('`')}", ""
+    said = "; ".join(filter(None, ("" if told else _readers(readers), defaults and f"default {defaults}")))
+    return f"- `{variable}`{f' ({said})' if said else ''}: {meaning}\n"
 
 
 def _whose(said: dict[str, str]) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.harness.reference.__main__ import END, generated
+from tests.harness.reference.metrics_table import services
 from tests.harness.reference.settings_table import OTHERS, TOPICS, settings_table, topic
 
-ROW = re.compile(r"^- `(ttmark_\w+)` \((\w+)(?:; ([\w, ]+))?\): (.+)$", re.M)
 METRIC_IN_PROMQL = re.compile(r"(?<![:\w])(ttmark_\w+)(?![\w:])")
 
 
@@ -19,11 +19,13 @@ def page(root: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def metrics(page: str) -> dict[str, tuple[str, list[str], str]]:
-    """Type, labels and text of each metric of the page."""
+def metrics() -> dict[str, tuple[str, tuple[str, ...], str]]:
+    """Type, labels and text of each metric of ours."""
     return {
-        name: (kind, labels.split(", ") if labels else [], text)
-        for name, kind, labels, text in ROW.findall(page)
+        one.name: (one.kind, one.labels, one.text)
+        for several in services().values()
+        for one in several
+        if one.name.startswith("ttmark_")
     }
 
 
@@ -51,7 +53,7 @@ def test_each_setting_has_one_line_under_its_topic() -> None:
     assert [title for title, found in matches.items() if not found] == []
 
 
-def test_names_and_units_follow_the_conventions(metrics: dict[str, tuple[str, list[str], str]]) -> None:
+def test_names_and_units_follow_the_conventions(metrics: dict[str, tuple[str, tuple[str, ...], str]]) -> None:
     for name, (kind, _, text) in metrics.items():
         assert re.fullmatch(r"ttmark(_[a-z0-9]+)+", name), name
         assert name.endswith("_total") == (kind == "counter"), name
