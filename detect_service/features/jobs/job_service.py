@@ -14,13 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.documents.document_limits import sized
 from ttmark.detect_service.features.jobs.idempotency.idempotency import Asked, Once
-from ttmark.detect_service.features.jobs.job_store import (
-    JobRecord,
-    JobStoreFull,
-    TenantFull,
-    TooManyJobs,
-    room,
-)
+from ttmark.detect_service.features.jobs.job_store import JobRecord, NoRoom, room
 from ttmark.detect_service.features.jobs.sealed_jobs import (
     JobHead,
     Jobs,
@@ -175,23 +169,17 @@ class JobService:
         try:
             with _store_at_hand():
                 await self.jobs.store.create(job, parts, store)
-        except TooManyJobs:
-            raise TooManyRequests(
-                f"The tenant has {counted(store.jobs, 'job')}, which is the limit. Delete one that "
+        except NoRoom as full:
+            if full.limit == "bytes":
+                self.metrics.jobs.labels("no_room").inc()
+            why = {
+                "jobs": f"The tenant has {counted(store.jobs, 'job')}, which is the limit. Delete one that "
                 "is no longer needed.",
-                retry_after=_RETRY_SECONDS,
-            ) from None
-        except TenantFull:
-            raise TooManyRequests(
-                f"The tenant's jobs may take {store.tenant_size} bytes, and with this one, which needs "
-                f"{needed}, they would take more. Delete one that is no longer needed.",
-                retry_after=_RETRY_SECONDS,
-            ) from None
-        except JobStoreFull:
-            self.metrics.jobs.labels("no_room").inc()
-            raise TooManyRequests(
-                "There is no room for this job at the moment.", retry_after=_RETRY_SECONDS
-            ) from None
+                "tenant": f"The tenant's jobs may take {store.tenant_size} bytes, and with this one, which "
+                f"needs {needed}, they would take more. Delete one that is no longer needed.",
+                "bytes": "There is no room for this job at the moment.",
+            }
+            raise TooManyRequests(why[full.limit], retry_after=_RETRY_SECONDS) from None
 
     async def get(self, job_id: str, caller: Principal) -> tuple[JobRecord, JobHead, JobSeal]:
         """A job that the caller may see: its own, and with `detect:evidence` those of its tenant.

@@ -6,18 +6,18 @@ each document is answered once.
 """
 
 from dataclasses import dataclass
+from typing import Literal
+
+Limit = Literal["jobs", "tenant", "bytes"]
+"""Of a tenant's jobs; of their documents and results in bytes; of those of all tenants."""
 
 
-class TooManyJobs(Exception):
-    """The tenant has as many jobs as it may."""
+class NoRoom(Exception):
+    """A limit leaves no room for a job."""
 
-
-class TenantFull(Exception):
-    """The documents and results of the tenant's jobs would take more room than they may."""
-
-
-class JobStoreFull(Exception):
-    """The jobs of all tenants leave no room for this one."""
+    def __init__(self, limit: Limit) -> None:
+        super().__init__(limit)
+        self.limit = limit
 
 
 LEASE_SECONDS = 30.0
@@ -39,7 +39,6 @@ class JobRecord:
 
     Attributes:
         head: sealed; who made the job, when, and what it asks.
-        parts: how many.
         answered: documents; `failed` of them with an error.
         expires_at: Unix time from which it may be forgotten.
         finished_at: Unix time of its last answer.

@@ -9,7 +9,7 @@ its memory is full. Changes are functions of `redis_jobs.lua`: each happens as a
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from ttmark.detect_service.features.jobs.idempotency.idempotency_store import RedisKeys, RequestKeys
 from ttmark.detect_service.features.jobs.job_store import (
@@ -17,11 +17,10 @@ from ttmark.detect_service.features.jobs.job_store import (
     Claim,
     DueCall,
     JobRecord,
-    JobStoreFull,
+    Limit,
+    NoRoom,
     PartAnswer,
     StoreLimits,
-    TenantFull,
-    TooManyJobs,
     room,
 )
 from ttmark.shared.batches import batches
@@ -36,7 +35,7 @@ _BYTES, _WAITING = f"{_JOBS}:bytes", f"{_JOBS}:waiting"
 _BYTES_IN_A_COMMAND = 2**20
 # How long a job may take to be written before what there is of it is forgotten.
 _WRITING_SECONDS = 300.0
-_REFUSALS = {b"jobs": TooManyJobs, b"tenant": TenantFull, b"bytes": JobStoreFull}
+_REFUSALS: dict[bytes, Limit] = {b"jobs": "jobs", b"tenant": "tenant", b"bytes": "bytes"}
 
 
 class RedisJobs:
@@ -53,15 +52,15 @@ class RedisJobs:
         values: list[str | bytes | int] = [job.job_id, job.tenant, job.head, job.documents, job.parts]
         forgotten_at = str(time.time() + _WRITING_SECONDS)
         values += [size, RESULT_BYTES, limits.jobs, limits.tenant_size, limits.size, forgotten_at]
-        answer = await self._redis.ask(script_command(_LUA, "reserve", names, *values))
+        answer = await self._run("reserve", names, *values)
         if answer in _REFUSALS:
-            raise _REFUSALS[answer]
+            raise NoRoom(_REFUSALS[answer])
         if answer is None:
             for some in batches(enumerate(parts), lambda part: len(part[1]), _BYTES_IN_A_COMMAND):
                 numbered: list[str | bytes | int] = []
                 for number, part in some:
                     numbered += [number, part]
-                await self._redis.ask(script_command(_LUA, "write", [name, documents], job.head, *numbered))
+                await self._run("write", [name, documents], job.head, *numbered)
         names = [name, _stream(job.tenant), _TENANTS, _EXPIRY, _WAITING]
         start = script_command(_LUA, "start", names, job.job_id, job.tenant, str(job.expires_at), job.head)
         if not await self._redis.confirmed(start):
@@ -72,18 +71,11 @@ class RedisJobs:
         return job if job is not None and job.tenant == tenant else None
 
     async def claim(self, worker: str, besides: Collection[str] = ()) -> Claim | None:
+        lease = int(1000 * self.lease_seconds)
         for tenant in await self._redis.ask(("ZRANGE", _TENANTS, 0, -1)):
+            names = [_stream(tenant.decode()), _TENANTS]
             while tenant.decode() not in besides:
-                command = script_command(
-                    _LUA,
-                    "claim",
-                    [_stream(tenant.decode()), _TENANTS],
-                    worker,
-                    int(1000 * self.lease_seconds),
-                    tenant,
-                    str(time.time()),
-                )
-                taken = await self._redis.ask(command)
+                taken = await self._run("claim", names, worker, lease, tenant, str(time.time()))
                 if taken is None:
                     break
                 entry, job_id, part, attempts = taken
@@ -91,9 +83,7 @@ class RedisJobs:
                 if claim is not None:
                     return claim
                 # Of a job that is gone.
-                await self._redis.ask(
-                    script_command(_LUA, "drop", [_stream(tenant.decode()), _TENANTS], entry, tenant)
-                )
+                await self._run("drop", names, entry, tenant)
         return None
 
     async def _opened(self, entry: bytes, job_id: str, part: int, attempts: int, worker: str) -> Claim | None:
@@ -111,20 +101,15 @@ class RedisJobs:
 
     async def _lease(self, claim: Claim, function: str) -> bool:
         names = [_stream(claim.job.tenant), _job(claim.job.job_id)]
-        return bool(await self._redis.ask(script_command(_LUA, function, names, *claim.handle.split(" "))))
+        return bool(await self._run(function, names, *claim.handle.split(" ")))
 
     async def answer(self, claim: Claim, answer: PartAnswer) -> bool:
         job, entry = _job(claim.job.job_id), claim.handle.split(" ")[1]
         names = [job, f"{job}:documents", f"{job}:results", _stream(claim.job.tenant), _TENANTS, _EXPIRY]
         names += [_BYTES, _WAITING, _CALLS, _bytes_of(claim.job.tenant)]
-        command = script_command(
-            _LUA,
-            "answer",
-            names,
-            *(claim.part, entry, answer.results, answer.answered, answer.failed),
-            *(str(answer.now), str(answer.expires_at), int(answer.calls), claim.job.job_id, claim.job.tenant),
-        )
-        return bool(await self._redis.ask(command))
+        values = [claim.part, entry, answer.results, answer.answered, answer.failed, str(answer.now)]
+        values += [str(answer.expires_at), int(answer.calls), claim.job.job_id, claim.job.tenant]
+        return bool(await self._run("answer", names, *values))
 
     async def results(self, job_id: str, first: int, count: int) -> list[bytes | None]:
         names = [str(part) for part in range(first, first + count)]
@@ -159,8 +144,7 @@ class RedisJobs:
             if job is None or job.tenant in besides:
                 continue
             names = [_CALLS, _job(job_id)]
-            call = script_command(_LUA, "call", names, job_id, str(now), str(pause_seconds))
-            if attempt := await self._redis.ask(call):
+            if attempt := await self._run("call", names, job_id, str(now), str(pause_seconds)):
                 return DueCall(job, attempt)
         return None
 
@@ -172,6 +156,9 @@ class RedisJobs:
 
     async def close(self) -> None:
         await self._redis.close()
+
+    async def _run(self, function: str, names: list[str], *values: str | bytes | int) -> Any:
+        return await self._redis.ask(script_command(_LUA, function, names, *values))
 
     async def _record(self, job_id: str) -> JobRecord | None:
         names = ("tenant", "head", "documents", "parts", "expires_at", "answered", "failed", "finished_at")

@@ -97,7 +97,6 @@ class JobLimits:
     """Limits on jobs, and how they are worked on.
 
     Attributes:
-        documents: of one job.
         body_bytes: of the request that makes one: texts of 1.6 kB in as many documents. Longer runs go to
             several jobs, or to `ttmark detect --bulk`.
         store: over all replicas.
@@ -133,17 +132,14 @@ class Jobs:
 
 
 def status_of(job: JobRecord, head: JobHead) -> JobStatus:
-    unfinished = "running" if job.answered else "queued"
-    return JobStatus.model_validate(
-        {
-            "id": job.job_id,
-            "status": unfinished if job.finished_at is None else "finished",
-            "mode": head.options.mode,
-            "documents": job.documents,
-            "answered": job.answered,
-            "failed": job.failed,
-            "created_at": head.created_at,
-            "finished_at": job.finished_at,
-            "expires_at": job.expires_at,
-        }
+    return JobStatus(
+        id=job.job_id,
+        status="finished" if job.finished_at is not None else "running" if job.answered else "queued",
+        mode=head.options.mode,
+        documents=job.documents,
+        answered=job.answered,
+        failed=job.failed,
+        created_at=head.created_at,
+        finished_at=job.finished_at,
+        expires_at=job.expires_at,
     )

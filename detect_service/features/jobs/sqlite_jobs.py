@@ -14,11 +14,9 @@ from ttmark.detect_service.features.jobs.job_store import (
     Claim,
     DueCall,
     JobRecord,
-    JobStoreFull,
+    NoRoom,
     PartAnswer,
     StoreLimits,
-    TenantFull,
-    TooManyJobs,
     room,
 )
 from ttmark.shared.vault.sqlite_store import SqliteFile
@@ -83,7 +81,7 @@ class SqliteJobs:
         Of several at once under one id, be they sealed differently, one is kept as a whole.
 
         Raises:
-            TooManyJobs, TenantFull, JobStoreFull: nothing was kept.
+            NoRoom: nothing was kept.
         """
 
         def write(connection: sqlite3.Connection) -> None:
@@ -91,14 +89,14 @@ class SqliteJobs:
                 return
             of_tenant = "SELECT COUNT(*) FROM jobs WHERE tenant = ?"
             if connection.execute(of_tenant, (job.tenant,)).fetchone()[0] >= limits.jobs:
-                raise TooManyJobs
+                raise NoRoom("jobs")
             sizes = dict(connection.execute(_SIZES))
             more = room(job.documents, sum(map(len, parts)))
             tenant_size = sizes.get(job.tenant, 0) + more
             if tenant_size > limits.tenant_size:
-                raise TenantFull
+                raise NoRoom("tenant")
             if sum(sizes.values()) + more + tenant_size > limits.size:
-                raise JobStoreFull
+                raise NoRoom("bytes")
             connection.execute(
                 "INSERT INTO jobs (job_id, tenant, head, documents, parts, expires_at)"
                 " VALUES (?, ?, ?, ?, ?, ?)",

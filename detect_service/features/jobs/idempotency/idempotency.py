@@ -143,7 +143,8 @@ class Once:
         """The key's entry, this request's to work on unless it is done."""
         while True:
             sealed = await self.keys.get(tenant, name)
-            now, answer, stage = self.now(), asked.fresh, "begun"
+            now, answer = self.now(), asked.fresh
+            stage: Stage = "begun"
             entry = None if sealed is None else await self._opened(tenant, name, sealed)
             if sealed is not None and entry is not None and entry.kept_until > now:
                 if entry.fingerprint != asked.fingerprint:
@@ -158,14 +159,12 @@ class Once:
                     raise _in_progress(entry.busy_until - now)
                 first = type(answer).model_validate_json(entry.answer)
                 answer, stage = answer.model_copy(update={"id": first.id}), entry.stage
-            entry = _Entry.model_validate(
-                {
-                    "fingerprint": asked.fingerprint,
-                    "stage": stage,
-                    "busy_until": now + BUSY_SECONDS,
-                    "kept_until": now + KEEP_SECONDS,
-                    "answer": answer.model_dump_json(),
-                }
+            entry = _Entry(
+                fingerprint=asked.fingerprint,
+                stage=stage,
+                busy_until=now + BUSY_SECONDS,
+                kept_until=now + KEEP_SECONDS,
+                answer=answer.model_dump_json(),
             )
             changed = await self._put(tenant, name, entry, was=sealed)
             if changed is not None:
