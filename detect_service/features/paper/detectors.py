@@ -21,7 +21,6 @@ from ttmark.shared.watermark.detectors.localized import Method, localized_under_
 from ttmark.shared.watermark.detectors.segments import disjoint
 from ttmark.shared.watermark.null_replacement import Redrawn
 from ttmark.shared.watermark.nulls import corrected
-from ttmark.shared.watermark.watermark import Watermark
 
 
 def direct(phase: Phase, log10_limit: float = -2.0) -> Detector:
@@ -35,42 +34,38 @@ def direct(phase: Phase, log10_limit: float = -2.0) -> Detector:
         watermark = versions[0][0].profile.watermark()
         offsets = range(watermark.block_size if phase == "any" else 1)
         phases = [BlockRows.at_phase(watermark, tokens, offset, redrawn) for offset in offsets]
-        return [_direct(one, watermark, tokens, phases, log10_limit) for one in versions]
+        findings = []
+        for made_with in versions:
+            pool = made_with[1].prf_keys
+            tries, null_log10_p = len(pool) * len(phases), 0.0
+            found: list[tuple[float, int, int]] = []  # p-values, phases, and keys
+            for offset, rows in enumerate(phases):
+                totals = direct_totals(watermark, pool, rows)
+                p_value = partial(watermark.log10_p_value, blocks=rows.count)
+                if offset == 0:
+                    null_log10_p = p_value(float(totals[0]))
+                near = _falling(totals, p_value, tries, log10_limit)
+                found += [(own, offset, number) for own, number in near]
+            found.sort()
+            log10_p, offset, best = found[0]
+            smallest = {number: own for own, _, number in reversed(found)}
+            within = ((own, number) for number, own in smallest.items() if own <= log10_limit)
+            evidence = direct_evidence(watermark, pool[best], tokens, phases[offset], phase=offset, phases=1)
+            findings.append(
+                Finding(
+                    *made_with,
+                    pool_key=best,
+                    fired=_fired(made_with, within),
+                    evidence=replace(evidence, log10_p=log10_p, hypotheses=tries),
+                    log10_p=log10_p,
+                    hypotheses=tries,
+                    reach=(Reach(watermark, max(one.count for one in phases), tries),),
+                    null_log10_p=null_log10_p,
+                )
+            )
+        return findings
 
     return look
-
-
-def _direct(
-    made_with: KeyVersion,
-    watermark: Watermark,
-    tokens: Tokens,
-    phases: Sequence[BlockRows],
-    log10_limit: float,
-) -> Finding:
-    """What the keys of one version say at the phases."""
-    pool = made_with[1].prf_keys
-    tries, null_log10_p = len(pool) * len(phases), 0.0
-    found: list[tuple[float, int, int]] = []  # p-values, phases, and keys
-    for offset, rows in enumerate(phases):
-        totals = direct_totals(watermark, pool, rows)
-        p_value = partial(watermark.log10_p_value, blocks=rows.count)
-        if offset == 0:
-            null_log10_p = p_value(float(totals[0]))
-        found += [(own, offset, number) for own, number in _falling(totals, p_value, tries, log10_limit)]
-    found.sort()
-    log10_p, offset, best = found[0]
-    smallest = {number: own for own, _, number in reversed(found)}
-    evidence = direct_evidence(watermark, pool[best], tokens, phases[offset], phase=offset, phases=1)
-    return Finding(
-        *made_with,
-        pool_key=best,
-        fired=_fired(made_with, ((own, number) for number, own in smallest.items() if own <= log10_limit)),
-        evidence=replace(evidence, log10_p=log10_p, hypotheses=tries),
-        log10_p=log10_p,
-        hypotheses=tries,
-        reach=(Reach(watermark, max(one.count for one in phases), tries),),
-        null_log10_p=null_log10_p,
-    )
 
 
 def aligned(beta: float, log10_limit: float = -2.0) -> Detector:
@@ -87,36 +82,29 @@ def aligned(beta: float, log10_limit: float = -2.0) -> Detector:
     def look(versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None) -> list[Finding]:
         watermark = versions[0][0].profile.watermark()
         rows = BlockRows.at_every_position(watermark, tokens, redrawn)
-        return [_aligned(one, watermark, tokens, rows, beta, log10_limit) for one in versions]
+        findings = []
+        for made_with in versions:
+            pool = made_with[1].prf_keys
+            totals = aligned_totals(watermark, pool, rows, beta)
+            null = aligned_null(watermark, pool[0], tokens, rows.count, beta)
+            found = _falling(totals, null, len(pool), log10_limit)
+            log10_p, best = found[0]
+            evidence = aligned_evidence(watermark, tokens, rows.count, float(totals[best]), log10_p)
+            findings.append(
+                Finding(
+                    *made_with,
+                    pool_key=best,
+                    fired=_fired(made_with, (one for one in found if one[0] <= log10_limit)),
+                    evidence=replace(evidence, hypotheses=len(pool)),
+                    log10_p=log10_p,
+                    hypotheses=len(pool),
+                    reach=(Reach(watermark, -(-rows.count // watermark.block_size), len(pool)),),
+                    null_log10_p=null(float(totals[0])),
+                )
+            )
+        return findings
 
     return look
-
-
-def _aligned(
-    made_with: KeyVersion,
-    watermark: Watermark,
-    tokens: Tokens,
-    rows: BlockRows,
-    beta: float,
-    log10_limit: float,
-) -> Finding:
-    """What the keys of one version say of a text's positions."""
-    pool = made_with[1].prf_keys
-    totals = aligned_totals(watermark, pool, rows, beta)
-    null = aligned_null(watermark, pool[0], tokens, rows.count, beta)
-    found = _falling(totals, null, len(pool), log10_limit)
-    log10_p, best = found[0]
-    evidence = aligned_evidence(watermark, tokens, rows.count, float(totals[best]), log10_p)
-    return Finding(
-        *made_with,
-        pool_key=best,
-        fired=_fired(made_with, (one for one in found if one[0] <= log10_limit)),
-        evidence=replace(evidence, hypotheses=len(pool)),
-        log10_p=log10_p,
-        hypotheses=len(pool),
-        reach=(Reach(watermark, -(-rows.count // watermark.block_size), len(pool)),),
-        null_log10_p=null(float(totals[0])),
-    )
 
 
 def localized(method: Method, log10_e_limit: float = -2.0) -> Detector:
@@ -129,47 +117,39 @@ def localized(method: Method, log10_e_limit: float = -2.0) -> Detector:
     def look(versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None) -> list[Finding]:
         watermark = versions[0][0].profile.watermark()
         rows = BlockRows.at_every_position(watermark, tokens, redrawn)
-        return [_localized(one, watermark, tokens, rows, method, log10_e_limit) for one in versions]
+        width, findings = watermark.context_width, []
+        for made_with in versions:
+            pool = made_with[1].prf_keys
+            step = math.log10(len(pool))
+            null = segment_null(watermark, method, pool[0], tokens, rows.count)
+            found = [*localized_under_each(watermark, pool, tokens, rows, method, log10_e_limit - step, null)]
+            best = min(range(len(found)), key=[one.log10_p for one in found].__getitem__)
+            log10_p = corrected(found[best].log10_p, len(pool))
+            # Passages may share the context that the end of one reaches into, as under one key they may.
+            passages = [
+                FoundSegment(one.start, one.end - width, one.log10_e + step, *made_with, number)
+                for number, of_key in enumerate(found)
+                for one in of_key.segments
+            ]
+            passages.sort(key=lambda one: one.log10_e)
+            each = enumerate(found)
+            strongest = [(one.segments[0].log10_e + step, number) for number, one in each if one.segments]
+            findings.append(
+                Finding(
+                    *made_with,
+                    pool_key=best,
+                    fired=_fired(made_with, strongest),
+                    evidence=replace(found[best], log10_p=log10_p, hypotheses=len(pool)),
+                    log10_p=log10_p,
+                    hypotheses=len(pool),
+                    reach=(Reach(watermark, -(-rows.count // watermark.block_size), len(pool)),),
+                    null_log10_p=found[0].log10_p,
+                    segments=tuple(replace(one, end=one.end + width) for one in disjoint(passages)),
+                )
+            )
+        return findings
 
     return look
-
-
-def _localized(
-    made_with: KeyVersion,
-    watermark: Watermark,
-    tokens: Tokens,
-    rows: BlockRows,
-    method: Method,
-    log10_e_limit: float,
-) -> Finding:
-    """The passages of a text under the keys of one version."""
-    pool, width = made_with[1].prf_keys, watermark.context_width
-    step = math.log10(len(pool))
-    null = segment_null(watermark, method, pool[0], tokens, rows.count)
-    found = [*localized_under_each(watermark, pool, tokens, rows, method, log10_e_limit - step, null)]
-    best = min(range(len(found)), key=lambda number: found[number].log10_p)
-    log10_p = corrected(found[best].log10_p, len(pool))
-    by_e_value = sorted(
-        # Passages may share the context that the end of one reaches into, as under one key they may.
-        (
-            FoundSegment(one.start, one.end - width, one.log10_e + step, *made_with, number)
-            for number, of_key in enumerate(found)
-            for one in of_key.segments
-        ),
-        key=lambda one: one.log10_e,
-    )
-    strongest = [(one.segments[0].log10_e + step, number) for number, one in enumerate(found) if one.segments]
-    return Finding(
-        *made_with,
-        pool_key=best,
-        fired=_fired(made_with, strongest),
-        evidence=replace(found[best], log10_p=log10_p, hypotheses=len(pool)),
-        log10_p=log10_p,
-        hypotheses=len(pool),
-        reach=(Reach(watermark, -(-rows.count // watermark.block_size), len(pool)),),
-        null_log10_p=found[0].log10_p,
-        segments=tuple(replace(one, end=one.end + width) for one in disjoint(by_e_value)),
-    )
 
 
 def _fired(made_with: KeyVersion, found: Iterable[tuple[float, int]]) -> tuple[Fired, ...]:

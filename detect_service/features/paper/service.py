@@ -1,11 +1,42 @@
-"""Opens the feature: the paper's three detectors."""
+"""Opens the feature: the paper's three detectors, `POST /v1/detect/direct`, `/aligned` and `/localized`."""
 
-from ttmark.detect_service.api.features import Feature, Part
-from ttmark.detect_service.features.paper.routes import paper_router
+from fastapi import Request, Response
+
+from ttmark.detect_service.api.features import Application, Feature, Part
+from ttmark.detect_service.api.problems import Caller
+from ttmark.detect_service.api.routes import asking_router
 from ttmark.services.opening import Opening
-
-FEATURE = Feature(lambda app: Part([paper_router(app.answer, app.admission)]))
+from ttmark.shared.schemas.detection import (
+    AlignedRequest,
+    DetectionResponse,
+    DirectRequest,
+    LocalizedRequest,
+)
 
 
 def opened(_: Opening) -> Feature:
     return FEATURE
+
+
+def _part(app: Application) -> Part:
+    router = asking_router(app.admission)
+
+    @router.post("/direct", response_model=DetectionResponse)
+    async def direct(body: DirectRequest, caller: Caller, request: Request) -> Response:
+        """Unedited text (paper Eq. 6)."""
+        return await app.answer(body, caller, request)
+
+    @router.post("/aligned", response_model=DetectionResponse)
+    async def aligned(body: AlignedRequest, caller: Caller, request: Request) -> Response:
+        """Edited text (paper Algorithm 2)."""
+        return await app.answer(body, caller, request)
+
+    @router.post("/localized", response_model=DetectionResponse)
+    async def localized(body: LocalizedRequest, caller: Caller, request: Request) -> Response:
+        """Watermarked passages inside a longer document."""
+        return await app.answer(body, caller, request)
+
+    return Part([router])
+
+
+FEATURE = Feature(_part)
