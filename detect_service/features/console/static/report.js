@@ -9,7 +9,7 @@ import { aboutWords, askedAs, eValue, heldTo, hiddenNote, isSure, keyName, oneIn
 /** Connects the buttons to the check that `current` gives, and to the access token of now. */
 export function setUpReport(current, token) {
   byId("copy").addEventListener("click", async () => {
-    const copied = await write(summary(current()));
+    const copied = await navigator.clipboard?.writeText(summary(current())).then(() => true, () => false);
     flash(byId("copy"), t(copied ? "save.copied" : "save.not_allowed"));
   });
   byId("download").addEventListener("click", () => {
@@ -30,15 +30,6 @@ export function setUpReport(current, token) {
     byId("numbers").open = true;
     window.print();
   });
-}
-
-async function write(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function flash(button, text) {

@@ -84,24 +84,12 @@ export function duration(seconds) {
 }
 
 /** Title and text for a check that did not go through. */
-export function failureWords(problem) {
-  switch (problem.status) {
-    case 0:
-      return [t("failure.away"), t("failure.away_advice")];
-    case 401:
-      return [t("failure.token"), t("failure.token_advice")];
-    case 403:
-      return [t("failure.scope"), problem.message];
-    case 413:
-      return [t("failure.too_long"), problem.message];
-    case 429:
-      return [
-        t("failure.busy"),
-        problem.retryAfter ? t("failure.busy_wait", { duration: duration(problem.retryAfter) }) : t("failure.busy_moment"),
-      ];
-    case 503:
-      return [t("failure.not_ready"), problem.message];
-    default:
-      return [t("failure.other"), problem.message];
+export function failureWords({ status, message, retryAfter }) {
+  if (status === 0) return [t("failure.away"), t("failure.away_advice")];
+  if (status === 401) return [t("failure.token"), t("failure.token_advice")];
+  if (status === 429) {
+    return [t("failure.busy"), retryAfter ? t("failure.busy_wait", { duration: duration(retryAfter) }) : t("failure.busy_moment")];
   }
+  const title = { 403: "scope", 413: "too_long", 503: "not_ready" }[status] ?? "other";
+  return [t(`failure.${title}`), message];
 }
