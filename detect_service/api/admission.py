@@ -63,20 +63,20 @@ class Admission:
         self.budget = terms.budget
         self.metrics = metrics
         self._limits = limits = terms.work
-        self.queue = FairQueue(workers=limits.threads, most_jobs=limits.queued_requests, observer=metrics)
-        metrics.watch(lambda: self.queue.depth)
+        self.queue = FairQueue(
+            workers=limits.threads,
+            most_jobs=limits.queued_requests,
+            started=metrics.waits.observe,
+            abandoned=metrics.abandoned.inc,
+        )
+        metrics.depth.set_function(lambda: self.queue.depth)
 
     def shorten(self, body: Any) -> None:
         """Takes away from parsed JSON what is over the limit of a document in any case."""
         shorten(body, self.backend.max_document_tokens)
 
     async def run_long(self, request: Request, size: int, work: Callable[[], T]) -> T:
-        """The result of `work`, which takes time in proportion to a long body of `size` bytes.
-
-        Raises:
-            TooManyRequests: too much of the tenant's work waits.
-            ClientDisconnect: the client has left, and the work was given up.
-        """
+        """The result of `work`, which takes time in proportion to a long body. Raises as `queued`."""
         caller: Principal = request.scope["state"]["principal"]
         return await self.queued(caller, round(size * _BLOCKS_IN_A_BYTE), request, work)
 
@@ -90,7 +90,7 @@ class Admission:
         try:
             return await unless_disconnected(request.receive, self.queue.run(caller.line, blocks, work))
         except QueueFull:
-            self.metrics.refused("queue")
+            self.metrics.refusals.labels("queue").inc()
             raise TooManyRequests(
                 f"{self._limits.queued_requests} requests of this tenant are being worked on; send the next "
                 "one when one of them is answered.",
@@ -107,7 +107,7 @@ class Admission:
             return Grant("", blocks)
         taken = await self.budget.take(caller.line, blocks)
         if not isinstance(taken, Grant):
-            self.metrics.refused("budget")
+            self.metrics.refusals.labels("budget").inc()
             raise TooManyRequests(
                 f"This request is estimated at {blocks} hashed blocks of work, and the tenant's limit of "
                 f"{self.budget.per_minute} a minute is used up.",
@@ -190,7 +190,7 @@ class HttpGate(Gate):
         with self._counting_refusals():
             check_cost(blocks, self._admission.backend.max_request_blocks)
         await self._admission.grant(self._caller, blocks)
-        self._admission.metrics.admitted(mode, blocks)
+        self._admission.metrics.blocks.labels(mode).inc(blocks)
         self._blocks = blocks
 
     async def read(self, work: Callable[[], Any]) -> Any:
@@ -208,5 +208,5 @@ class HttpGate(Gate):
         try:
             yield
         except TooMuchWork:
-            self._admission.metrics.refused("cost")
+            self._admission.metrics.refusals.labels("cost").inc()
             raise

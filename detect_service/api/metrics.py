@@ -1,7 +1,7 @@
 """What is recorded of requests: Prometheus metrics, and the event of a detection."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, get_args
 
@@ -54,7 +54,6 @@ class DetectionMetrics:
         """Records one document.
 
         Args:
-            mode: the detector's name.
             null_log10_p: p-value under one hypothesis that was chosen without looking at the evidence.
         """
         self._documents.labels(mode, verdict).inc()
@@ -123,40 +122,23 @@ class WorkMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter = partial(Counter, registry=registry)
-        self._depth = Gauge(
+        self.depth = Gauge(
             "ttmark_detect_queue_jobs", "Jobs of the workers, running and waiting.", registry=registry
         )
-        self._waits = Histogram(
+        self.waits = Histogram(
             "ttmark_detect_queue_seconds",
             "Time from a job's arrival to its first turn on a worker.",
             buckets=_WAIT_BUCKETS,
             registry=registry,
         )
-        self._blocks = counter(
+        self.blocks = counter(
             "ttmark_detect_work_blocks", "Estimated work of admitted requests, in hashed blocks.", ["mode"]
         )
-        self._abandoned = counter(
+        self.abandoned = counter(
             "ttmark_detect_jobs_abandoned", "Jobs given up because their client had left."
         )
-        self._refusals = counter(
-            "ttmark_detect_work_refusals", "Requests refused for their work.", ["reason"]
-        )
+        self.refusals = counter("ttmark_detect_work_refusals", "Requests refused for their work.", ["reason"])
         for mode in MODES:
-            self._blocks.labels(mode)
+            self.blocks.labels(mode)
         for reason in REFUSALS:
-            self._refusals.labels(reason)
-
-    def watch(self, depth: Callable[[], int]) -> None:
-        self._depth.set_function(depth)
-
-    def started(self, waited_seconds: float) -> None:
-        self._waits.observe(waited_seconds)
-
-    def abandoned(self) -> None:
-        self._abandoned.inc()
-
-    def admitted(self, mode: str, blocks: int) -> None:
-        self._blocks.labels(mode).inc(blocks)
-
-    def refused(self, reason: str) -> None:
-        self._refusals.labels(reason).inc()
+            self.refusals.labels(reason)

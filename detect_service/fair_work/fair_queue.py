@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from ttmark.shared.processor import usable_cores
 from ttmark.shared.watermark.interruption import interruptible
@@ -94,7 +94,6 @@ class TenantLine:
     Attributes:
         clock: seconds of workers that the line has had, each counted as 1 / `share`; the line with the fewest
             goes next.
-        tasks: tasks in hand.
         busy: tasks that run, with a turn or aside.
     """
 
@@ -163,31 +162,28 @@ class QueueFull(Exception):
     """The tenant has as many tasks waiting as it may."""
 
 
-class QueueObserver(Protocol):
-    """Hears of tasks, on any thread."""
-
-    def started(self, waited_seconds: float) -> None:
-        """A task got its first turn."""
-
-    def abandoned(self) -> None:
-        """A task was given up: nobody waited for it."""
-
-
 class FairQueue:
     """Runs tasks on threads, `workers` of them at a time.
 
     Args:
-        workers: tasks that run at the same time.
         most_jobs: of one tenant, running and waiting.
+        started: told on any thread of a task's first turn, after so many seconds of waiting.
+        abandoned: told on any thread that a task was given up.
         slice_seconds: how long a turn takes while others wait.
     """
 
     def __init__(
-        self, *, workers: int, most_jobs: int, observer: QueueObserver, slice_seconds: float = 0.005
+        self,
+        *,
+        workers: int,
+        most_jobs: int,
+        started: Callable[[float], None],
+        abandoned: Callable[[], None],
+        slice_seconds: float = 0.005,
     ) -> None:
         self._workers = self._free = workers
         self._most_jobs = most_jobs
-        self._observer = observer
+        self._started, self._abandoned = started, abandoned
         self._slice_seconds = slice_seconds
         self._lines: dict[LineName, TenantLine] = {}
         self._lock = threading.Lock()
@@ -281,14 +277,14 @@ class FairQueue:
     def _give_up(self, task: Task) -> None:
         with self._lock:
             task.abandoned = True
-            self._observer.abandoned()
+            self._abandoned()
             if not task.started:
                 self._forget(task)
             elif not task.has_turn:
                 task.turn.set()  # ends on its thread, without a turn
 
     def _run(self, task: Task) -> None:
-        self._observer.started(time.perf_counter() - task.arrived)
+        self._started(time.perf_counter() - task.arrived)
         answer: Callable[[], None] | None = None
         try:
             task.check()

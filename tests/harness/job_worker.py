@@ -8,7 +8,7 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.api.metrics import DetectionMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics import DetectionMetrics
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
@@ -42,7 +42,7 @@ async def _work(lease_seconds: float, parts: int, moment: Moment | None) -> None
     if moment is not None:
         _end_at(jobs.store, parts, moment)
     backend = DetectionBackend(access.cache, TokenizerSet.load(settings.tokenizer_folders()), 10_000)
-    queue = FairQueue(workers=1, most_jobs=8, observer=WorkMetrics(registry))
+    queue = FairQueue(workers=1, most_jobs=8, started=lambda _: None, abandoned=lambda: None)
     metrics, detection = JobMetrics(registry), DetectionMetrics(registry)
     async with access:
         part_work = PartWork(jobs, means_of(backend), queue, metrics, detection, drop_event)

@@ -34,7 +34,6 @@ class PartWork:
     """What a worker does with its parts.
 
     Attributes:
-        queue: where the work is done, in the background.
         metrics, detection: of jobs, and of the documents in them.
     """
 
@@ -134,8 +133,7 @@ class JobGate(Gate):
     async def read(self, work: Callable[[], Any]) -> Any:
         return await self._queue.run(self._line, self._cost, work, background=True)
 
-    async def run(self, work: Callable[[], Any]) -> Any:
-        return await self._queue.run(self._line, self._cost, work, background=True)
+    run = read
 
 
 def _result(index: int, document: Document, outcome: DetectionResult | ServiceError) -> JobResult:

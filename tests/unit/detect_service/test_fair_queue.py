@@ -30,7 +30,14 @@ class Heard:
 
 def queue_of_one(heard: Heard | None = None, most_jobs: int = 100) -> FairQueue:
     """A queue with one worker, whose turns end at every pause."""
-    return FairQueue(workers=1, most_jobs=most_jobs, observer=heard or Heard(), slice_seconds=0.0)
+    heard = heard or Heard()
+    return FairQueue(
+        workers=1,
+        most_jobs=most_jobs,
+        started=heard.started,
+        abandoned=heard.abandoned,
+        slice_seconds=0.0,
+    )
 
 
 def until(done: threading.Event, begun: threading.Event | None = None) -> Callable[[], None]:

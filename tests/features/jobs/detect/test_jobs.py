@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from tests.unit.detect_service.callers import CALLERS, once
 from tests.unit.detect_service.served import served
 from tests.unit.detect_service.test_document_limits import FAR, OVER
-from ttmark.detect_service.api.metrics import DetectionMetrics, WorkMetrics
+from ttmark.detect_service.api.metrics import DetectionMetrics
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
@@ -102,7 +102,7 @@ def open_desk(service, tmp_path: Path) -> Open:
         jobs = Jobs(store, KeyEncryptionKey(bytes(32)), current, job_limits)
         options = {"registry": registry, "audit": events.append}
         other = CollectorRegistry()
-        queue = FairQueue(workers=1, most_jobs=9, observer=WorkMetrics(other))
+        queue = FairQueue(workers=1, most_jobs=9, started=lambda _: None, abandoned=lambda: None)
         metrics = JobMetrics(other)
         parts = PartWork(jobs, means_of(backend), queue, metrics, DetectionMetrics(other), events.append)
         worker = JobWorker(jobs, parts, metrics, ready=lambda: True)
