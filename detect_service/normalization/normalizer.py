@@ -7,7 +7,6 @@ removes it, so positions map back.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, groupby, pairwise
@@ -208,20 +207,21 @@ def look_alike_letters() -> dict[str, str]:
     for character, looks_like in confusables.confusables_data.items():
         if len(character) != 1 or character.isascii() or not unicodedata.category(character).startswith("L"):
             continue
+        if character in _DOTLESS:
+            continue
         drawn_like = [entry["c"] for entry in looks_like]
         ascii_letters = [c for c in drawn_like if len(c) == 1 and c.isascii() and c.isalpha()]
         if ascii_letters and categories.alias(character) != "COMMON":
-            table[character] = _in_case_of(character, ascii_letters[0])
-    return {letter: plain for letter, plain in table.items() if letter not in _DOTLESS}
+            # The data maps the capital iotas of all scripts to a small l, which they resemble as well.
+            is_iota = ascii_letters[0] == "l" and character.isupper()
+            table[character] = "I" if is_iota else ascii_letters[0]
+    return table
 
 
 @cache
 def styled_letters() -> dict[str, str]:
     """Mathematical and full-width letters and digits, Roman numerals: each with its plain form."""
-    return dict(_styled())
-
-
-def _styled() -> Iterator[tuple[str, str]]:
+    table: dict[str, str] = {}
     for code in range(0x80, 0x20000):
         character = chr(code)
         decomposition = unicodedata.decomposition(character)
@@ -231,7 +231,8 @@ def _styled() -> Iterator[tuple[str, str]]:
         plain = _DOTLESS.get(plain, plain)
         styled = not decomposition.startswith("<") or decomposition.startswith(_STYLES)
         if styled and plain.isascii() and plain.isalnum():
-            yield character, plain
+            table[character] = plain
+    return table
 
 
 def dotless_letters(text: str) -> dict[str, str]:
@@ -243,11 +244,6 @@ def dotless_letters(text: str) -> dict[str, str]:
     if dotless and sum(map(text.count, _TURKISH)) * 2 >= dotless:
         return {"ȷ": "j"}
     return _DOTLESS
-
-
-def _in_case_of(character: str, letter: str) -> str:
-    # The data maps the capital iotas of all scripts to a small l, which they resemble as well.
-    return "I" if letter == "l" and character.isupper() else letter
 
 
 _CR = re.compile("\r")
@@ -271,7 +267,6 @@ class NormalizedText:
     """A text in one of its readings.
 
     Attributes:
-        text: as it is read.
         counts: of what can hide words in the text as it was sent.
         origin: [characters of text] position of each in the original; None where they are the same.
     """
@@ -315,10 +310,6 @@ class TextNormalizer:
         typography = NormalizedText(draft.text, counts, draft.origin)
         as_sent = NormalizedText(text, counts, None)
         return {"as_sent": as_sent, "unwrapped": unwrapped, "typography": typography}
-
-    def normalize(self, text: str) -> NormalizedText:
-        """The text in its reading `unwrapped`."""
-        return self.readings(text)["unwrapped"]
 
     def _plain(self, text: str) -> tuple["_Draft", TrickCounts]:
         draft = _Draft(plain_white_space(text))

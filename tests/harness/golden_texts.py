@@ -83,7 +83,7 @@ def text_vectors() -> dict[str, Any]:
     tokenizer = TextTokenizer(Tokenizer.from_str(file))
     texts = []
     for text in TEXTS:
-        unwrapped = NORMALIZER.normalize(text).text
+        unwrapped = NORMALIZER.readings(text)["unwrapped"].text
         readings = [tokenizer.encode(one) for one in dict.fromkeys([text, unwrapped])]
         texts.append({"text": text, "normalized": unwrapped, "readings": readings})
     return {

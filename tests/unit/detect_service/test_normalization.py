@@ -15,7 +15,7 @@ NORMALIZER = TextNormalizer()
 
 
 def unwrapped(text: str) -> NormalizedText:
-    return NORMALIZER.normalize(text)
+    return NORMALIZER.readings(text)["unwrapped"]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def generator() -> np.random.Generator:
 def test_what_a_reader_does_not_see_is_undone_by_the_second_reading(name: str) -> None:
     edited = INVISIBLE[name](TEXT, 0.5, MATERIAL, generator())
     assert edited != TEXT
-    assert TextNormalizer().normalize(edited).text == TEXT
+    assert TextNormalizer().readings(edited)["unwrapped"].text == TEXT
 
 
 @pytest.mark.parametrize(("name", "edit"), [*INVISIBLE.items(), *VISIBLE.items()])
