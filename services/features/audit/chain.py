@@ -5,7 +5,6 @@ times that an operator chooses: whole segments at the beginning of chains, whoev
 """
 
 import errno
-import fcntl
 import os
 import re
 import secrets
@@ -239,18 +238,6 @@ class Removal:
             "hash": self.last.hash,
             "segments": len(self.parts),
         }
-
-
-@contextmanager
-def one_removal_at_a_time(folder: Path) -> Iterator[None]:
-    """Waits until no other process is in this context: what one plans, another would take away.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    with (folder / "removal.lock").open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 @contextmanager

@@ -94,8 +94,6 @@ class ChainCheck:
     """Follows one chain from any record on.
 
     Attributes:
-        first: the first record; None before there is one.
-        last: the newest record so far.
         removed: the newest record that was removed on purpose, as far as that is known.
 
     Args:

@@ -1,5 +1,6 @@
 """`ttmark audit`: the audit trail of services and commands."""
 
+import fcntl
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,13 +16,7 @@ from ttmark.services.cli.files import new_closed_file
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.cli.terminal import Yes, confirm, print_table
-from ttmark.services.features.audit.chain import (
-    Removal,
-    one_removal_at_a_time,
-    removal,
-    remove_removal,
-    written,
-)
+from ttmark.services.features.audit.chain import Removal, removal, remove_removal, written
 from ttmark.services.features.audit.chain_check import Problem, Seam, Verification, verify_folder
 from ttmark.services.features.audit.export import export_lines, verify_export
 from ttmark.services.features.audit.record import Damaged
@@ -155,13 +150,14 @@ def _limit(keep: str | None, before: datetime | None) -> datetime:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """No other run of this command is in such a context."""
+    """No other run of this command is in such a context: what one plans, another would take away."""
     folder = trail_folder()
     if not folder.exists():
         yield
         return
     try:
-        with one_removal_at_a_time(folder):
+        with (folder / "removal.lock").open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
             yield
     except OSError as error:
         raise StartupError(f"cannot use the audit trail in {folder} ({error.strerror})") from error

@@ -8,12 +8,13 @@ from contextlib import asynccontextmanager
 from prometheus_client import CollectorRegistry
 
 from ttmark.services.features.audit.settings import AuditSettings
-from ttmark.services.features.audit.trail import AuditTrail, Heads, watch_trail
+from ttmark.services.features.audit.trail import KIND, AuditTrail, watch_trail
 from ttmark.services.startup import StartupError, warn
 from ttmark.shared.events import Event, EventSink
 from ttmark.shared.vault.kek import KeyWrapper
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.vault import Vault
 
 
 def check() -> None:
@@ -61,4 +62,4 @@ async def in_command(store: RecordStore, kek: KeyWrapper) -> AsyncIterator[Event
 
 async def rewrap(store: RecordStore, kek: KeyWrapper) -> None:
     """Wraps the data keys of the trail's heads under the current key-encryption key."""
-    await Heads(store, kek).rewrap()
+    await Vault(store, kek).rewrap(KIND)

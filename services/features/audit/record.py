@@ -87,7 +87,6 @@ def read_record(line: bytes) -> Record:
     if tail != _BEFORE_HASH + digest.encode() + _AFTER_HASH:
         raise Damaged("its hash is not that of its contents")
     try:
-        record = Record(**orjson.loads(line))
+        return Record(**orjson.loads(line))
     except (orjson.JSONDecodeError, TypeError) as error:
         raise Damaged("it is not a record of an audit trail") from error
-    return record

@@ -78,10 +78,6 @@ class Heads:
 
         await self._change(removed.chain, new_body)
 
-    async def rewrap(self) -> int:
-        """Wraps the heads' data keys under the current key-encryption key; how many were changed."""
-        return await self._vault.rewrap(KIND)
-
     async def _change(self, chain: str, new_body: Callable[[_Body], _Body | None]) -> None:
         """`new_body` gets an empty body where the store has none."""
         envelope, _ = await self._vault.change(KIND, chain, lambda known: new_body(known.body))
