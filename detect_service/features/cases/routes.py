@@ -11,7 +11,7 @@ from ttmark.shared.http.request_body import RunLong
 from ttmark.shared.http.service_errors import NotFound, TooLarge, Unprocessable
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.fields import AnswerModel, StrictModel
-from ttmark.shared.signed_files.signed_file import Case, CaseKey, CaseRefused, case_page, verified_case
+from ttmark.shared.signed_files.signed_file import CaseKey, CaseRefused, case_page, verified_case
 
 
 class CasePageRequest(StrictModel):
@@ -45,7 +45,8 @@ def case_page_router(key: CaseKey | None, run_long: RunLong) -> APIRouter:
     async def page(body: CasePageRequest, caller: Caller, request: Request) -> Response:  # noqa: ARG001 body_route
         """A case of this service as a page, signed too."""
         existing = _existing(key)
-        _check_size(body.case, _CASE_BYTES)
+        if len(body.case.encode()) > _CASE_BYTES:
+            raise TooLarge(f"The case may have {_CASE_BYTES} bytes.", param="case")
         made = await run_long(request, body_size(request), lambda: _page(body, existing))
         return json_answer(CasePage(page=made))
 
@@ -68,20 +69,11 @@ def _existing(key: CaseKey | None) -> CaseKey:
     return key
 
 
-def _check_size(case: str, most: int) -> None:
-    if len(case.encode()) > most:
-        raise TooLarge(f"The case may have {most} bytes.", param="case")
-
-
-def _verified(case: str, key: CaseKey) -> Case:
+def _page(body: CasePageRequest, key: CaseKey) -> str:
     try:
-        return verified_case(case.encode(), key.public)
+        case = verified_case(body.case.encode(), key.public)
     except CaseRefused as error:
         raise Unprocessable(f"The case is refused: {error}.", param="case") from error
-
-
-def _page(body: CasePageRequest, key: CaseKey) -> str:
-    case = _verified(body.case, key)
     if body.text is not None and content_hash(Document(text=body.text)) != case["document"]:
         raise Unprocessable("The case is about another text.", param="text")
     before, after = page_around(case, body.text)

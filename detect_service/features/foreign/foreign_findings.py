@@ -243,38 +243,29 @@ def _shown_key(finding: ForeignFinding) -> DetectedKey:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Cost:
-    """Of a token that is scored; of a p-value of the whole text, in all and for each token; of a window."""
-
-    token: float
-    whole: float
-    whole_token: float
-    window: float
-
-
 def foreign_cost(request: DetectionRequest, key: ForeignKey, lengths: Sequence[int]) -> float:
     """The work of looking for the key's mark in documents of so many tokens."""
     ways = hows(request)
     total = 0.0
     for version in key.detectable:
-        cost = _cost_of(version.mark)
+        token, whole, whole_token, window = _cost_of(version.mark)
         for tokens in lengths:
-            total += cost.token * tokens
+            total += token * tokens
             if "direct" in ways:
-                total += cost.whole + cost.whole_token * tokens
+                total += whole + whole_token * tokens
             if "localized" in ways:
-                total += cost.window * window_count(tokens)
+                total += window * window_count(tokens)
     return total
 
 
-def _cost_of(mark: ForeignMark) -> _Cost:
+def _cost_of(mark: ForeignMark) -> tuple[float, float, float, float]:
+    """Of a token that is scored; of a p-value of the whole text, in all and for each token; of a window."""
     match mark:
         case Kgw():  # a list of green tokens for each seed
-            return _Cost(10.0 + 0.034 * mark.green, 200.0, 110.0, 3_700.0)
+            return 10.0 + 0.034 * mark.green, 200.0, 110.0, 3_700.0
         case SynthIdText():  # two transforms of a table, a convolution for each layer
-            return _Cost(11.0, 4_000.0 + 300.0 * len(mark.keys), 5.0, 3_000.0 + 200.0 * len(mark.keys))
+            return 11.0, 4_000.0 + 300.0 * len(mark.keys), 5.0, 3_000.0 + 200.0 * len(mark.keys)
         case VllmGumbel() if mark.alpha is not None:
-            return _Cost(11.0, 2_000.0, 25.0, 2_800.0)
+            return 11.0, 2_000.0, 25.0, 2_800.0
         case _:
-            return _Cost(7.0, 100.0, 0.3, 100.0)
+            return 7.0, 100.0, 0.3, 100.0

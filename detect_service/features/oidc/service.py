@@ -1,8 +1,5 @@
 """Opens the feature: tokens of an OpenID provider are taken beside ours."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 from ttmark.detect_service.api.features import Feature
 from ttmark.detect_service.features.oidc.oidc import OidcTokens, provider_client
 from ttmark.detect_service.features.oidc.settings import OidcSettings
@@ -17,14 +14,8 @@ def opened(_: Opening) -> Feature | None:
         return None
     provider = provider_client()
     people, client = OidcTokens(rules, provider), settings.oidc_client_id
-
-    @asynccontextmanager
-    async def kept_fresh() -> AsyncIterator[None]:
-        async with provider, people.kept_fresh():
-            yield
-
     return Feature(
-        running=[kept_fresh()],
+        running=[provider, people.kept_fresh()],
         authenticate=people.beside,
         provides=[] if client is None else [SignIn(rules.issuer, client, rules.audience)],
     )
