@@ -234,7 +234,9 @@ class _Steps(Generic[T]):
         Raises:
             ServiceError: a document is too long, or there is more work than a request may ask for.
         """
-        self._look()
+        if self.question.observer is not None:
+            self.question.observer.keys(self.examination.selection)
+        self.examination.look()
         return self.examination.unread
 
     def answer(self, readings: Readings) -> T:
@@ -251,10 +253,5 @@ class _Steps(Generic[T]):
         return self.render(response)
 
     def whole(self) -> T:
-        self._look()
+        self.look()
         return self.answer({})
-
-    def _look(self) -> None:
-        if self.question.observer is not None:
-            self.question.observer.keys(self.examination.selection)
-        self.examination.look()

@@ -65,12 +65,8 @@ class DetectionBackend:
 
     Attributes:
         keys: unwrapped keys; in the service a cache that is kept fresh in the background.
-        tokenizers: by the fingerprint that profiles name.
-        max_document_tokens: longest document that is looked at.
         max_request_blocks: most work of a request, in hashed blocks (`ttmark.detect_service.cost`); 0: any.
-        normalizer: counts and undoes tricks with characters.
         draw_secret: seeds the draws of the likelihood ratio's p-values; no watermark key. Empty: the keys do.
-        most_read_characters: longest text that a language model is asked to read.
         inserts: what tools put into texts, which is no words and counts for no limit: patterns, by characters
             that all of them hold.
     """

@@ -62,11 +62,8 @@ class Examination:
     """A request whose keys are selected: `look`, have read what is `unread`, and get the `outcomes`.
 
     Attributes:
-        method: that the request asks for.
-        readers: of each document.
         shows_evidence: whether the caller may see more than the verdict.
         reader: whether there is a language model that answers; if not, the first step has the whole rate.
-        words: of the language of the answers.
         own_reader: the caller's own language model; with it there is one step, at the whole rate.
         is_priced: its cost in blocks is known exactly, and is within the limit.
         reads_all: the request says how its documents were made: one step, at the whole rate, with the reader.

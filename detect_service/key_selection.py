@@ -46,7 +46,6 @@ class KeySelection:
     """Keys to try.
 
     Attributes:
-        keys: all of them.
         skipped: ids of those that were left out because their tokenizer is not installed.
         own, foreign: those of this system, and of others.
         tries: the versions of our own that are tried on each document.

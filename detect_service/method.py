@@ -19,10 +19,8 @@ class Look:
     """How closely one document, read in one way, is looked at.
 
     Attributes:
-        document: it.
         log10_limit: the corrected p-value within which a key counts as found.
         share: of the rate, of this step.
-        secret: seeds draws.
         reading: what a language model says of the document's tokens under a key; None: none read it.
     """
 

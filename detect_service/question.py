@@ -34,7 +34,6 @@ class Question:
     Attributes:
         identifier: of the request, which the answer names.
         observer: is told every result, with the evidence whether the caller may see it or not.
-        words: the sentences of the answer's language.
         asker: who asks, if each asker of a token has a limit of their own.
         own_reader: the caller's own language model; with it there is one step, at the whole rate.
     """

@@ -49,7 +49,6 @@ def with_evidence(
         reader: the way of reading that the finding is of; its tokens are counted.
         block_beta: what an alignment pays for a skipped token; None where blocks are not asked for.
         reading: what a language model says of the tokens under a key.
-        reader_state: whether one was asked.
     """
     found = result.verdict == "watermarked"
     combined: dict[str, Any] = {}

@@ -117,12 +117,9 @@ class Stage:
     A companion joins the questions that ask for it in one of three ways, so that no other runs its code.
 
     Attributes:
-        name: of the feature.
         methods: answer requests of other kinds than the one question.
         conversation: makes the `Examination` of messages that are asked about together.
-        reader: reads texts along.
         other_keys: tries keys of other systems.
-        inserts: what tools put into texts, see `DetectionBackend`.
         joins: makes the companion of a question, with its request as it was sent.
         asked_by: a field of the request, which is set.
         held: characters, some of which stand in a text.

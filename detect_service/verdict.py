@@ -61,7 +61,6 @@ class Reach:
     """How far the best possible score of one kind of key could have led.
 
     Attributes:
-        watermark: as the profile describes it.
         blocks: the most blocks that count at once.
         correction: the number by which a p-value under such a key is multiplied.
     """
@@ -76,8 +75,6 @@ class Finding:
     """The best evidence for one document: of one key version, of all that were tried, of all readings.
 
     Attributes:
-        key: the key whose version gave the evidence.
-        version: that version.
         pool_key: number of the key in the version's pool.
         fired: all keys that are within the rate, each by itself, the smallest p-value first. A text of one
             completion has one; several mean that it was put together from pieces.
@@ -143,9 +140,6 @@ def best_finding(
     """Tries versions of keys on a document, read in one way.
 
     Args:
-        token_ids: the document's tokens as the key's profile reads them.
-        versions: to try, each with its key.
-        detector: a detector with its options bound.
         others: versions of foreign keys that are tried on the document as well.
         redrawn: the document's rows that are spent, as the key's profile reads them.
 

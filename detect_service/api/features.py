@@ -63,24 +63,18 @@ class Part:
     limits: Mapping[str, HttpLimits] = field(default_factory=dict)
 
 
-def _nothing(_: Application) -> Part:
-    return Part()
-
-
 @dataclass(frozen=True, slots=True)
 class Feature:
     """What a folder adds; what is left out adds nothing.
 
     Attributes:
         part: its part of the application, made when all features are open.
-        stage: its part of the way of a verdict.
         running: held open while the application serves.
         authenticate: from the way that callers are known by to another, which falls back on it.
         guests: who may ask without a token.
-        provides: for other features.
     """
 
-    part: Callable[[Application], Part] = _nothing
+    part: Callable[[Application], Part] = lambda _: Part()
     stage: Stage | None = None
     running: Sequence[AbstractAsyncContextManager[Any]] = ()
     authenticate: Callable[[Authenticate], Authenticate] | None = None

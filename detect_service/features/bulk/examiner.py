@@ -28,8 +28,6 @@ class Examiner:
     """Rows in, lines of JSON out.
 
     Attributes:
-        backend: keys, tokenizers and limits.
-        tenant: whose keys are tried.
         label: what generated texts carry visibly, if anything.
     """
 

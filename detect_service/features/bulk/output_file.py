@@ -54,8 +54,6 @@ class Tally:
     """Of all rows of an output.
 
     Attributes:
-        failed: that could not be examined.
-        found: in which a mark was found.
         unread: with manifests, which bulk runs do not verify.
     """
 

@@ -200,11 +200,7 @@ class ConversationExamination(Examination):
     def outcomes(
         self, readings: Mapping[Content, ByteReading]
     ) -> list[tuple[DetectionResult, Finding | None]]:
-        """The one result.
-
-        Args:
-            readings: of those of the `unread` texts that could be read.
-        """
+        """The one result."""
         first, result = self._evidence, None
         if first is not None:
             result = self._unless_all_fails(partial(self._made, first, readings))

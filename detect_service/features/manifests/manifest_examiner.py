@@ -30,7 +30,6 @@ def with_manifests(
 
     Args:
         alone: whether a manifest alone says that a model wrote the text.
-        words: of the language of `message`.
     """
     sentences = list(dict.fromkeys(_sentence(manifest, words) for manifest in manifests))
     if not alone:
@@ -83,8 +82,6 @@ def signed_span(before: str, after: str, wrapper_bytes: int, binding: Binding) -
     begins and is as long as the binding says, so that it is known as well.
 
     Args:
-        before: visible text before the manifest.
-        after: visible text behind it.
         wrapper_bytes: size of the wrapper in UTF-8; another than the signed one was changed.
     """
     if binding.alg not in _HASHES or binding.length != wrapper_bytes:

@@ -25,7 +25,6 @@ class PartedText:
     Attributes:
         visible: the text without wrappers; signers sign labels, too.
         examined: without wrappers and label.
-        wrappers: in order.
     """
 
     def __init__(self, text: str, found: Sequence[Wrapper], label: Label | None) -> None:

@@ -48,7 +48,6 @@ class OidcRules:
     Attributes:
         issuer: the provider's identifier, as `iss` in its tokens, without a slash more or less.
         audience: what `aud` in a token for this service is, or holds.
-        tenant: whose keys are looked for.
         scopes: what everybody may do whom the provider gives such a token.
         evidence_group: members of this group, by the claim `groups`, also see evidence; None: nobody does
             beyond `scopes`.

@@ -31,7 +31,6 @@ class _Reply:
         verdict: its own word; None: it did not answer, and `error` says why.
         basis: what its answer rests on, where that is not its own watermark.
         false_alarm_rate: what it promises: of texts without a mark, at most this share is found.
-        words: its own sentence.
     """
 
     address: str

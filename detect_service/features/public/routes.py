@@ -18,7 +18,7 @@ from ttmark.detect_service.features.public.public_allowance import words_of
 from ttmark.detect_service.features.public.tier import PAGE_PATH, PUBLIC_PATH, PublicTier
 from ttmark.detect_service.features.spent.spending import Spending
 from ttmark.detect_service.features.spent.spent_question import stage_of as counting
-from ttmark.detect_service.question import Question
+from ttmark.detect_service.question import Gate, Question
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message
 from ttmark.shared.events import EventSink
@@ -82,11 +82,7 @@ class PublicGate(HttpGate):
         self._allowance = tier.allowance
         self._text = text
 
-    async def sized(self, request: DetectionRequest) -> DetectionRequest:
-        return request
-
-    async def readable(self, request: DetectionRequest) -> DetectionRequest:
-        return request
+    sized, readable = Gate.sized, Gate.readable  # a text is held to the tier's length alone
 
     async def take(self, _: DetectionRequest) -> None:
         if self._allowance is not None:

@@ -18,9 +18,7 @@ class PublicTier:
     """One rate for everybody, and limits.
 
     Attributes:
-        rate: the false positive rate.
         contact: address of who gives out tokens.
-        budget: how much may be asked.
         guests: whether people are answered without a token.
         allowance: counts what is asked; None: nothing is counted.
         characters: of the longest text: a long article. Whoever has longer ones asks about parts.

@@ -48,7 +48,6 @@ class ReadsAlong:
 
     Args:
         client: None: there is no reader.
-        timeout_seconds: of the client.
     """
 
     def __init__(

@@ -41,7 +41,6 @@ def vllm_dialect(model: str, tokenizer: TextTokenizer, context_tokens: int) -> D
     """Asks a model of a vLLM server by the tokens of its own tokenizer.
 
     Args:
-        tokenizer: the reader's.
         context_tokens: of a text that are read together, the token that begins it included, 8 at least; the
             server's limit must be one more.
     """

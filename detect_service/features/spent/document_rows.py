@@ -21,7 +21,6 @@ class DocumentRows:
     """Of all readings of one document, under all keys that are tried.
 
     Args:
-        readers: the readings.
         seed: 64 secret bits that name rows.
 
     Attributes:

@@ -43,11 +43,8 @@ class Memory:
     """What was said of a document when rows of it were about to be spent.
 
     Attributes:
-        found: whether a mark was found in it, or nothing.
         spread: whether any nine tenths of what was found would have been found alone.
-        rate: the false positive rate of the answer.
         at: when it was given, seconds since 1970.
-        tokens: of the document.
         scope: 8 bytes that name the options, and the version that was found or all keys that found nothing.
         names: of rows in order [rows], 32 bits each: all that counted for a finding, else those about to be
             spent.
@@ -124,8 +121,6 @@ class SpentDocument:
 
     Attributes:
         rows: of all its readings.
-        standing: what the ledger says of them.
-        rate: the false positive rate that is asked at.
         is_searched: whether a passage is found wherever it begins: token ids may be read at one boundary.
         scope: 8 bytes that name keys and options, the rate left out, and whether it is a text.
         scopes: such bytes for each version by itself, by its key's id and number.
@@ -330,10 +325,6 @@ class Counted:
     rule: AnswerRule
     memories: list[Memory] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
-
-    def named(self, index: int) -> dict[str, object] | None:
-        """What of document number `index` was spent, and the seed."""
-        return self.documents[index].named(self.keys)
 
 
 def _first_of_equals(names: Names) -> NDArray[np.bool_]:

@@ -127,7 +127,6 @@ class AnswerLedger(Confidential):
         """Counts the documents of a request, each for itself.
 
         Args:
-            rate: the false positive rate that they are asked at.
             asker: who asks, where each has a limit.
 
         Raises:

@@ -32,11 +32,7 @@ def stage_of(spending: Spending | None) -> Stage:
 
 
 class SpentQuestion(Companion):
-    """A question whose documents are counted.
-
-    Attributes:
-        counted: the documents.
-    """
+    """A question whose documents are counted."""
 
     examination: Examination
     counted: Counted
@@ -99,7 +95,7 @@ class SpentQuestion(Companion):
         return asked.described(result, self._before.get(index))
 
     def record(self, index: int) -> dict[str, object]:
-        spent = self.counted.named(index)
+        spent = self.counted.documents[index].named(self.counted.keys)
         return {} if spent is None else {"spent": spent}
 
     def _refused(self, index: int, refusal: Refusal, *, is_told: bool = True) -> DetectionResult:
