@@ -10,7 +10,7 @@ from ttmark.shared.pages import SignIn, page_router
 
 
 def opened(_: Opening) -> Feature:
-    return Feature(_part)
+    return FEATURE
 
 
 def _part(app: Application) -> Part:
@@ -23,3 +23,6 @@ def _part(app: Application) -> Part:
 
     origins = () if sign_in is None else (sign_in.origin,)
     return Part([router, page_router("/", "console", "ttmark.detect_service.features.console", origins)])
+
+
+FEATURE = Feature(_part)
