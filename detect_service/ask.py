@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.cost import estimated_cost, estimated_tokens
+from ttmark.detect_service.cost import estimated_tokens, request_cost
 from ttmark.detect_service.detectors import LIKELIHOOD
 from ttmark.detect_service.documents.document_limits import readers_of, sizes_to_read
 from ttmark.detect_service.documents.document_reader import DocumentReader
@@ -159,7 +159,10 @@ async def ask(
     for companion in companions:
         await companion.verify()
     texts, most = examination.texts, backend.max_document_tokens
-    cost = estimated_cost(request, examination.method, texts, examination.selection, most)
+    estimated = partial(estimated_tokens, most=most)
+    cost = request_cost(
+        request, examination.method, texts, examination.selection, lambda text, _: estimated(text)
+    )
     await gate.admit(request.mode, cost)
 
     began = time.perf_counter() if gate.began is None else gate.began
@@ -180,7 +183,7 @@ async def ask(
     for companion in companions:
         await companion.close()
     if evenly:
-        tokens = [estimated_tokens(text, most) for text in texts]
+        tokens = list(map(estimated, texts))
         await leave_evenly(began, max(gate.least_step, step_seconds(tokens, seconds or 0.0)))
     return answer
 

@@ -4,14 +4,14 @@ The unit is a hashed block: about a quarter of a microsecond of a core. What els
 blocks as well; `docs/results/detection.md` says how well that held.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.method import Method
 from ttmark.shared.http.service_errors import TooMuchWork
-from ttmark.shared.keys.records import ForeignKey
+from ttmark.shared.keys.records import ForeignKey, HeldKey
 from ttmark.shared.schemas.detection import DetectionRequest
 
 # In blocks. Of a token: reading it from a text, or from a list.
@@ -29,15 +29,17 @@ def request_cost(
     method: Method,
     readers: Sequence[DocumentReader],
     selection: KeySelection,
-    tokens: Mapping[str, Sequence[int]],
+    length: Callable[[DocumentReader, HeldKey], int],
 ) -> int:
     """The work of a request in hashed blocks.
 
     Args:
-        tokens: how many each reader reads, by the fingerprint of a tokenizer.
+        length: how many tokens a reader reads under a key.
     """
     total = _REQUEST
     documents = [reader.document for reader in readers]
+    of_tokenizers = {key.profile.tokenizer_fingerprint: key for key in selection.keys}
+    tokens = {name: [length(one, key) for one in readers] for name, key in of_tokenizers.items()}
     known: dict[str, float] = {}  # keys with one profile cost the same
     for key in selection.keys:
         profile = key.profile
@@ -49,24 +51,10 @@ def request_cost(
             of_version = method.cost(request, documents, key.profile.watermark(), key.profile.pool)
             known[profile.profile_id] = sum(of_version(index, length) for index, length in enumerate(lengths))
         total += len(selection.numbers[key.key_id]) * (_CALL + known[profile.profile_id])
-    for fingerprint in dict.fromkeys(key.profile.tokenizer_fingerprint for key in selection.keys):
-        for document, length in zip(documents, tokens[fingerprint], strict=True):
-            total += length * (_TAKE_TOKEN if document.text is None else _READ_TOKEN)
+    for lengths in tokens.values():
+        for document, size in zip(documents, lengths, strict=True):
+            total += size * (_TAKE_TOKEN if document.text is None else _READ_TOKEN)
     return round(total)
-
-
-def estimated_cost(
-    request: DetectionRequest,
-    method: Method,
-    readers: Sequence[DocumentReader],
-    selection: KeySelection,
-    most: int,
-) -> int:
-    """The work of a request of which nothing is encoded; readers encode at most so many tokens."""
-    lengths = [estimated_tokens(reader, most) for reader in readers]
-    fingerprints = {key.profile.tokenizer_fingerprint for key in selection.keys}
-    tokens = dict.fromkeys(fingerprints, lengths)
-    return request_cost(request, method, readers, selection, tokens)
 
 
 def check_cost_of(
@@ -83,9 +71,8 @@ def check_cost_of(
     """
     limit = backend.max_request_blocks
     if limit:
-        of_tokenizers = {key.profile.tokenizer_fingerprint: key for key in selection.keys}
-        lengths = {name: [one.token_ids(key).size for one in readers] for name, key in of_tokenizers.items()}
-        check_cost(request_cost(request, method, readers, selection, lengths), limit)
+        exact = request_cost(request, method, readers, selection, lambda one, key: one.token_ids(key).size)
+        check_cost(exact, limit)
 
 
 def reading_cost(tokens: int) -> int:

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.documents.document_limits import sized
-from ttmark.detect_service.features.jobs.idempotency.idempotency import Asked, Once
+from ttmark.detect_service.features.jobs.idempotency.idempotency import Once
 from ttmark.detect_service.features.jobs.job_store import JobRecord, NoRoom, room
 from ttmark.detect_service.features.jobs.sealed_jobs import (
     JobHead,
@@ -122,8 +122,8 @@ class JobService:
                 return fresh
             fingerprint = await run(lambda: _fingerprint(body))
             with _store_at_hand():
-                asked = Asked(fingerprint, fresh, charge, make, is_there)
-                return await Once(self.jobs.store.keys, self.jobs.kek).answer(key, caller, asked)
+                once = Once(self.jobs.store.keys, self.jobs.kek, caller, key)
+                return await once.answer(fingerprint, fresh, charge, make, is_there)
         except (TooLarge, TooManyRequests, Unprocessable):
             self.metrics.jobs.labels("refused").inc()
             raise

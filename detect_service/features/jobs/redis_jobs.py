@@ -107,8 +107,9 @@ class RedisJobs:
         job, entry = _job(claim.job.job_id), claim.handle.split(" ")[1]
         names = [job, f"{job}:documents", f"{job}:results", _stream(claim.job.tenant), _TENANTS, _EXPIRY]
         names += [_BYTES, _WAITING, _CALLS, _bytes_of(claim.job.tenant)]
-        values = [claim.part, entry, answer.results, answer.answered, answer.failed, str(answer.now)]
-        values += [str(answer.expires_at), int(answer.calls), claim.job.job_id, claim.job.tenant]
+        values: list[str | bytes | int] = [claim.part, entry, answer.results, answer.answered, answer.failed]
+        values += [str(answer.now), str(answer.expires_at), int(answer.calls)]
+        values += [claim.job.job_id, claim.job.tenant]
         return bool(await self._run("answer", names, *values))
 
     async def results(self, job_id: str, first: int, count: int) -> list[bytes | None]:

@@ -64,11 +64,7 @@ class JobSeal(Confidential):
         return self._key.seal(lines, self._name(b"results", part))
 
     def open_results(self, part: int, sealed: bytes) -> list[bytes]:
-        """The results of a part, each as JSON.
-
-        Raises:
-            RecordTampered: it is not what was sealed.
-        """
+        """The results of a part, each as JSON. Raises as `open_documents`."""
         return self._key.open(sealed, self._name(b"results", part)).split(b"\n")
 
     def _name(self, kind: bytes, part: int) -> bytes:

@@ -3,7 +3,8 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -37,11 +38,8 @@ def check_address(url: httpx.URL) -> None:
     """
     if url.scheme not in _PORTS or not url.host or url.userinfo:
         raise ReaderElsewhere("the reader's address is http://host:port or https://host:port")
-    try:
-        found = socket.getaddrinfo(url.host, _port(url), type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return
-    _refuse_others(str(entry[4][0]) for entry in found)
+    with suppress(OSError, UnicodeError):
+        _local_addresses(url)
 
 
 async def local_address(url: httpx.URL) -> str:
@@ -52,22 +50,17 @@ async def local_address(url: httpx.URL) -> str:
         ReaderDown: its name is not known.
     """
     try:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(url.host, _port(url), type=socket.SOCK_STREAM)
+        return (await asyncio.to_thread(_local_addresses, url))[0]
     except (OSError, UnicodeError) as error:
         raise ReaderDown("the reader's name is not known") from error
+
+
+def _local_addresses(url: httpx.URL) -> list[str]:
+    found = socket.getaddrinfo(url.host, url.port or _PORTS[url.scheme], type=socket.SOCK_STREAM)
     addresses = [str(entry[4][0]) for entry in found]
-    _refuse_others(addresses)
-    return addresses[0]
-
-
-def _refuse_others(addresses: Iterable[str]) -> None:
     if not all(map(is_local, addresses)):
         raise ReaderElsewhere("the reader is outside loopback and private addresses")
-
-
-def _port(url: httpx.URL) -> int:
-    return url.port or _PORTS[url.scheme]
+    return addresses
 
 
 _MOST_TEXTS = 64

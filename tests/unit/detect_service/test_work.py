@@ -17,7 +17,7 @@ from tests.unit.shared.watermark.conftest import Counting
 from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.composition import means_of
-from ttmark.detect_service.cost import estimated_cost, request_cost
+from ttmark.detect_service.cost import estimated_tokens, request_cost
 from ttmark.detect_service.detectors import LIKELIHOOD
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.documents.text_reader import text_readers
@@ -95,10 +95,9 @@ def test_the_cost_counts_documents_versions_keys_of_a_pool_and_decoys(service: S
     def cost(name: str, tokens: int = 4_000, documents: int = 1, times: int = 1, pool: int = 1) -> int:
         key = replace(one, profile=one.profile.model_copy(update={"pool": pool}))
         request = request_of(name, [Document(token_ids=[97])] * documents)
-        lengths = {key.profile.tokenizer_fingerprint: [tokens] * documents}
         readers = [DocumentReader(document, ["as_sent"], 1.0) for document in request.inputs]
         method = means_of(service.backend).method_of(request)
-        return request_cost(request, method, readers, KeySelection.of([key] * times), lengths)
+        return request_cost(request, method, readers, KeySelection.of([key] * times), lambda *_: tokens)
 
     for name in ("direct", "aligned", "scan"):
         small, middle, large = (cost(name, pool=pool) for pool in (16, 256, 4096))
@@ -137,7 +136,13 @@ async def test_all_texts_of_a_document_are_priced_before_one_is_read(service, mo
     request = CombinedRequest(inputs=[document], keys=["a-one"])
     readers = text_readers(document, service.backend.tokenizers, TextNormalizer(), normalize=True)
     assert len(readers) == 3
-    two = estimated_cost(request, LIKELIHOOD, readers[:2], KeySelection.of([key]), 10_000)
+    two = request_cost(
+        request,
+        LIKELIHOOD,
+        readers[:2],
+        KeySelection.of([key]),
+        lambda one, _: estimated_tokens(one, 10_000),
+    )
     read: list[object] = []
     monkeypatch.setattr(TextTokenizer, "encode", lambda *given: read.append(given) or [1, 2, 3])
     async with client_of(service, blocks=two) as client:

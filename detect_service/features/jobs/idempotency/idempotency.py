@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from fastapi import Request
@@ -65,25 +64,6 @@ BUSY_SECONDS = 10.0
 Stage = Literal["begun", "charged", "done"]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request for a job to be made.
-
-    Attributes:
-        fingerprint: of the body.
-        fresh: the answer if nothing is made so far.
-        charge: takes from allowances what the request costs, or refuses it.
-        make: makes what the answer says. Repeating it for an id changes nothing.
-        is_there: whether what an answer says is still there.
-    """
-
-    fingerprint: str
-    fresh: JobStatus
-    charge: Callable[[], Awaitable[None]]
-    make: Callable[[JobStatus], Awaitable[None]]
-    is_there: Callable[[str], Awaitable[bool]]
-
-
 class _Entry(BaseModel):
     """What is sealed: a store that saw fingerprints could try texts. Times are Unix times."""
 
@@ -96,16 +76,38 @@ class _Entry(BaseModel):
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
 class Once:
-    """Keys of one kind of thing, in the store where the things are."""
+    """An idempotency key of a token, in the store where jobs are; for one request."""
 
-    keys: RequestKeys
-    kek: KeyWrapper
-    now: Callable[[], float] = time.time
+    def __init__(
+        self,
+        keys: RequestKeys,
+        kek: KeyWrapper,
+        caller: Principal,
+        key: str,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._keys, self._kek, self._now = keys, kek, now
+        self._tenant = caller.tenant
+        self._name = hashlib.sha256(f"{caller.token_id} {key}".encode()).hexdigest()
+        self._bound_to = b"ttmark request %b %b" % (self._tenant.encode(), self._name.encode())
 
-    async def answer(self, key: str, caller: Principal, asked: Asked) -> JobStatus:
+    async def answer(
+        self,
+        fingerprint: str,
+        fresh: JobStatus,
+        charge: Callable[[], Awaitable[None]],
+        make: Callable[[JobStatus], Awaitable[None]],
+        is_there: Callable[[str], Awaitable[bool]],
+    ) -> JobStatus:
         """The answer to the first request of the token with this key; charges and makes for the first alone.
+
+        Args:
+            fingerprint: of the body.
+            fresh: the answer if nothing is made so far.
+            charge: takes from allowances what the request costs, or refuses it.
+            make: makes what the answer says. Repeating it for an id changes nothing.
+            is_there: whether what an answer says is still there.
 
         Raises:
             IdempotencyKeyReused: the first had another body.
@@ -114,86 +116,76 @@ class Once:
             ServiceError: what `charge` and `make` raise. After a refusal by `charge` the key is as new.
             KeyStoreError: the store is away, or the entry does not open.
         """
-        name = hashlib.sha256(f"{caller.token_id} {key}".encode()).hexdigest()
-        held = await self._held(caller.tenant, name, asked)
-        answer = JobStatus.model_validate_json(held.entry.answer)
-        if held.entry.stage == "done":
-            if await asked.is_there(answer.id):
+        sealed, entry = await self._held(fingerprint, fresh)
+        answer = JobStatus.model_validate_json(entry.answer)
+        if entry.stage == "done":
+            if await is_there(answer.id):
                 return answer
             raise AlreadyGone("A request with this idempotency key was answered; what it made is gone since.")
-        if held.entry.stage == "begun":
+        if entry.stage == "begun":
             try:
-                await asked.charge()
+                await charge()
             except BaseException:
                 with suppress(KeyStoreError):
-                    await self.keys.remove(held.tenant, held.name, was=held.sealed)
+                    await self._keys.remove(self._tenant, self._name, was=sealed)
                 raise
-            held = await self._advanced(held, "charged", busy_seconds=BUSY_SECONDS)
+            sealed = await self._advanced(entry, sealed, "charged", busy_seconds=BUSY_SECONDS)
         try:
-            await asked.make(answer)
+            await make(answer)
         except BaseException:
             # Perhaps it was made: the next request finds out, and is not charged.
             with suppress(KeyStoreError, RequestInProgress):
-                await self._advanced(held, "charged")
+                await self._advanced(entry, sealed, "charged")
             raise
-        await self._advanced(held, "done")
+        await self._advanced(entry, sealed, "done")
         return answer
 
-    async def _held(self, tenant: str, name: str, asked: Asked) -> "_Held":
-        """The key's entry, this request's to work on unless it is done."""
+    async def _held(self, fingerprint: str, fresh: JobStatus) -> tuple[bytes, _Entry]:
+        """The key's entry, sealed and open, this request's to work on unless it is done."""
         while True:
-            sealed = await self.keys.get(tenant, name)
-            now, answer = self.now(), asked.fresh
+            sealed = await self._keys.get(self._tenant, self._name)
+            now, answer = self._now(), fresh
             stage: Stage = "begun"
-            entry = None if sealed is None else await self._opened(tenant, name, sealed)
-            if sealed is not None and entry is not None and entry.kept_until > now:
-                if entry.fingerprint != asked.fingerprint:
-                    raise IdempotencyKeyReused(
-                        "This idempotency key was used for a request with another body. Make a new key for "
-                        "each new request.",
-                        param="Idempotency-Key",
-                    )
-                if entry.stage == "done":
-                    return _Held(tenant, name, sealed, entry)
-                if entry.busy_until > now:
-                    raise _in_progress(entry.busy_until - now)
-                first = type(answer).model_validate_json(entry.answer)
-                answer, stage = answer.model_copy(update={"id": first.id}), entry.stage
+            if sealed is not None:
+                plain, _ = await open_record(self._kek, self._bound_to, sealed)
+                entry = _Entry.model_validate_json(plain)
+                if entry.kept_until > now:
+                    if entry.fingerprint != fingerprint:
+                        raise IdempotencyKeyReused(
+                            "This idempotency key was used for a request with another body. Make a new key "
+                            "for each new request.",
+                            param=HEADER,
+                        )
+                    if entry.stage == "done":
+                        return sealed, entry
+                    if entry.busy_until > now:
+                        raise _in_progress(entry.busy_until - now)
+                    first = JobStatus.model_validate_json(entry.answer)
+                    answer, stage = answer.model_copy(update={"id": first.id}), entry.stage
             entry = _Entry(
-                fingerprint=asked.fingerprint,
+                fingerprint=fingerprint,
                 stage=stage,
                 busy_until=now + BUSY_SECONDS,
                 kept_until=now + KEEP_SECONDS,
                 answer=answer.model_dump_json(),
             )
-            changed = await self._put(tenant, name, entry, was=sealed)
+            changed = await self._put(entry, was=sealed)
             if changed is not None:
-                return _Held(tenant, name, changed, entry)
+                return changed, entry
 
-    async def _advanced(self, held: "_Held", stage: Stage, *, busy_seconds: float = 0.0) -> "_Held":
-        until = self.now() + busy_seconds
-        entry = held.entry.model_copy(update={"stage": stage, "busy_until": until})
-        changed = await self._put(held.tenant, held.name, entry, was=held.sealed)
+    async def _advanced(
+        self, entry: _Entry, sealed: bytes, stage: Stage, *, busy_seconds: float = 0.0
+    ) -> bytes:
+        entry = entry.model_copy(update={"stage": stage, "busy_until": self._now() + busy_seconds})
+        changed = await self._put(entry, was=sealed)
         if changed is None:  # another request has gone on with it
             raise _in_progress(BUSY_SECONDS)
-        return _Held(held.tenant, held.name, changed, entry)
+        return changed
 
-    async def _put(self, tenant: str, name: str, entry: _Entry, *, was: bytes | None) -> bytes | None:
-        sealed, _ = await seal_record(self.kek, _bound_to(tenant, name), entry.model_dump_json().encode())
-        kept = await self.keys.put(tenant, name, sealed, was=was, until=entry.kept_until)
+    async def _put(self, entry: _Entry, *, was: bytes | None) -> bytes | None:
+        sealed, _ = await seal_record(self._kek, self._bound_to, entry.model_dump_json().encode())
+        kept = await self._keys.put(self._tenant, self._name, sealed, was=was, until=entry.kept_until)
         return sealed if kept else None
-
-    async def _opened(self, tenant: str, name: str, sealed: bytes) -> _Entry:
-        plain, _ = await open_record(self.kek, _bound_to(tenant, name), sealed)
-        return _Entry.model_validate_json(plain)
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    tenant: str
-    name: str
-    sealed: bytes
-    entry: _Entry
 
 
 def _in_progress(seconds: float) -> RequestInProgress:
@@ -201,7 +193,3 @@ def _in_progress(seconds: float) -> RequestInProgress:
         "A request with this idempotency key is being answered. Send it again to read that answer.",
         retry_after=seconds,
     )
-
-
-def _bound_to(tenant: str, name: str) -> bytes:
-    return b"ttmark request %b %b" % (tenant.encode(), name.encode())

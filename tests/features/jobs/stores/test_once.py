@@ -11,7 +11,6 @@ from ttmark.detect_service.features.jobs.idempotency import idempotency_store
 from ttmark.detect_service.features.jobs.idempotency.idempotency import (
     BUSY_SECONDS,
     KEEP_SECONDS,
-    Asked,
     Once,
 )
 from ttmark.detect_service.features.jobs.job_store import JobRecord, StoreLimits
@@ -41,9 +40,6 @@ class Replica:
     charged: list[str] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
     numbers: int = 0
-
-    def __post_init__(self) -> None:
-        self.once = Once(self.store.keys, KEK, now=lambda: self.time)
 
     async def ask(
         self,
@@ -76,7 +72,8 @@ class Replica:
         async def is_there(job_id: str) -> bool:
             return await self.store.get(caller.tenant, job_id) is not None
 
-        return await self.once.answer(key, caller, Asked(body, fresh, charge, make, is_there))
+        once = Once(self.store.keys, KEK, caller, key, now=lambda: self.time)
+        return await once.answer(body, fresh, charge, make, is_there)
 
 
 def status(job_id: str, now: float) -> JobStatus:
