@@ -1,13 +1,11 @@
 """The marks of other systems in one document, under the same rate as our own: looked for, and shown."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.examination import Examination
@@ -35,7 +33,6 @@ from ttmark.shared.watermark.foreign.foreign_mark import (
 from ttmark.shared.watermark.interruption import pause
 
 How = Literal["direct", "localized"]
-LeftOut = Callable[[DocumentReader, ForeignKey, int], NDArray[np.bool_] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +71,13 @@ def hows(request: DetectionRequest) -> tuple[How, ...]:
 
 def foreign_findings(examination: Examination, index: int) -> list[ForeignFinding]:
     """What each version of each key says of document number `index`, the most surprising first."""
-    request, selection = examination.request, examination.selection
-    limit = math.log10(request.fpr)
-    tried = max(1, selection.versions * len(hows(request)))
-    left_out = partial(examination.left_out, index)
     found = []
-    for key in selection.foreign:
+    for key in examination.selection.foreign:
         for version in key.detectable:
             tries = [
                 one
                 for reader in examination.documents[index]
-                for one in _tries(key, version, reader, hows(request), tried / reader.weight, limit, left_out)
+                for one in _tries(examination, index, key, version, reader)
             ]
             best = min(tries, key=lambda one: one.log10_p)
             found.append(
@@ -101,21 +94,16 @@ def foreign_findings(examination: Examination, index: int) -> list[ForeignFindin
 
 
 def _tries(
-    key: ForeignKey,
-    version: ForeignVersion,
-    reader: DocumentReader,
-    ways: Sequence[How],
-    tried: float,
-    limit: float,
-    left_out: LeftOut,
+    examination: Examination, index: int, key: ForeignKey, version: ForeignVersion, reader: DocumentReader
 ) -> Iterator[ForeignFinding]:
-    """One reading as a whole, and by its passages, p-values multiplied by what was `tried`."""
-    correction = math.log10(tried)
+    """One reading as a whole, and by its passages, p-values multiplied by what is tried on the document."""
+    ways, limit = hows(examination.request), math.log10(examination.request.fpr)
+    correction = math.log10(max(1, examination.selection.versions * len(ways)) / reader.weight)
     tokens = reader.token_ids(key)
     pause()
     text = version.mark.read(tokens)
     left = tokens.size
-    unscored = left_out(reader, key, version.mark.row_tokens)
+    unscored = examination.left_out(index, reader, key, version.mark.row_tokens)
     if unscored is not None:
         left -= int(np.count_nonzero(unscored))
         text = text.keeping(~unscored[text.positions])

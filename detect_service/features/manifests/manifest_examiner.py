@@ -14,12 +14,12 @@ from pydantic import ValidationError
 from ttmark.detect_service.documents.documents_without_verdict import is_fault
 from ttmark.detect_service.features.files.extraction import UnreadableFile
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionBusy, ExtractionWorkers
-from ttmark.detect_service.features.manifests.manifest_stripping import PartedRequest, PartedText
+from ttmark.detect_service.features.manifests.manifest_stripping import PartedText
 from ttmark.shared.detection_words import spoken
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.manifests.wrapper import BrokenWrapper
-from ttmark.shared.schemas.detection import Basis, DetectionRequest, DetectionResult, Message
+from ttmark.shared.schemas.detection import Message
 from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, Binding, FoundManifest, ManifestReport
 
 
@@ -210,33 +210,3 @@ def _judged(text: PartedText, number: int, report: ManifestReport) -> FoundManif
         end_char=end,
         claims=report.claims,
     )
-
-
-def with_manifests_of(
-    index: int,
-    result: DetectionResult,
-    parts: PartedRequest[DetectionRequest],
-    found: Found,
-    words: Words = ENGLISH,
-) -> DetectionResult:
-    """The result of document number `index` with its manifests, and places in its text as it was sent.
-
-    Raises:
-        Exception: what came up when they were set apart or examined.
-    """
-    failure, manifests = parts.failed.get(index), found.get(index)
-    if failure is not None:
-        raise failure
-    if isinstance(manifests, BaseException):
-        raise manifests
-    if manifests is None:
-        return result
-    result = parts.placed(index, result)
-    if not manifests:
-        return result
-    alone = result.verdict != "watermarked" and any(one.says_generated for one in manifests)
-    message = result.message and with_manifests(result.message, manifests, alone=alone, words=words)
-    changed: dict[str, object] = {"metadata": list(manifests), "message": message}
-    if alone:
-        changed["basis"] = Basis.METADATA
-    return result.model_copy(update=changed)

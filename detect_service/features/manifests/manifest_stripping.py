@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.wrapper import Wrapper, wrappers
@@ -15,7 +15,6 @@ from ttmark.shared.schemas.detection import (
     Segment,
 )
 
-Request = TypeVar("Request", bound=DetectionRequest)
 Spanned = TypeVar("Spanned", Segment, BlockEvidence)
 
 
@@ -58,7 +57,7 @@ class PartedText:
 
 
 @dataclass(frozen=True, slots=True)
-class PartedRequest(Generic[Request]):
+class PartedRequest:
     """A request with its texts as readers see them.
 
     Attributes:
@@ -67,7 +66,7 @@ class PartedRequest(Generic[Request]):
         failed: what came up inside at a text, by its place; it is raised where that text is answered.
     """
 
-    visible: Request
+    visible: DetectionRequest
     texts: dict[int, PartedText]
     failed: dict[int, Exception] = field(default_factory=dict)
 
@@ -89,7 +88,7 @@ class PartedRequest(Generic[Request]):
         return result.model_copy(update=moved)
 
 
-def parted(request: Request, label: Label | None) -> PartedRequest[Request]:
+def parted(request: DetectionRequest, label: Label | None) -> PartedRequest:
     texts: dict[int, PartedText] = {}
     failed: dict[int, Exception] = {}
     inputs: list[Document] = list(request.inputs)
@@ -109,11 +108,10 @@ def parted(request: Request, label: Label | None) -> PartedRequest[Request]:
 
 
 def _moved(parts: Sequence[Spanned], text: PartedText) -> list[Spanned]:
-    return [_moved_one(part, text) for part in parts]
-
-
-def _moved_one(part: Spanned, text: PartedText) -> Spanned:
-    if part.start_char is None or part.end_char is None:
-        return part
-    start, end = text.original_of_examined(part.start_char, part.end_char)
-    return part.model_copy(update={"start_char": start, "end_char": end})
+    moved = []
+    for part in parts:
+        if part.start_char is not None and part.end_char is not None:
+            start, end = text.original_of_examined(part.start_char, part.end_char)
+            part = part.model_copy(update={"start_char": start, "end_char": end})
+        moved.append(part)
+    return moved

@@ -5,14 +5,14 @@ from functools import partial
 from ttmark.detect_service.features.manifests.manifest_examiner import (
     Found,
     ManifestExaminer,
-    with_manifests_of,
+    with_manifests,
 )
 from ttmark.detect_service.features.manifests.manifest_stripping import PartedRequest, parted
 from ttmark.detect_service.question import Gate, Question
 from ttmark.detect_service.stage import Companion, Stage
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.wrapper import BEGINNING, WRAPPER
-from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult
+from ttmark.shared.schemas.detection import Basis, DetectionRequest, DetectionResult
 
 NAME = "manifests"
 
@@ -35,7 +35,7 @@ def stage_of(examiner: ManifestExaminer, label: Label | None = None) -> Stage:
 class TextsSetApart(Companion):
     """A question some of whose texts hold a manifest or the label."""
 
-    _parts: PartedRequest[DetectionRequest]
+    _parts: PartedRequest
     _found: Found
 
     def __init__(
@@ -55,7 +55,27 @@ class TextsSetApart(Companion):
         self._found = await (examiner.examined(texts) if owner is None else examiner.examine(texts, owner))
 
     def finish(self, index: int, result: DetectionResult) -> DetectionResult:
-        return with_manifests_of(index, result, self._parts, self._found, self._words)
+        """The result with the manifests of its text, and places in the text as it was sent.
+
+        Raises:
+            Exception: what came up when they were set apart or examined.
+        """
+        failure, manifests = self._parts.failed.get(index), self._found.get(index)
+        if failure is not None:
+            raise failure
+        if isinstance(manifests, BaseException):
+            raise manifests
+        if manifests is None:
+            return result
+        result = self._parts.placed(index, result)
+        if not manifests:
+            return result
+        alone = result.verdict != "watermarked" and any(one.says_generated for one in manifests)
+        message = result.message and with_manifests(result.message, manifests, alone=alone, words=self._words)
+        changed: dict[str, object] = {"metadata": list(manifests), "message": message}
+        if alone:
+            changed["basis"] = Basis.METADATA
+        return result.model_copy(update=changed)
 
 
 STAGE = stage_of(ManifestExaminer(None))
