@@ -36,5 +36,5 @@ class Opening:
         for module in modules_of("service", "ttmark.detect_service.features"):
             feature: Feature | None = module.opened(self)
             if feature is not None:
-                self.provided.add(feature.provides)
+                self.provided.extend(feature.provides)
                 yield feature

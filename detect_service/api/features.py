@@ -4,7 +4,7 @@ Each is a folder of `detect_service/features`, which nothing else imports. Its m
 `opened`, which makes a `Feature` of what the service is started with; None: it is switched off.
 """
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -24,18 +24,12 @@ from ttmark.shared.http.request_body import HttpLimits
 T = TypeVar("T")
 
 
-class Provided:
+class Provided(list[object]):
     """What features have for each other, each thing found by its class."""
-
-    def __init__(self, things: Iterable[object] = ()) -> None:
-        self._things = list(things)
-
-    def add(self, things: Iterable[object]) -> None:
-        self._things += things
 
     def get(self, kind: type[T]) -> T | None:
         """The first of a class; None: no feature has one."""
-        return next((thing for thing in self._things if isinstance(thing, kind)), None)
+        return next((thing for thing in self if isinstance(thing, kind)), None)
 
 
 @dataclass(frozen=True, slots=True)

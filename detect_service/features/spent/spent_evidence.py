@@ -155,10 +155,7 @@ class AnswerLedger(Confidential):
     async def remember(self, caller: Principal, memories: Sequence[Keepsake], *, asker: str = "") -> None:
         """Keeps what was said of passages, for as long as their rows are counted, where there is room.
 
-        Findings and misses have a room each, of which every caller has a part.
-
-        Raises:
-            StoreUnavailable: the counters cannot be reached.
+        Findings and misses have a room each, of which every caller has a part. Raises as `ask`.
         """
         inquiry = self._inquiry(caller)
         name, lifetime = _memories(inquiry, inquiry.generation), inquiry.window_seconds

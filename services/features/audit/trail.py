@@ -65,11 +65,7 @@ class Heads:
         await self._change(head.chain, lambda known: {**known, **_body(head)})
 
     async def put_removed(self, removed: Head) -> None:
-        """Says that a chain's records up to this one may be missing. Its writer may go on meanwhile.
-
-        Raises:
-            KeyStoreError: it did not get through, or the record was altered.
-        """
+        """Says that a chain's records up to this one may be missing; its writer may go on. As `put`."""
 
         def new_body(known: _Body) -> _Body | None:
             if known and known.get("removed", {"sequence": 0})["sequence"] >= removed.sequence:

@@ -52,10 +52,7 @@ export const heldTo = ({ fpr, options }) => t(options.conversation ? "rate.conve
 export const isSure = ({ log10_e_value }, { fpr }) => log10_e_value === null || log10_e_value <= Math.log10(Number(fpr));
 
 /** Headline, explanation and what it does not say, in the service's words, and the language that they are in. */
-export function verdictWords({ result }) {
-  const { headline, explanation, caution, language } = result.message;
-  return { headline, explanation, caution, language: language ?? "en" };
-}
+export const verdictWords = ({ result: { message } }) => ({ ...message, language: message.language ?? "en" });
 
 /** What the normalisation found, or an empty string. */
 export function hiddenNote(normalization) {
