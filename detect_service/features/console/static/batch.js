@@ -185,7 +185,8 @@ export class Batch {
     announce(paused());
     while (Date.now() < until && !signal.aborted) {
       say(note, paused);
-      await sleep(Math.min(1000, until - Date.now()), signal);
+      const over = AbortSignal.any([signal, AbortSignal.timeout(Math.max(0, Math.min(1000, until - Date.now())))]);
+      await new Promise((done) => over.addEventListener("abort", done, { once: true }));
     }
     note.hidden = true;
     if (!signal.aborted) announce(t("batch.goes_on"));
@@ -256,14 +257,4 @@ function failure(error) {
   if (error instanceof Unreadable) return () => t("batch.not_read", { reason: error.reason() });
   if (error.status === undefined) throw error;
   return () => failureWords(error).join(". ");
-}
-
-function sleep(milliseconds, signal) {
-  return new Promise((done) => {
-    const timer = setTimeout(done, milliseconds);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      done();
-    }, { once: true });
-  });
 }

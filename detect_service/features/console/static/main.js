@@ -23,15 +23,7 @@ const history = new History((check) => {
   show(check);
 });
 const batch = new Batch((check) => show(check));
-const composer = new Composer(
-  () => allowed,
-  () => access.askForToken(),
-  batch,
-  () => {
-    view.hide();
-    byId("failure").hidden = true;
-  },
-);
+const composer = new Composer(() => allowed, () => access.askForToken(), batch, clear);
 const connected = (now, forgotten) => {
   allowed = now;
   composer.showKeys(now?.keys ?? []);
@@ -58,6 +50,11 @@ function show(check) {
   view.show(check);
   reveal("result", "headline");
   announce(verdictWords(check).headline);
+}
+
+function clear() {
+  view.hide();
+  byId("failure").hidden = true;
 }
 
 function showFailure(problem) {
@@ -127,8 +124,7 @@ async function checkText() {
 async function checkFiles() {
   const options = composer.options();
   if (!options) return;
-  view.hide();
-  byId("failure").hidden = true;
+  clear();
   reveal("batch");
   await whileBusy(async (signal) => {
     const read = async (file, name) => {

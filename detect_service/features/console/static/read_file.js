@@ -4,17 +4,14 @@ import { checkFile, extract } from "/console/api.js";
 import { t } from "/console/language.js";
 import { failureWords } from "/console/words.js";
 
-const READ_BY_THE_SERVICE = /\.(docx|odt|rtf|html?|pdf|epub|eml|mbox|csv|txt|text|md|markdown|png|jpe?g|webp|tiff?)$/i;
 const READ_HERE = /\.(txt|text|md|markdown)$/i;
 const BESIDE_A_FILE = 16_384; // bytes of a request that are none of its file
 
-const HOLDS_SEVERAL = /\.(mbox|csv)$/i;
-
 /** Whether the console or the service reads files of such a name. */
-export const readable = (name) => READ_BY_THE_SERVICE.test(name);
+export const readable = (name) => /\.(docx|odt|rtf|html?|pdf|epub|eml|mbox|csv|txt|text|md|markdown|png|jpe?g|webp|tiff?)$/i.test(name);
 
 /** Whether such a file holds several texts. */
-export const holdsSeveral = (name) => HOLDS_SEVERAL.test(name);
+export const holdsSeveral = (name) => /\.(mbox|csv)$/i.test(name);
 
 /** A file without a text to check; `reason` says why. `problem` is the service's, where it is. */
 export class Unreadable extends Error {
