@@ -1,9 +1,8 @@
 """Settings of the live check (`ttmark serve canary`)."""
 
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator
 
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Folder, Host, Port, ReadableFile, WebAddress
@@ -11,14 +10,6 @@ from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import STATE_FOLDER
 from ttmark.shared.access.tokens import parse_token
 from ttmark.shared.vault.key_store_errors import InvalidToken
-
-
-def _is_token(value: SecretStr) -> SecretStr:
-    try:
-        parse_token(value.get_secret_value())
-    except InvalidToken as error:
-        raise ValueError(str(error)) from None
-    return value
 
 
 class CanarySettings(Settings):
@@ -38,7 +29,7 @@ class CanarySettings(Settings):
         max_length=512,
         description="Model to generate with, as generation names it; of several the first.",
     )
-    token: Annotated[SecretStr, AfterValidator(_is_token)] | None = Field(
+    token: SecretStr | None = Field(
         default=None, description="Access token with generate, detect and detect:evidence."
     )
     token_file: ReadableFile = Field(
@@ -51,13 +42,15 @@ class CanarySettings(Settings):
         Raises:
             StartupError: there is none.
         """
-        if self.token is not None:
-            return self.token.get_secret_value()
-        token = self.text_of("token_file", advice="`ttmark tokens create` makes one")
+        if self.token is None:
+            name = "TTMARK_TOKEN_FILE"
+            token = self.text_of("token_file", advice="`ttmark tokens create` makes one")
+        else:
+            name, token = "TTMARK_TOKEN", self.token.get_secret_value()
         try:
             parse_token(token)
         except InvalidToken as error:
-            raise StartupError(f"TTMARK_TOKEN_FILE: {error}") from None
+            raise StartupError(f"{name}: {error}") from None
         return token
 
     @field_validator("model")
