@@ -28,12 +28,10 @@ from ttmark.services.features.audit.record import (
 )
 from ttmark.services.features.audit.segments import (
     ChainSegment,
-    forget,
     last_line,
     name_chain,
     old_segments,
     own,
-    remove,
     segments,
     unwritten,
     written_chain,
@@ -268,10 +266,3 @@ def removal(
         if first is not None:
             gone = Removal(first, old[-1][1], tuple(part for part, _ in old), len(old) == len(parts))
         yield gone, kept
-
-
-def remove_removal(folder: Path, gone: Removal) -> None:
-    """Removes what the trail and the key store already say is gone; may be interrupted and repeated."""
-    remove(gone.parts)
-    if gone.all_of_it:
-        forget(folder, gone.last.chain)

@@ -16,11 +16,11 @@ from ttmark.services.cli.files import new_closed_file
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.cli.terminal import Yes, confirm, print_table
-from ttmark.services.features.audit.chain import Removal, removal, remove_removal, written
+from ttmark.services.features.audit.chain import Removal, removal, written
 from ttmark.services.features.audit.chain_check import Problem, Seam, Verification, verify_folder
 from ttmark.services.features.audit.export import export_lines, verify_export
 from ttmark.services.features.audit.record import Damaged
-from ttmark.services.features.audit.segments import ChainSegment, segments
+from ttmark.services.features.audit.segments import ChainSegment, forget, remove, segments
 from ttmark.services.features.audit.settings import AuditSettings
 from ttmark.services.features.audit.trail import Heads
 from ttmark.services.startup import StartupError, one_clear_line
@@ -194,7 +194,9 @@ async def _remove(store: KeyStore, limit: datetime, found: _Found) -> dict[str, 
                         continue
                     store.audit(Event("audit.remove", removed=gone.said()))
                     await heads.put_removed(gone.last.head)
-                    remove_removal(folder, gone)
+                    remove(gone.parts)
+                    if gone.all_of_it:
+                        forget(folder, gone.last.chain)
             except OSError as error:
                 raise StartupError(
                     f"cannot remove records of {chain} ({error.strerror}): run it again"
