@@ -11,7 +11,7 @@ from ttmark.shared.access.scopes import Principal, Quota, TokenLimits
 from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.counters import PARTS, Counters
-from ttmark.shared.limits.counting_filter import REASONS, Reason
+from ttmark.shared.limits.counting_filter import REASONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +218,6 @@ class DocumentAllowance(Allowance):
         """
         await self._grant(caller, Quota.DOCUMENTS, documents)
 
-    def refused(self, caller: Principal, reasons: Sequence[Reason]) -> None:
+    def refused(self, caller: Principal, reasons: Sequence[str]) -> None:
         for reason in dict.fromkeys(reasons):
             self._refused(caller, reason)

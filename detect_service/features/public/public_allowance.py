@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from ttmark.detect_service.features.spent.spent_evidence import AnswerLedger
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.limits.counting_filter import AnswerRule, Reason
+from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.rate_limits import Grant, LimitMetrics, RateLimiter
 
 _DAY = 86_400.0
@@ -60,6 +59,7 @@ class PublicAllowance:
     """Counts what the public asks, in all replicas that share the counters.
 
     Args:
+        refused: told what a caller was refused for.
         key: names what is counted, as in `AnswerLedger`.
     """
 
@@ -68,14 +68,14 @@ class PublicAllowance:
         counters: Counters,
         budget: PublicBudget,
         metrics: LimitMetrics,
-        audit: EventSink,
+        refused: Callable[[Principal, Sequence[str]], None],
         *,
         key: bytes,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.budget = budget
         self._metrics = metrics
-        self._audit = audit
+        self.refused = refused
         self._words = RateLimiter(counters, window_seconds=_DAY, now=now)
         self._requests = RateLimiter(counters, window_seconds=_MINUTE, now=now)
         self.ledger = AnswerLedger(counters, key=key, rule=budget.everybody, each=budget.asker, now=now)
@@ -115,14 +115,6 @@ class PublicAllowance:
             if not isinstance(taken, Grant):
                 for before in granted:
                     await self._words.settle(before, used=0)
-                self._refused(caller, "words")
+                self.refused(caller, ["words"])
                 raise TooManyRequests("The words of a day are used up.", retry_after=taken)
             granted.append(taken)
-
-    def refused(self, caller: Principal, reasons: Sequence[Reason]) -> None:
-        for reason in reasons:
-            self._refused(caller, reason)
-
-    def _refused(self, caller: Principal, limit: str) -> None:
-        self._metrics.refused(limit)
-        self._audit(Event("token.throttle", token_id=caller.token_id, tenant=caller.tenant, reason=limit))

@@ -27,7 +27,8 @@ def opened(opening: Opening) -> Feature | None:
     token, findings = settings.load_public_token(), SpentSettings().chance_findings
     budget = PublicBudget.of(settings.public_words_per_day, findings or math.inf)
     key = access.kek.derive(b"ttmark public questions")
-    allowance = PublicAllowance(access.counters, budget, opening.limits, access.audit, key=key)
+    refused = opening.allowance.refused
+    allowance = PublicAllowance(access.counters, budget, opening.limits, refused, key=key)
     tier = PublicTier(settings.public_fpr, settings.public_contact, budget, token is not None, allowance)
     guests = None
     if token is not None:

@@ -12,13 +12,13 @@ from tests.unit.detect_service.served import detection_app
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.features.public.public_allowance import PublicAllowance, PublicBudget
 from ttmark.detect_service.features.public.tier import PUBLIC_PATH, PublicTier
-from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.scopes import Scope, TokenLimits
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.events import Event
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.limits.counters import Counters, LocalCounters
-from ttmark.shared.limits.rate_limits import LimitMetrics
+from ttmark.shared.limits.rate_limits import DocumentAllowance, LimitMetrics
 
 DAY = 86_400.0
 BUDGET = PublicBudget.of(100_000, 0.1)  # the settings' defaults
@@ -68,11 +68,13 @@ async def public_service(
     registry: TokenRegistry = service.authenticate.__self__
     token, _ = await registry.create(tenant=tenant, scopes=guest_scopes)
     metrics, audited = CollectorRegistry(), list[Event]()
+    limits = LimitMetrics(metrics)
+    tokens = DocumentAllowance("detect", LocalCounters(), TokenLimits(), limits, audited.append)
     allowance = budget and PublicAllowance(
         counters or LocalCounters(),
         budget,
-        LimitMetrics(metrics),
-        audited.append,
+        limits,
+        tokens.refused,
         key=bytes(32),
         now=lambda: DAY * 1_000,
     )
