@@ -52,11 +52,7 @@ class Means:
         return next((stage.reader for stage in self.stages if stage.reader is not None), None)
 
     def method_of(self, request: DetectionRequest) -> Method:
-        """What answers requests of this kind.
-
-        Raises:
-            Unprocessable: nothing does.
-        """
+        """What answers requests of this kind. Raises Unprocessable: nothing does."""
         found = [stage.methods.get(type(request)) for stage in self.stages]
         return _first(found, f"Nothing here answers by the mode {request.mode}.", "mode")
 
@@ -82,11 +78,7 @@ class Means:
         readers: Sequence[Sequence[DocumentReader]],
         companions: Sequence[Companion],
     ) -> Examination:
-        """Of what is left of the request.
-
-        Raises:
-            Unprocessable: it asks for what no feature here adds.
-        """
+        """Of what is left of the request. Raises Unprocessable: it asks for what no feature here adds."""
         make: Callable[..., Examination] = Examination
         reader = self.reader
         if not isinstance(request, CombinedRequest) or question.own_reader is not None:
@@ -116,11 +108,7 @@ class Means:
 
 
 def _first(found: Iterable[T | None], why_none: str, param: str) -> T:
-    """What a feature adds.
-
-    Raises:
-        Unprocessable: none does.
-    """
+    """What a feature adds. Raises Unprocessable: none does."""
     for one in found:
         if one is not None:
             return one

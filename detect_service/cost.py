@@ -31,11 +31,7 @@ def request_cost(
     selection: KeySelection,
     length: Callable[[DocumentReader, HeldKey], int],
 ) -> int:
-    """The work of a request in hashed blocks.
-
-    Args:
-        length: how many tokens a reader reads under a key.
-    """
+    """The work of a request in hashed blocks. `length`: how many tokens a reader reads under a key."""
     total = _REQUEST
     documents = [reader.document for reader in readers]
     of_tokenizers = {key.profile.tokenizer_fingerprint: key for key in selection.keys}

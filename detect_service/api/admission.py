@@ -98,11 +98,7 @@ class Admission:
             ) from None
 
     async def grant(self, caller: Principal, blocks: int) -> Grant:
-        """Takes work, in hashed blocks, from the tenant's budget.
-
-        Raises:
-            TooManyRequests: it is used up.
-        """
+        """Takes work, in hashed blocks, from the tenant's budget. Raises TooManyRequests: it is used up."""
         if self.budget is None:
             return Grant("", blocks)
         taken = await self.budget.take(caller.line, blocks)

@@ -25,11 +25,7 @@ _UNVERIFIED = ManifestExaminer(None, why_not="bulk runs verify no manifests")
 
 @dataclass(frozen=True, slots=True)
 class Examiner:
-    """Rows in, lines of JSON out.
-
-    Attributes:
-        label: what generated texts carry visibly, if anything.
-    """
+    """Rows in, lines of JSON out. `label`: what generated texts carry visibly, if anything."""
 
     backend: DetectionBackend
     tenant: str

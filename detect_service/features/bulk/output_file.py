@@ -51,11 +51,7 @@ OUTPUT_ENDINGS = (".jsonl", ".ndjson", ".csv", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Of all rows of an output.
-
-    Attributes:
-        unread: with manifests, which bulk runs do not verify.
-    """
+    """Of all rows of an output. `unread`: with manifests, which bulk runs do not verify."""
 
     rows: int
     failed: int
@@ -132,11 +128,7 @@ class BulkJob:
 
 
 def check_output(out: Path) -> None:
-    """Whether an output can be begun there.
-
-    Raises:
-        BulkError: it exists, or is of no kind that is written.
-    """
+    """Whether an output can be begun there. Raises BulkError: it exists, or is of no kind that is written."""
     if out.suffix not in OUTPUT_ENDINGS:
         raise BulkError(f"{out} is none of {', '.join(OUTPUT_ENDINGS)}")
     if out.exists():

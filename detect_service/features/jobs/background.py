@@ -94,11 +94,7 @@ class TenantTurns(Generic[T]):
 
 @dataclass(eq=False, slots=True)
 class JobWorker:
-    """The worker of a process.
-
-    Attributes:
-        ready: whether keys are in hand; nothing is claimed without.
-    """
+    """The worker of a process. `ready`: whether keys are in hand; nothing is claimed without."""
 
     jobs: Jobs
     work: PartWork
@@ -172,11 +168,7 @@ class JobCalls:
         return await self.jobs.store.next_call(self.now(), pause_seconds=_PAUSE_SECONDS, besides=besides)
 
     async def call(self, due: DueCall) -> None:
-        """Tells of it.
-
-        Raises:
-            KeyStoreError: the store is away, or the job does not open.
-        """
+        """Tells of it. Raises KeyStoreError: the store is away, or the job does not open."""
         job_id = due.job.job_id
         head, _ = await open_head(self.jobs.kek, job_id, due.job.head)
         address, webhooks = head.options.webhook, self.jobs.webhooks

@@ -70,11 +70,7 @@ _RETRY_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class JobService:
-    """Between the routes and the store.
-
-    Attributes:
-        allowance: asked for the documents of each job; None: no limit.
-    """
+    """Between the routes and the store. `allowance`: asked for the documents of each job; None: no limit."""
 
     jobs: Jobs
     backend: DetectionBackend

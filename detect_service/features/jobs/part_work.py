@@ -31,11 +31,7 @@ _REFUSED_DOCUMENT = (413, 422)
 
 @dataclass(frozen=True, slots=True)
 class PartWork:
-    """What a worker does with its parts.
-
-    Attributes:
-        metrics, detection: of jobs, and of the documents in them.
-    """
+    """What a worker does with its parts. `metrics`, `detection`: of jobs, and of the documents in them."""
 
     jobs: Jobs
     means: Means

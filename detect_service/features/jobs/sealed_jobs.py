@@ -51,11 +51,7 @@ class JobSeal(Confidential):
         return self._key.seal(plain, self._name(b"documents", part))
 
     def open_documents(self, part: int, sealed: bytes) -> list[Document]:
-        """The documents of a part.
-
-        Raises:
-            RecordTampered: it is not what was sealed.
-        """
+        """The documents of a part. Raises RecordTampered: it is not what was sealed."""
         plain = self._key.open(sealed, self._name(b"documents", part))
         return [RefusedDocument.stored(document) for document in orjson.loads(plain)]
 

@@ -9,11 +9,7 @@ from ttmark.shared.byte_reading import ByteReading, Content, InvalidReading, con
 
 
 class ReaderError(Exception):
-    """There is no reading; the message names no text and no secret.
-
-    Attributes:
-        outcome: what it is counted as.
-    """
+    """There is no reading; the message names no text and no secret. `outcome`: what it is counted as."""
 
     outcome = "failed"
 
@@ -27,11 +23,7 @@ class TokenRefused(ReaderDown):
 
 
 class ReaderBusy(ReaderError):
-    """The reader is well and has no time.
-
-    Args:
-        seconds: after which it may be asked again.
-    """
+    """The reader is well and has no time. `seconds`: after which it may be asked again."""
 
     outcome = "busy"
 

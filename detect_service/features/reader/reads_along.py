@@ -198,11 +198,7 @@ class ReadsAlong:
                 raise
 
     def _check(self, costs: int, tenant: TenantReadings, limit: asyncio.Timeout) -> None:
-        """Whether texts are worth sending.
-
-        Raises:
-            ReaderDown, ReaderBusy, TooSlow: they are not.
-        """
+        """Whether texts are worth sending. Raises ReaderDown, ReaderBusy, TooSlow: they are not."""
         if self.state != "up":
             raise ReaderDown("the reader does not answer")
         rest = tenant.rests_until - time.monotonic()

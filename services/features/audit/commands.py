@@ -33,11 +33,7 @@ _ATTEMPTS = 3
 
 
 def trail_folder() -> Path:
-    """Where the audit trail lies.
-
-    Raises:
-        StartupError: there is none.
-    """
+    """Where the audit trail lies. Raises StartupError: there is none."""
     folder = AuditSettings().audit_folder
     if folder is None:
         raise StartupError("there is no audit trail: set TTMARK_AUDIT_FOLDER")

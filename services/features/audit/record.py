@@ -77,11 +77,7 @@ def record_line(before: Head, time: str, event: Mapping[str, Any]) -> tuple[byte
 
 
 def read_record(line: bytes) -> Record:
-    """The record in a line without its end.
-
-    Raises:
-        Damaged: a byte of it differs from what was written.
-    """
+    """The record in a line without its end. Raises Damaged: a byte of it differs from what was written."""
     body, tail = line[:-_TAIL] + b"}", line[-_TAIL:]
     digest = hashlib.sha256(body).hexdigest()
     if tail != _BEFORE_HASH + digest.encode() + _AFTER_HASH:

@@ -37,11 +37,7 @@ class ChainSegment:
                     yield line[:-1]
 
     def first_record(self) -> Record | None:
-        """None where the file is empty.
-
-        Raises:
-            Damaged: its first line is not as it was written.
-        """
+        """None where the file is empty. Raises Damaged: its first line is not as it was written."""
         line = next(self.lines(), None)
         return None if line is None else read_record(line)
 

@@ -136,11 +136,7 @@ class AuditTrail:
         return head.sequence - (anchored[1] if anchored and anchored[0] == head.chain else 0)
 
     def write(self, event: Event) -> None:
-        """Appends the event.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Appends the event. Raises OSError: it cannot be written."""
         with self._lock:
             self._write(event)
 

@@ -37,11 +37,7 @@ class CanarySettings(Settings):
     )
 
     def access_token(self) -> str:
-        """The token itself, or that in the file.
-
-        Raises:
-            StartupError: there is none.
-        """
+        """The token itself, or that in the file. Raises StartupError: there is none."""
         if self.token is None:
             name = "TTMARK_TOKEN_FILE"
             token = self.text_of("token_file", advice="`ttmark tokens create` makes one")

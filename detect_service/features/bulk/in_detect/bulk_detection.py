@@ -57,11 +57,7 @@ def read_keys(settings: KeyStoreSettings | None = None) -> FixedKeys:
 
 
 def open_backend(keys: FixedKeys) -> DetectionBackend:
-    """What the detection service works with, over fixed keys.
-
-    Raises:
-        StartupError: a tokenizer is missing.
-    """
+    """What the detection service works with, over fixed keys. Raises StartupError: a tokenizer is missing."""
     settings = DetectionSettings()
     with no_start_after(TokenizerMissing):
         tokenizers = TokenizerSet.load(settings.tokenizer_folders())
