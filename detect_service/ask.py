@@ -183,11 +183,7 @@ async def _readings(
     line: str,
     seconds: float | None,
 ) -> Readings:
-    """Readings of a request's texts: of all, as made so, where it says how they were made.
-
-    Raises:
-        Unprocessable, NotReady: not all of such are read.
-    """
+    """Readings of the texts: of all, or Unprocessable or NotReady, where it says how they were made."""
     if isinstance(request, CombinedRequest) and request.has_origin:
         if reader is None:
             raise not_read_so("there is no reader")
@@ -196,11 +192,7 @@ async def _readings(
 
 
 def ask_here(question: Question, means: Means) -> DetectionResponse:
-    """`ask` in this thread, at once: where there is no limit to wait for, and no model to read along.
-
-    Raises:
-        ServiceError: as there.
-    """
+    """`ask` in this thread, at once: there is no limit to wait for, and no model reads along. Raises so."""
     asking = ask(question, means, Gate(), lambda response: response)
     try:
         asking.send(None)
@@ -220,11 +212,7 @@ class _Steps(Generic[T]):
     render: Callable[[DetectionResponse], T]
 
     def look(self) -> list[Content]:
-        """Examines every document without a language model; the texts that one is to read.
-
-        Raises:
-            ServiceError: a document is too long, or there is more work than a request may ask for.
-        """
+        """Looks at every document, as `Examination.look` does; the texts that a language model is to read."""
         if self.question.observer is not None:
             self.question.observer.keys(self.examination.selection)
         self.examination.look()

@@ -51,11 +51,7 @@ class TokenizerSet(dict[str, TextTokenizer]):
 
     @classmethod
     def load(cls, folders: Iterable[str | Path]) -> "TokenizerSet":
-        """Reads `tokenizer.json` of every folder.
-
-        Raises:
-            TokenizerMissing: a folder holds no usable tokenizer.
-        """
+        """Reads `tokenizer.json` of every folder. Raises TokenizerMissing: one holds no usable tokenizer."""
         return cls(TextTokenizer.load(folder) for folder in folders)
 
 

@@ -60,11 +60,7 @@ def check_cost_of(
     selection: KeySelection,
     backend: DetectionBackend,
 ) -> None:
-    """Holds a request to the limit of work, once its documents are read; before, it was estimated.
-
-    Raises:
-        TooMuchWork: it is more.
-    """
+    """Holds a request to the limit of work once its documents are read. Raises TooMuchWork: it is more."""
     limit = backend.max_request_blocks
     if limit:
         exact = request_cost(request, method, readers, selection, lambda one, key: one.token_ids(key).size)
@@ -84,11 +80,7 @@ def estimated_tokens(reader: DocumentReader, most: int) -> int:
 
 
 def check_cost(blocks: int, most: int) -> None:
-    """Holds a request's work to a limit; 0 is none.
-
-    Raises:
-        TooMuchWork: saying how much it is and how to ask for less.
-    """
+    """Holds a request's work to a limit; 0 is none. Raises TooMuchWork: how much it is, and what to do."""
     if 0 < most < blocks:
         raise TooMuchWork(
             f"This request is estimated at {blocks} hashed blocks of work; the limit is {most}. Send fewer "

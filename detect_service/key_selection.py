@@ -105,11 +105,7 @@ def permitted(request: DetectionRequest, caller: Principal) -> DetectionRequest:
 
 
 def check_vocabulary(documents: Sequence[Document], tokenizers: Sequence[TextTokenizer | None]) -> None:
-    """Refuses token ids that no tokenizer of the keys gives, where all are known.
-
-    Raises:
-        Unprocessable: naming the document and the bound.
-    """
+    """Refuses token ids that no tokenizer of the keys gives, where all are known. Raises Unprocessable."""
     known = [tokenizer.id_bound for tokenizer in tokenizers if tokenizer is not None]
     if len(known) < len(tokenizers) or not known:
         return
@@ -164,11 +160,7 @@ def select_keys(
 
 
 def check_askable(request: DetectionRequest, caller: Principal, backend: DetectionBackend) -> KeySelection:
-    """The keys that a permitted request is tried with.
-
-    Raises:
-        KeyNotFound, Unprocessable: as `select_keys`; or a token id is outside the vocabulary.
-    """
+    """The keys that a permitted request is tried with. Raises as `select_keys` and `check_vocabulary`."""
     selection = select_keys(request, caller.tenant, backend.keys, backend.tokenizers)
     check_vocabulary(request.inputs, tokenizers_of(selection.keys, backend))
     return selection

@@ -96,11 +96,7 @@ class Reader(Protocol):
         """Readings of those of the texts that are read within so many seconds."""
 
     async def read_as(self, texts: Sequence[Content], line: str, origin: Mapping[str, Any]) -> Readings:
-        """Readings of all of the texts, each as of this origin.
-
-        Raises:
-            Unprocessable, NotReady: not all of them are read.
-        """
+        """Readings of all texts, as of this origin. Raises Unprocessable, NotReady: not all are read."""
 
 
 def not_read_so(why: object) -> Unprocessable:

@@ -57,21 +57,13 @@ class Task:
         self._turns = turns
 
     def pause(self) -> None:
-        """Lets another task go first when this one's turn is over.
-
-        Raises:
-            Abandoned: nobody waits for the result.
-        """
+        """Lets another task go first when this one's turn is over. Raises Abandoned: nobody waits for it."""
         self._turns.let_others_go_first(self)
         self.check()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Others have their turns meanwhile; this task still counts among those of its tenant that run.
-
-        Raises:
-            Abandoned: nobody waits for the result.
-        """
+        """Others have their turns meanwhile; it counts among its tenant's that run. Raises as `pause`."""
         self._turns.leave(self)
         try:
             yield

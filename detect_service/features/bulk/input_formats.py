@@ -21,11 +21,7 @@ _BATCH_ROWS = 256
 
 
 def open_source(path: Path) -> "JsonLines | CsvRows | ParquetRows":
-    """The file's reader, chosen by its ending.
-
-    Raises:
-        BulkError: missing, not readable, or of none of the three kinds.
-    """
+    """The file's reader, by its ending. Raises BulkError: it is missing, or of none of the three kinds."""
     if path.is_dir():
         raise BulkError(f"{path} is a folder: `ttmark detect {path}` examines the files in it")
     if not path.is_file():

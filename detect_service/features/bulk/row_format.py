@@ -11,11 +11,7 @@ from ttmark.shared.schemas.detection import CombinedResult, DetectedKey, Detecti
 
 @dataclass(frozen=True, slots=True)
 class InputRow:
-    """One row of the input: what it holds, or why it cannot be examined.
-
-    Attributes:
-        content: JSON object with `text` or `token_ids`, and perhaps `id`.
-    """
+    """A row of the input: a JSON object with `text` or `token_ids` and perhaps `id`, or what is wrong."""
 
     number: int
     content: bytes | None

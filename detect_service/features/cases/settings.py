@@ -17,11 +17,7 @@ class CaseSettings(Settings):
     )
 
     def load_case_key(self) -> CaseKey | None:
-        """The key, if there is to be one.
-
-        Raises:
-            StartupError: the file cannot be read or holds no such key.
-        """
+        """The key, if there is to be one. Raises StartupError: the file cannot be read or holds none."""
         if self.case_key_file is None:
             return None
         try:

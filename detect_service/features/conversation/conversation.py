@@ -174,11 +174,7 @@ class ConversationExamination(Examination):
             raise Unprocessable("A conversation is asked about with keys of this system.", param="keys")
 
     def look(self) -> None:
-        """Reads all messages and tries the keys on them, without a language model.
-
-        Raises:
-            ServiceError: the only message is too long, or there is more work than a request may ask for.
-        """
+        """Reads all messages and tries the keys on them without a language model. Raises as its base."""
         for index in range(len(self.request.inputs)):
             readers = self._readers(index)
             asked = None if self._counted is None else self._counted.documents[index]

@@ -123,11 +123,7 @@ class JobWorker:
         return claim
 
     async def hold(self, claim: Claim) -> None:
-        """Works on a part as long as it is this worker's.
-
-        Raises:
-            KeyStoreError: a store is away, or the part does not open; another worker gets it later.
-        """
+        """Works on a part as long as it is this worker's. Raises KeyStoreError: another one gets it later."""
         working = asyncio.create_task(self.work.do(claim))
         try:
             while True:
@@ -196,11 +192,7 @@ class JobExpiry:
             await asyncio.sleep(_EXPIRE_SECONDS)
 
     async def expire(self) -> None:
-        """Forgets jobs and idempotency keys whose time has come, and counts what waits.
-
-        Raises:
-            StoreUnavailable: the store is away.
-        """
+        """Forgets jobs and keys whose time has come, and counts what waits. Raises StoreUnavailable."""
         self.metrics.jobs.labels("expired").inc(await self.jobs.store.expire(time.time()))
         await self.jobs.store.keys.expire(time.time())
         self.metrics.waiting.set(await self.jobs.store.waiting())

@@ -236,11 +236,7 @@ class JobService:
 
 @contextmanager
 def _store_at_hand() -> Iterator[None]:
-    """Around what the store is asked, or what opens a record.
-
-    Raises:
-        StoreDown: the store is away, or the record was sealed under a key that is not at hand.
-    """
+    """Raises StoreDown where the store is away, or a record was sealed under a key that is not at hand."""
     try:
         yield
     except KeyStoreError:

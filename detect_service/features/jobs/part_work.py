@@ -41,11 +41,7 @@ class PartWork:
     audit: EventSink
 
     async def do(self, claim: Claim) -> None:
-        """Examines the documents of a part and writes the answers.
-
-        Raises:
-            KeyStoreError: a store is away, or the part does not open.
-        """
+        """Examines and answers a part. Raises KeyStoreError: a store is away, or the part does not open."""
         head, seal = await open_head(self.jobs.kek, claim.job.job_id, claim.job.head)
         documents = seal.open_documents(claim.part, claim.documents)
         if claim.attempt > MOST_ATTEMPTS:

@@ -67,10 +67,6 @@ def open_job_store(url: str, *, lease_seconds: float = LEASE_SECONDS) -> JobStor
 
 
 def open_jobs(access: KeyAccess) -> Jobs:
-    """Jobs beside the key store, with the keys and tokens of the service.
-
-    Raises:
-        StartupError: webhooks are allowed and have no secret.
-    """
+    """Jobs beside the key store. Raises StartupError: webhooks are allowed and have no secret."""
     settings, store = JobSettings(), open_job_store(KeyStoreSettings().url())
     return Jobs(store, access.kek, access.tokens.current, settings.job_limits(), settings.open_webhooks())

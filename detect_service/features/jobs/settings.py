@@ -55,11 +55,7 @@ class JobSettings(Settings):
         return JobLimits(store=StoreLimits.within(self.jobs_bytes), workers=self.job_workers)
 
     def open_webhooks(self) -> Webhooks | None:
-        """What calls the listed hosts; None where none is listed.
-
-        Raises:
-            StartupError: there is no secret, or it cannot be read.
-        """
+        """What calls the listed hosts, if any are. Raises StartupError: no secret can be read."""
         if not self.webhook_hosts:
             return None
         if self.webhook_secret_file is not None:

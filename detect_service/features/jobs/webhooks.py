@@ -20,11 +20,7 @@ _CALL_SECONDS = 10.0
 
 
 def secret_of(text: str) -> bytes:
-    """The secret in its usual form, `whsec_` and base64 of 24 to 64 bytes.
-
-    Raises:
-        ValueError: another form; the message does not repeat it.
-    """
+    """The secret: `whsec_` and base64 of 24 to 64 bytes. Raises ValueError: another form, not repeated."""
     try:
         secret = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
     except ValueError:

@@ -26,11 +26,7 @@ from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, Binding, FoundManife
 def with_manifests(
     message: Message, manifests: Sequence[FoundManifest], *, alone: bool, words: Words = ENGLISH
 ) -> Message:
-    """The answer in words, with what the manifests say.
-
-    Args:
-        alone: whether a manifest alone says that a model wrote the text.
-    """
+    """The answer with what the manifests say; `alone`: one of them alone says that a model wrote the text."""
     sentences = list(dict.fromkeys(_sentence(manifest, words) for manifest in manifests))
     if not alone:
         return message.model_copy(update={"explanation": " ".join([message.explanation, *sentences])})
@@ -139,11 +135,7 @@ class ManifestExaminer:
     why_not: str = NO_LIBRARY
 
     async def examine(self, texts: dict[int, PartedText], owner: Hashable) -> Found:
-        """The manifests of the documents that hold some, by the documents' places.
-
-        Raises:
-            TooManyRequests: too much waits to be read.
-        """
+        """Manifests of documents that hold some, by their places. Raises TooManyRequests: too much waits."""
         found: Found = {}
         left = MOST_OF_A_REQUEST
         for index, text in texts.items():

@@ -55,11 +55,7 @@ class TextsSetApart(Companion):
         self._found = await (examiner.examined(texts) if owner is None else examiner.examine(texts, owner))
 
     def finish(self, index: int, result: DetectionResult) -> DetectionResult:
-        """The result with the manifests of its text, and places in the text as it was sent.
-
-        Raises:
-            Exception: what came up when they were set apart or examined.
-        """
+        """With manifests, and places in the text as it was sent. Raises what came up when it was examined."""
         failure, manifests = self._parts.failed.get(index), self._found.get(index)
         if failure is not None:
             raise failure

@@ -24,11 +24,7 @@ from ttmark.shared.watermark.nulls import corrected
 
 
 def direct(phase: Phase, log10_limit: float = -2.0) -> Detector:
-    """`ttmark.shared.watermark.detect_direct` under every key of a pool.
-
-    Args:
-        log10_limit: the corrected p-value within which a key of a pool counts as found.
-    """
+    """`ttmark.shared.watermark.detect_direct` under every key of a pool, each held to `log10_limit`."""
 
     def look(versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None) -> list[Finding]:
         watermark = versions[0][0].profile.watermark()
@@ -108,11 +104,7 @@ def aligned(beta: float, log10_limit: float = -2.0) -> Detector:
 
 
 def localized(method: Method, log10_e_limit: float = -2.0) -> Detector:
-    """`ttmark.shared.watermark.detect_localized` under every key of a pool.
-
-    Args:
-        log10_e_limit: of the corrected E-values of passages.
-    """
+    """`ttmark.shared.watermark.detect_localized` under every key of a pool; E-values held to the limit."""
 
     def look(versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None) -> list[Finding]:
         watermark = versions[0][0].profile.watermark()

@@ -16,11 +16,7 @@ from ttmark.shared.signed_files.signed_file import CaseKey
 
 
 def opened(opening: Opening) -> Feature | None:
-    """The tier, if it is on, and whom it lets in without a token, if anybody.
-
-    Raises:
-        StartupError: the file with the public token cannot be read or holds none.
-    """
+    """The tier, if it is on. Raises StartupError: the file of the public token holds none."""
     settings, access = PublicSettings(), opening.access
     if not settings.public:
         return None

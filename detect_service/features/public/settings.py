@@ -43,11 +43,7 @@ class PublicSettings(Settings):
     )
 
     def load_public_token(self) -> str | None:
-        """What people without a token are answered under, if they are.
-
-        Raises:
-            StartupError: the file cannot be read or holds no token.
-        """
+        """What people without a token are answered under, if they are. Raises StartupError: none is read."""
         if self.public_token_file is None:
             return None
         token = self.text_of("public_token_file")

@@ -55,11 +55,7 @@ class ReaderSettings(Settings):
     )
 
     def open_reader(self) -> "ReaderClient | None":
-        """The reader's client; None: there is no reader.
-
-        Raises:
-            StartupError: settings that go together are not complete, or the address is not allowed.
-        """
+        """The reader's client, if there is one. Raises StartupError: settings are incomplete or wrong."""
         from ttmark.detect_service.features.reader.dialect import ReaderElsewhere
         from ttmark.detect_service.features.reader.reader_client import (
             ReaderClient,  # settings load without the service

@@ -239,11 +239,7 @@ class SpentDocument:
     def about_to_be_spent(
         self, index: int, key: UnlockedKey, now: float, finding: Finding | None
     ) -> tuple[Memory, Redrawn] | None:
-        """What to remember of reading number `index`, if it is time for it; and all but that, to be drawn.
-
-        Args:
-            finding: under the key; None: nothing was found.
-        """
+        """What to remember of reading number `index`, if it is time; and all but that, to be drawn."""
         names, found = self.rows.of_key(index, key), finding is not None
         states, first = self._states_of(names), _first_of_equals(names)
         asked = first & (states >= WARM) & (states < SPENT)

@@ -41,11 +41,7 @@ def trail_folder() -> Path:
 
 
 def trail_segments() -> dict[str, list[ChainSegment]]:
-    """The segments in it, by chain; none where nobody wrote yet.
-
-    Raises:
-        StartupError: there is no trail, or it cannot be read.
-    """
+    """Its segments by chain; none where nobody wrote yet. Raises StartupError: there is no trail to read."""
     folder = trail_folder()
     try:
         return segments(folder)

@@ -39,11 +39,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """What the key store knows of a chain.
-
-    Attributes:
-        removed: the newest record that was removed on purpose, with all before it.
-    """
+    """A chain's head as the key store knows it, and the newest record that was removed on purpose."""
 
     head: Head
     removed: Head | None = None

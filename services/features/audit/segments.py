@@ -43,11 +43,7 @@ class ChainSegment:
 
 
 def segments(folder: Path) -> dict[str, list[ChainSegment]]:
-    """All segments of a folder by chain, each in order; other files are left alone.
-
-    Raises:
-        OSError: the folder cannot be read.
-    """
+    """All segments of a folder by chain, in order; other files are left alone. Raises OSError."""
     found: dict[str, list[ChainSegment]] = {}
     for path in folder.iterdir():
         name = _NAME.fullmatch(path.name)
@@ -98,11 +94,7 @@ _LONGEST_NAME = 200
 
 
 def own(folder: Path, writer: str) -> tuple[str, int]:
-    """A name that no other process writes under now, and the locked file that says so.
-
-    Raises:
-        OSError: the folder cannot be written, or too many write under that name.
-    """
+    """A name that no other process writes under now, and its locked file. Raises OSError: there is none."""
     for number in range(1, _MOST_WRITERS + 1):
         name = writer if number == 1 else f"{writer}-{number}"
         file = os.open(_path(folder, name), os.O_RDWR | os.O_CREAT, 0o600)

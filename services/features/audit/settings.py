@@ -26,11 +26,7 @@ class AuditSettings(Settings):
     )
 
     def open_trail(self, writer: str, store: RecordStore, kek: KeyWrapper) -> AuditTrail | None:
-        """The audit trail in its folder, as continued by `writer`; None where there is to be none.
-
-        Raises:
-            StartupError: the folder cannot be written.
-        """
+        """The trail in its folder as continued by `writer`, if there is to be one. Raises StartupError."""
         if self.audit_folder is None:
             return None
         try:

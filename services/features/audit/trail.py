@@ -39,29 +39,17 @@ class Heads:
         self._vault = Vault(store, kek)
 
     async def get(self, chain: str) -> Head | None:
-        """The head that is known of a chain.
-
-        Raises:
-            KeyStoreError: the store is away, or the record was altered.
-        """
+        """The head known of a chain. Raises KeyStoreError: the store is away, or the record was altered."""
         envelope = await self._vault.read(KIND, chain)
         return None if envelope is None else _anchor(chain, envelope.body).head
 
     async def read_all(self) -> tuple[dict[str, Anchor], dict[str, KeyStoreError]]:
-        """What is known by chain, and what is wrong with records that cannot be opened.
-
-        Raises:
-            StoreUnavailable: the store is away.
-        """
+        """What is known by chain, and what is wrong with other records. Raises StoreUnavailable."""
         envelopes, problems = await self._vault.read_all(KIND)
         return {chain: _anchor(chain, envelope.body) for chain, envelope in envelopes.items()}, problems
 
     async def put(self, head: Head) -> None:
-        """Writes the head of a chain that only the caller continues.
-
-        Raises:
-            KeyStoreError: it did not get through, or the record was altered.
-        """
+        """Writes the head of a chain that only the caller continues. Raises KeyStoreError."""
         await self._change(head.chain, lambda known: {**known, **_body(head)})
 
     async def put_removed(self, removed: Head) -> None:

@@ -148,11 +148,7 @@ class Canary:
 
 
 def serve_canary(settings: CanarySettings) -> None:
-    """Checks once a minute and serves the metrics until SIGINT or SIGTERM.
-
-    Raises:
-        StartupError: no access token, or the port is taken.
-    """
+    """Checks once a minute and serves metrics until a signal. Raises StartupError: no token, or no port."""
     configure_logging()
     registry = CollectorRegistry()
     metrics = CanaryMetrics(registry)

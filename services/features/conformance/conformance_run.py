@@ -51,11 +51,7 @@ _REQUEST = "conformance"
 
 
 def deployed_key(key_id: str, store_url: str | None = None) -> UnlockedKey:
-    """A key of the configured store, or of the store at `store_url`.
-
-    Raises:
-        StartupError: the store is away, there is no such key, or it marks nothing.
-    """
+    """A key of the configured store or that at `store_url`. Raises StartupError: there is none that marks."""
     settings = KeyStoreSettings()
     if store_url is not None:
         settings = settings.model_copy(update={"store_url": SecretStr(store_url), "store_url_file": None})
@@ -71,11 +67,7 @@ def deployed_key(key_id: str, store_url: str | None = None) -> UnlockedKey:
 
 @contextmanager
 def served_model(name: str, settings: GenerationSettings, key: UnlockedKey) -> Iterator[ServedModel]:
-    """The model in the engine that the settings of the generation service name, until the end of the block.
-
-    Raises:
-        StartupError: it cannot be served, or the key is for another tokenizer.
-    """
+    """The model as the generation service serves it, until the end of the block. Raises StartupError."""
     models = Models.load(settings.model_copy(update={"model": (name,)}), EngineMetrics(CollectorRegistry()))
     served = models.served[model_id(name)]
     if served.generator.tokenizer.fingerprint != key.profile.tokenizer_fingerprint:

@@ -24,21 +24,13 @@ _ROWS_LOOKED_AT = 100
 
 
 def open_examiner(tenant: str, options: DetectionOptions) -> Examiner:
-    """Opens keys and tokenizers by the settings of this process; what fails inside goes to standard error.
-
-    Raises:
-        StartupError: the key store or a tokenizer is not usable.
-    """
+    """Opens keys and tokenizers by this process's settings. Raises StartupError: one is not usable."""
     configure_logging("error")
     return Examiner(open_backend(read_keys()), tenant, options, TrustSettings().load_label())
 
 
 def read_keys(settings: KeyStoreSettings | None = None) -> FixedKeys:
-    """All keys of the store, by default the configured one, as they are now.
-
-    Raises:
-        StartupError: the store is away, or a key does not open.
-    """
+    """All keys of a store, or the configured one. Raises StartupError: it is away, or one does not open."""
     settings = settings or KeyStoreSettings()
     kek, ledger = settings.load_kek(), settings.open_ledger()
 
@@ -80,11 +72,7 @@ def check_keys(source: Path, options: DetectionOptions, tenant: str, backend: De
 
 
 def only_tenant(keys: FixedKeys, tenant: str | None) -> str:
-    """The tenant whose keys are tried: the given one, or the only one that there is.
-
-    Raises:
-        StartupError: there is none, or which one is not clear.
-    """
+    """The tenant whose keys are tried: given, or the only one. Raises StartupError: it is not clear which."""
     tenants = sorted({key.tenant for key in keys.keys})
     if tenant is not None and tenant in tenants:
         return tenant

@@ -41,11 +41,7 @@ IDEMPOTENCY_PARAMETER: dict[str, Any] = {
 
 
 def idempotency_key(request: Request) -> str | None:
-    """The request's key, if it has one.
-
-    Raises:
-        BadRequest: it is empty, too long, or not in printable ASCII; or there are two.
-    """
+    """The request's key, if it has one. Raises BadRequest: empty, too long, not printable ASCII, or two."""
     given = request.headers.getlist(HEADER)
     if not given:
         return None
