@@ -13,9 +13,9 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from ttmark.detect_service.answer_timing import leave_evenly, step_seconds
-from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import estimated_tokens, request_cost
 from ttmark.detect_service.detectors import LIKELIHOOD
+from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.documents.document_limits import readers_of, sizes_to_read
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.examination import Examination
@@ -27,8 +27,8 @@ from ttmark.shared.access.scopes import Scope
 from ttmark.shared.byte_reading import Content
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import Unprocessable
-from ttmark.shared.schemas.detection import CombinedRequest, DetectionRequest, DetectionResponse
-from ttmark.shared.schemas.origin import Origin
+from ttmark.shared.schemas.detection.detect import CombinedRequest, DetectionRequest, DetectionResponse
+from ttmark.shared.schemas.generation.origin import Origin
 
 T = TypeVar("T")
 _OURS = Stage("likelihood", {CombinedRequest: LIKELIHOOD})

@@ -3,7 +3,7 @@
 from functools import cache
 
 from ttmark.detect_service.ask import Means
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.stage import Stage
 from ttmark.shared.features import modules_of
 

@@ -6,13 +6,13 @@ blocks as well; `docs/results/detection.md` says how well that held.
 
 from collections.abc import Callable, Sequence
 
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.method import Method
 from ttmark.shared.http.service_errors import TooMuchWork
 from ttmark.shared.keys.records import ForeignKey, HeldKey
-from ttmark.shared.schemas.detection import DetectionRequest
+from ttmark.shared.schemas.detection.detect import DetectionRequest
 
 # In blocks. Of a token: reading it from a text, or from a list.
 _READ_TOKEN = 1.8

@@ -8,7 +8,7 @@ import numpy as np
 from ttmark.detect_service.method import DocumentCost, Look, Method
 from ttmark.detect_service.verdict import Detector, Finding, Fired, KeyVersion, Reach, Tokens
 from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     CombinedRequest,
     CombinedResponse,
     CombinedResult,
@@ -20,7 +20,7 @@ from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.null_replacement import Redrawn
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 # In hashed blocks: a document, and of a token its rows, then its score and passes under each key. What
 # p-values are drawn for costs no more: a charge must not tell what was drawn.

@@ -9,7 +9,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cascade import (
     FIRST_SHARE,
     SECOND_SHARE,
@@ -18,6 +17,7 @@ from ttmark.detect_service.cascade import (
     without_reading,
 )
 from ttmark.detect_service.cost import check_cost_of
+from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.documents.document_limits import read_document, readers_of
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.documents.documents_without_verdict import is_fault, not_examined
@@ -41,7 +41,7 @@ from ttmark.shared.detection_words import message
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.records import ForeignKey, UnlockedKey
 from ttmark.shared.languages.words import ENGLISH, Words
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     CombinedRequest,
     DetectionRequest,
     DetectionResult,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ttmark.detect_service.backend import DetectionBackend, TenantKeys, TokenizerSet
+from ttmark.detect_service.documents.backend import DetectionBackend, TenantKeys, TokenizerSet
 from ttmark.shared.access.scopes import Principal, Scope, allowed_rate
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import KeyNotFound, Unprocessable
@@ -16,7 +16,7 @@ from ttmark.shared.keys.records import (
     foreign_keys,
     own_keys,
 )
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     DEFAULT_BETA,
     DEFAULT_FPR,
     AlignedRequest,

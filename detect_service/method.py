@@ -6,9 +6,9 @@ from typing import Any
 
 from ttmark.detect_service.verdict import Detector
 from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.schemas.detection import DetectionResponse, DetectionResult, Document
+from ttmark.shared.schemas.detection.detect import DetectionResponse, DetectionResult, Document
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 DocumentCost = Callable[[int, int], float]
 """Index of a document, its tokens -> hashed blocks for one key version."""

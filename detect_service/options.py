@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ttmark.shared.schemas.detection import DEFAULT_FPR, REQUESTS, DetectionRequest, Document, Phase
+from ttmark.shared.schemas.detection.detect import DEFAULT_FPR, REQUESTS, DetectionRequest, Document, Phase
 
 Mode = Literal["combined", "direct", "aligned", "localized"]
 _OWN = {"phase", "beta", "method"}  # of one mode each
@@ -13,7 +13,7 @@ _OWN = {"phase", "beta", "method"}  # of one mode each
 
 @dataclass(frozen=True, slots=True)
 class DetectionOptions:
-    """The options of a detection request; see `ttmark.shared.schemas.detection`."""
+    """The options of a detection request; see `ttmark.shared.schemas.detection.detect`."""
 
     mode: Mode = "combined"
     keys: tuple[str, ...] | None = None

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from ttmark.detect_service.verdict import Finding, FoundSegment, Tokens
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.detection import MarkedShare
+from ttmark.shared.schemas.detection.detect import MarkedShare
 from ttmark.shared.watermark.detectors.alignment import alignment_path
 from ttmark.shared.watermark.detectors.block_scores import DirectEvidence, position_scores
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
 from ttmark.shared.watermark.likelihood.marked_passages import POSSIBLY, find_carried, share_of
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 Core = tuple[int, int]
 

@@ -10,7 +10,7 @@ from ttmark.detect_service.verdict import Finding
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.languages.words import ENGLISH, Words
-from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult
+from ttmark.shared.schemas.detection.detect import DetectionRequest, DetectionResult
 from ttmark.shared.watermark.likelihood.reading import Reading
 
 OwnReader = Callable[[DocumentReader, UnlockedKey], Reading | None]

@@ -12,7 +12,7 @@ from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.passages import block_scores, marked_passages
 from ttmark.detect_service.verdict import Finding, FoundSegment
 from ttmark.shared.keys.records import HeldKey, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     BlockEvidence,
     DetectedKey,
     DetectionResponse,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.detection import Verdict
+from ttmark.shared.schemas.detection.detect import Verdict
 from ttmark.shared.watermark.detectors.alignment import AlignedEvidence
 from ttmark.shared.watermark.detectors.block_scores import DirectEvidence
 from ttmark.shared.watermark.detectors.localized import LocalizedEvidence
@@ -20,7 +20,7 @@ from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 from ttmark.shared.watermark.null_replacement import Redrawn
 from ttmark.shared.watermark.nulls import corrected
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 Tokens = NDArray[np.int64]
 

@@ -16,7 +16,7 @@ from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.run_folder import Completion, OnText, OnTokens
 from ttmark.evaluation.text_files import MAX_TOKENS, read_prompts
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.tokenization import TextTokenizer
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ttmark.evaluation.experiment_cells import Cell
-from ttmark.evaluation.report.result import groups
+from ttmark.evaluation.report import groups
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from ttmark.gen_service.api.prompts import text_ids
+from ttmark.gen_service.api.plan.prompts import text_ids
 from ttmark.shared.tokenization import TextTokenizer
 
 MAX_TOKENS = 64

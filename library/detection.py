@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.ask import ask_here
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.question import Question
 from ttmark.library.finding import Finding, FoundPassage
@@ -17,7 +17,7 @@ from ttmark.library.tokenizer import TokenizerUnknown, tokenizers_for, tokenizer
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.detection import CombinedRequest, Document
+from ttmark.shared.schemas.detection.detect import CombinedRequest, Document
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.prf import UNKNOWN_TOKEN

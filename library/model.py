@@ -18,20 +18,19 @@ from rich.progress import Progress
 
 from ttmark.gen_service.api.conversation.chat_template import MOST_CHARACTERS, ChatTemplate
 from ttmark.gen_service.api.conversation.control_tokens import ConversationEncoder
-from ttmark.gen_service.api.prompts import as_seen, text_ids
-from ttmark.gen_service.api.watermark_report import ReceiptRule, scored
+from ttmark.gen_service.api.plan.prompts import as_seen, text_ids
+from ttmark.gen_service.api.plan.watermark_report import ReceiptRule, scored
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
-from ttmark.gen_service.engine.autotune import own_threads
-from ttmark.gen_service.engine.engine import Engine
-from ttmark.gen_service.engine.loaded_model import boundary_tokens, usable_device
+from ttmark.gen_service.engine.loop.engine import Engine
+from ttmark.gen_service.engine.model.autotune import own_threads
+from ttmark.gen_service.engine.model.loaded_model import boundary_tokens, usable_device
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.library.generation_requests import generation_request, sampling_params
 from ttmark.library.in_transformers import InTransformers
 from ttmark.library.key import Key
 from ttmark.library.tokenizer import text_tokenizer
-from ttmark.services.local.smollm2 import get_smollm2
 from ttmark.services.model_folder import (
     model_id,
     named_templates,
@@ -39,6 +38,7 @@ from ttmark.services.model_folder import (
     read_sampling_defaults,
     resolve_model,
 )
+from ttmark.services.smollm2 import get_smollm2
 from ttmark.services.state_folder import STATE_FOLDER, choices_file
 from ttmark.shared.schemas.generation.chat import ChatMessage
 from ttmark.shared.tokenization import TextTokenizer

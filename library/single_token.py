@@ -16,7 +16,7 @@ from ttmark.library.generation_requests import OPENING_BITS
 from ttmark.library.key import Key
 from ttmark.library.tokenizer import text_tokenizer
 from ttmark.shared.watermark.prf import ContextTracker, key_lanes
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 
 class SingleToken(LogitsProcessor):  # type: ignore[misc]

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 
 from ttmark.detect_service.ask import ask_here
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.question import Question
 from ttmark.evaluation.results.detectors import Pool, Reader
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.detection import CombinedRequest, Document
+from ttmark.shared.schemas.detection.detect import CombinedRequest, Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 _CALLER = Principal("evaluation", "evaluation", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
 _ANY_LENGTH = 1 << 20

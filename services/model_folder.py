@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.gen_service.smollm2 import SMOLLM2
-from ttmark.services.local.smollm2 import is_whole, smollm2_folder
+from ttmark.services.smollm2 import is_whole, smollm2_folder
 from ttmark.services.startup import StartupError, no_start_after
 from ttmark.services.state_folder import STATE_FOLDER
 from ttmark.shared.schemas.generation.sampling import SamplingDefaults

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ttmark.shared.languages.words import ENGLISH, Words
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     Basis,
     CombinedResult,
     DetectedKey,

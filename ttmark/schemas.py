@@ -1,7 +1,7 @@
 """What the services are asked, and what they answer: what `Client` takes and gives."""
 
-from ttmark.shared.schemas.content_provenance import ContentProvenanceCheck
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.content_provenance import ContentProvenanceCheck
+from ttmark.shared.schemas.detection.detect import (
     AlignedRequest,
     CombinedRequest,
     CombinedResponse,
@@ -15,13 +15,13 @@ from ttmark.shared.schemas.detection import (
     Message,
     Segment,
 )
-from ttmark.shared.schemas.detection_keys import DetectionKeys
+from ttmark.shared.schemas.detection.detection_keys import DetectionKeys
+from ttmark.shared.schemas.detection.jobs import JobRequest, JobResult, JobResults, JobStatus
+from ttmark.shared.schemas.detection.public import PublicAnswer, PublicQuestion, TextProvenance
 from ttmark.shared.schemas.generation.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.generation.completions import CompletionRequest, CompletionResponse
 from ttmark.shared.schemas.generation.models import ModelList
 from ttmark.shared.schemas.generation.watermark_block import WatermarkBlock
-from ttmark.shared.schemas.jobs import JobRequest, JobResult, JobResults, JobStatus
-from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance
 
 __all__ = [
     "AlignedRequest",

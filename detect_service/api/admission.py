@@ -9,8 +9,8 @@ from fastapi import Request
 
 from ttmark.detect_service.api.body_route import body_size
 from ttmark.detect_service.api.metrics import WorkMetrics
-from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import check_cost, reading_cost
+from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.documents.document_limits import (
     RefusedDocument,
     check_text,
@@ -25,7 +25,7 @@ from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import LONG_BODY_BYTES, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, TooMuchWork
 from ttmark.shared.limits.rate_limits import DocumentAllowance, Grant, WorkBudget
-from ttmark.shared.schemas.detection import DetectionRequest
+from ttmark.shared.schemas.detection.detect import DetectionRequest
 
 T = TypeVar("T")
 # About a millisecond: handing less to another thread and back costs more than it saves.

@@ -12,7 +12,7 @@ from ttmark.detect_service.verdict import Finding
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import InternalError
-from ttmark.shared.schemas.detection import DetectionResult, Verdict
+from ttmark.shared.schemas.detection.detect import DetectionResult, Verdict
 
 MODES = ("combined", "direct", "aligned", "localized")
 _LENGTH_BUCKETS = (16, 64, 128, 256, 512, 1024, 2048, 4096, 16384, 65536)

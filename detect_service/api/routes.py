@@ -10,7 +10,7 @@ from ttmark.detect_service.api.body_route import body_route
 from ttmark.detect_service.api.metrics import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
 from ttmark.detect_service.ask import Means, ask
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.question import Question
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
@@ -19,14 +19,14 @@ from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.keys.records import ForeignKey, HeldKey
 from ttmark.shared.languages.words import preferred_words
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     MAX_DOCUMENTS,
     CombinedRequest,
     CombinedResponse,
     DetectionRequest,
     DetectionResponse,
 )
-from ttmark.shared.schemas.detection_keys import (
+from ttmark.shared.schemas.detection.detection_keys import (
     DetectionKey,
     DetectionKeys,
     DetectionKeyVersion,

@@ -8,7 +8,7 @@ import structlog
 from ttmark.shared.detection_words import no_answer_message
 from ttmark.shared.http.service_errors import InternalError, ServiceError
 from ttmark.shared.languages.words import Words
-from ttmark.shared.schemas.detection import DetectionResult, DocumentError
+from ttmark.shared.schemas.detection.detect import DetectionResult, DocumentError
 
 Result = TypeVar("Result", bound=DetectionResult)
 

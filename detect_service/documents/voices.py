@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import compress
 
-from ttmark.shared.schemas.detection import Document, Voice
+from ttmark.shared.schemas.detection.detect import Document, Voice
 
 _SIGN, _WORD = re.compile(r"[ \t]{0,3}>"), re.compile(r"[^\W_]")
 # "On Tue, 3 Nov 2026 at 09:12, Ann wrote:", in the languages of many mails.

@@ -17,7 +17,7 @@ import regex  # type: ignore[import-untyped]
 from confusable_homoglyphs import categories, confusables  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from ttmark.shared.schemas.detection import ReadingName
+from ttmark.shared.schemas.detection.detect import ReadingName
 
 Span = tuple[int, int]
 

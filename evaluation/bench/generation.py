@@ -15,10 +15,10 @@ from ttmark.evaluation.bench.our_engine import OurEngine
 from ttmark.evaluation.bench.transformers_peer import Transformers
 from ttmark.evaluation.bench.workload import CHAT, PAPER, STRICT, Measurement, Workload, ratio_table, setting
 from ttmark.evaluation.options import Json, model_path
-from ttmark.evaluation.report.result import Table
+from ttmark.evaluation.report import Table
 from ttmark.evaluation.run_folder import write_kept
 from ttmark.evaluation.run_manifest import command_line, machine, versions
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings, Quantization
 
 _FILTERS = {"paper": (PAPER,), "strict": (STRICT,), "chat": (CHAT,), "both": (PAPER, STRICT)}

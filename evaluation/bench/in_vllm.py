@@ -14,7 +14,7 @@ from ttmark.evaluation.bench.our_engine import OurEngine
 from ttmark.evaluation.bench.workload import CHAT, PAPER, Measurement, Workload, setting
 from ttmark.evaluation.cli.measured_run import new_app
 from ttmark.evaluation.options import Json, model_path
-from ttmark.evaluation.report.result import Table, groups
+from ttmark.evaluation.report import Table, groups
 from ttmark.gen_service.api.features import FEATURES
 from ttmark.shared.commands_of_dataclasses import command_of
 from ttmark.shared.features import modules_of

@@ -9,7 +9,7 @@ from ttmark.gen_service.api.features import RunningEngine
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.shared.observability.memory import process_memory
 from ttmark.shared.watermark.detectors.block_scores import detect_direct
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 _SCHEME = "synthid"
 _KEY = bytes(range(16))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import psutil
 
 from ttmark.evaluation.experiment_cells import SETTINGS, SamplingSetting, Setting
-from ttmark.evaluation.report.result import Table
+from ttmark.evaluation.report import Table
 from ttmark.shared.tokenization import TextTokenizer
 
 PAPER, STRICT, CHAT = (SETTINGS[name] for name in (Setting.DEFAULT, Setting.STRICT, Setting.CHAT))

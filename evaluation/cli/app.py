@@ -17,7 +17,7 @@ from ttmark.evaluation.null_tables.build import TABLES, write_table
 from ttmark.evaluation.results.detectors import MakeService
 from ttmark.shared.commands_of_dataclasses import command_of
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 
 @dataclass(frozen=True, slots=True)

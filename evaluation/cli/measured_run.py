@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ttmark.evaluation.engine_source import EngineSource
 from ttmark.evaluation.options import model_path
-from ttmark.evaluation.report.result import Result
+from ttmark.evaluation.report import Result
 from ttmark.evaluation.run_folder import Run, progress_bars
 from ttmark.evaluation.run_manifest import check_identity, folder_hash, machine, versions
 from ttmark.gen_service.decoding.request import SequenceFailed

@@ -27,7 +27,7 @@ from ttmark.evaluation.options import (
 from ttmark.evaluation.quality import measures
 from ttmark.evaluation.quality.arms import EACH, KINDS, ONE_KEY, OURS, UNMARKED, AnswerSource, Arm
 from ttmark.evaluation.quality.equivalence import LEAST_CLUSTERS
-from ttmark.evaluation.report.result import Result
+from ttmark.evaluation.report import Result
 from ttmark.evaluation.run_folder import Questions, Run
 from ttmark.evaluation.run_manifest import command_line, machine, versions
 from ttmark.evaluation.text_files import read_field

@@ -28,7 +28,7 @@ from ttmark.evaluation.options import (
     run_folder,
 )
 from ttmark.evaluation.quality.arms import OURS
-from ttmark.evaluation.report.result import Result, Table, table_by
+from ttmark.evaluation.report import Result, Table, table_by
 from ttmark.evaluation.results import experiment
 from ttmark.evaluation.results.detectors import MakeService
 from ttmark.evaluation.results.experiment import (

@@ -12,11 +12,11 @@ from ttmark.evaluation.adversaries.catalogue import DEAR, FORGING, MODELS, Attac
 from ttmark.evaluation.conformance.figures import Figure, figures_of
 from ttmark.evaluation.conformance.plan import FOUND_RATES, prompts
 from ttmark.evaluation.conformance.quality_after_attacks import QualityChange, QualityLeft
-from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.endpoint import IN_FLIGHT, EndpointClient
 from ttmark.evaluation.experiment_cells import sampling_seed
 from ttmark.evaluation.run_folder import Questions
 from ttmark.evaluation.text_edits import Material
+from ttmark.evaluation.unmarked_texts import TextSet
 
 UNTOUCHED, AS_WRITTEN = "no attack", "as written"
 UNMARKED, BY_PEOPLE = "no mark", "texts by people"

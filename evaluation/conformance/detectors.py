@@ -13,7 +13,7 @@ from pathlib import Path
 from ttmark.evaluation.adversaries.catalogue import Verdict
 from ttmark.evaluation.run_folder import append_lines, read_lines
 from ttmark.shared.client import Client, ClientError
-from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, Document
+from ttmark.shared.schemas.detection.detect import CombinedRequest, DetectionResult, Document
 
 AT_ONCE = 2
 SECONDS = 120

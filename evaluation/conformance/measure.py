@@ -23,13 +23,13 @@ from ttmark.evaluation.conformance.plan import (
     prompts,
     unmarked_cell,
 )
-from ttmark.evaluation.conformance.unmarked_texts import TextSet, human_documents
 from ttmark.evaluation.experiment_cells import sampling_seed
 from ttmark.evaluation.quality.equivalence import Verdict
 from ttmark.evaluation.quality.measures import compare, measured
-from ttmark.evaluation.report.result import groups
+from ttmark.evaluation.report import groups
 from ttmark.evaluation.run_folder import DEPLOYED, Completion, Questions, Run
 from ttmark.evaluation.text_edits import EDITS, Edit, Material
+from ttmark.evaluation.unmarked_texts import TextSet, human_documents
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.tokenization import TextTokenizer

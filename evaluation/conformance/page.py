@@ -12,7 +12,7 @@ from ttmark.evaluation.conformance.attacks import UNMARKED, UNTOUCHED
 from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.conformance.measure import ALL, DEPLOYED_SECTION, FRESH_SECTION, SAMPLING
 from ttmark.evaluation.quality.equivalence import Margin
-from ttmark.evaluation.report.result import groups, rate_name
+from ttmark.evaluation.report import groups, rate_name
 from ttmark.evaluation.run_manifest import in_words
 from ttmark.shared.languages.words import counted
 from ttmark.shared.signed_files.signed_file import whole_page

@@ -18,7 +18,7 @@ from ttmark.shared.watermark.detectors.scan import best_scores_so_far
 from ttmark.shared.watermark.detectors.waterseeker import CHUNK_SCORES, SHORTEST, best_window_scores
 from ttmark.shared.watermark.null_tables import TABLE_VERSION
 from ttmark.shared.watermark.nulls import BinomialNull, ExponentialNull, Null
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 
 @dataclass(frozen=True)

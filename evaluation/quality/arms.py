@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from ttmark.evaluation.engine_source import EngineSource, completion_request
 from ttmark.evaluation.experiment_cells import Cell, prf_key, sampling_seed
-from ttmark.evaluation.results.peers import RepeatingGumbel, SynthidMark
+from ttmark.evaluation.quality.peers import RepeatingGumbel, SynthidMark
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking
 from ttmark.shared.schemas.profile import profile_fields
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 EACH = 8
 """Answers to a prompt, one after the other."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ttmark.evaluation.intervals import Sample
 from ttmark.evaluation.quality.equivalence import Difference, Margin, Verdict, judged
-from ttmark.evaluation.report.result import Table, table_by
+from ttmark.evaluation.report import Table, table_by
 from ttmark.evaluation.run_folder import Completion
 
 LENGTH = Margin("length", "tokens")

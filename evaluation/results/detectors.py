@@ -8,12 +8,12 @@ from typing import Protocol
 import numpy as np
 
 from ttmark.evaluation.engine_source import CausalModel, log_likelihood
-from ttmark.gen_service.api.prompts import text_ids
+from ttmark.gen_service.api.plan.prompts import text_ids
 from ttmark.shared.byte_reading import ByteReading, byte_ends, byte_spans
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 Reader = Callable[[str], ByteReading]
 """What a language model says of a text."""

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ttmark.evaluation.conformance.unmarked_texts import human_documents
 from ttmark.evaluation.engine_source import EngineSource, completion_request
 from ttmark.evaluation.experiment_cells import Cell, prf_key, sampling_seed
 from ttmark.evaluation.intervals import Interval, clopper_pearson
 from ttmark.evaluation.quality.arms import KINDS, OURS, ours
-from ttmark.evaluation.report.result import Table, groups, rate_name, table_by
+from ttmark.evaluation.quality.peers import PEERS, PeerMark, has_sbw
+from ttmark.evaluation.report import Table, groups, rate_name, table_by
 from ttmark.evaluation.results.detectors import MakeService, Pool, Reader, likelihood_finds, reader_of
-from ttmark.evaluation.results.peers import PEERS, PeerMark, has_sbw
 from ttmark.evaluation.text_edits import Material, mix, words_of
 from ttmark.evaluation.text_files import read_field
+from ttmark.evaluation.unmarked_texts import human_documents
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.schemes.registry import scheme_title
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 FPRS = (1e-5, 1e-2)
 SINGLE = "single"

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import structlog
 from starlette.requests import Request
 
-from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
-from ttmark.gen_service.api.request_plan import Plan
-from ttmark.gen_service.api.stages import CompletionState
-from ttmark.gen_service.api.watermark_report import Log10P, scored, watermark_block
+from ttmark.gen_service.api.plan.backend import GenerationBackend
+from ttmark.gen_service.api.plan.request_plan import Plan
+from ttmark.gen_service.api.plan.stages import CompletionState
+from ttmark.gen_service.api.plan.watermark_report import Log10P, scored, watermark_block
 from ttmark.gen_service.decoding.request import Delta, Marking
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.events import Event, EventSink

@@ -8,14 +8,14 @@ from fastapi import FastAPI
 from opentelemetry.trace import NoOpTracerProvider
 
 from ttmark.gen_service.api.account import Accounting
-from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.described import EVENT_PAYLOADS, describe_events
 from ttmark.gen_service.api.features import Feature
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.long_bodies import run_long
+from ttmark.gen_service.api.plan.backend import GenerationBackend
+from ttmark.gen_service.api.plan.stages import DEFAULT_RULE
+from ttmark.gen_service.api.plan.watermark_report import described_headers
 from ttmark.gen_service.api.routes import BODY_SCOPES, IgnoringRoute, JsonRoute, generation_router
-from ttmark.gen_service.api.stages import DEFAULT_RULE
-from ttmark.gen_service.api.watermark_report import described_headers
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.records import ForeignKey

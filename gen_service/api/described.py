@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from ttmark.gen_service.api.watermark_report import described_headers
+from ttmark.gen_service.api.plan.watermark_report import described_headers
 from ttmark.shared.schemas.fields import ErrorEnvelope
 from ttmark.shared.schemas.generation.chat import ChatChunk
 from ttmark.shared.schemas.generation.completions import CompletionResponse

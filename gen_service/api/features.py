@@ -10,9 +10,9 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from ttmark.gen_service.api.account import Accounting
-from ttmark.gen_service.api.served_model import Generator
-from ttmark.gen_service.api.stages import Hook
-from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+from ttmark.gen_service.api.plan.served_model import Generator
+from ttmark.gen_service.api.plan.stages import Hook
+from ttmark.gen_service.engine.loop.engine_metrics import EngineMetrics
 from ttmark.shared.access.scopes import Scope
 
 FEATURES = "ttmark.gen_service.features"

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 from pydantic import BaseModel
 
 from ttmark.gen_service.api.account import Answer
-from ttmark.gen_service.api.request_plan import Plan
-from ttmark.gen_service.api.stages import CompletionState
+from ttmark.gen_service.api.plan.request_plan import Plan
+from ttmark.gen_service.api.plan.stages import CompletionState
 from ttmark.gen_service.decoding.request import Delta, TokenLogprob
 from ttmark.shared.byte_reading import LEAST_LOGPROB
 from ttmark.shared.http.service_errors import ServiceError, openai_envelope

@@ -10,7 +10,7 @@ from typing import cast
 from opentelemetry.trace import NoOpTracer, StatusCode, Tracer
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from ttmark.gen_service.api.served_model import Generator
+from ttmark.gen_service.api.plan.served_model import Generator
 from ttmark.gen_service.api.server_metrics import PROVIDER, Operation, ServerMetrics
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, SequenceFailed
 from ttmark.gen_service.engine.errors import ContextTooLong, Draining, EngineDied, OutOfTime, Overloaded

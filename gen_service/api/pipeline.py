@@ -13,11 +13,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ttmark.gen_service.api.account import Accounting, Answer, Step
-from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.long_bodies import written
-from ttmark.gen_service.api.request_plan import Plan
+from ttmark.gen_service.api.plan.backend import GenerationBackend
+from ttmark.gen_service.api.plan.request_plan import Plan
+from ttmark.gen_service.api.plan.watermark_report import PENDING, answer_headers
 from ttmark.gen_service.api.server_metrics import Operation
-from ttmark.gen_service.api.watermark_report import PENDING, answer_headers
 from ttmark.gen_service.decoding.request import Delta
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_body import unless_disconnected

@@ -14,20 +14,20 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
 from ttmark.gen_service.api.account import Accounting
-from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.described import (
     CHAT_RESPONSES,
     COMPLETION_RESPONSES,
     errors,
 )
 from ttmark.gen_service.api.format import ChatFormat, CompletionFormat
-from ttmark.gen_service.api.key_selection import usable_keys
 from ttmark.gen_service.api.long_bodies import run_long, valid
 from ttmark.gen_service.api.pipeline import answer_with_text
-from ttmark.gen_service.api.request_plan import plan_chat, plan_completion
-from ttmark.gen_service.api.served_model import ServedModel
+from ttmark.gen_service.api.plan.backend import GenerationBackend
+from ttmark.gen_service.api.plan.key_selection import usable_keys
+from ttmark.gen_service.api.plan.request_plan import plan_chat, plan_completion
+from ttmark.gen_service.api.plan.served_model import ServedModel
+from ttmark.gen_service.api.plan.watermark_report import WARNING
 from ttmark.gen_service.api.tokenizer_routes import tokenizer_router
-from ttmark.gen_service.api.watermark_report import WARNING
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_BODY

@@ -7,12 +7,12 @@ from fastapi import APIRouter, Depends, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.described import ERRORS
 from ttmark.gen_service.api.long_bodies import written
-from ttmark.gen_service.api.prompts import chat_prompt, check_text, readable
-from ttmark.gen_service.api.served_model import ServedModel
-from ttmark.gen_service.api.stages import open_stages
+from ttmark.gen_service.api.plan.backend import GenerationBackend
+from ttmark.gen_service.api.plan.prompts import chat_prompt, check_text, readable
+from ttmark.gen_service.api.plan.served_model import ServedModel
+from ttmark.gen_service.api.plan.stages import open_stages
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.service_errors import BadRequest, ModelNotFound

@@ -19,7 +19,7 @@ from ttmark.gen_service.decoding.filters import BoundedRows
 from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Marking, SequenceFailed, each_or_failed
 from ttmark.shared.watermark.prf import key_lanes
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 LEAST_SHARE = 0.25
 """Of the model's own choice in each branch of a block that is marked: docs/adr/0092."""

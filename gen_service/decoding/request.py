@@ -12,7 +12,7 @@ import torch
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.shared.schemas.generation.tools import CallDelta
 from ttmark.shared.vault.confidential import Confidential
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 FinishReason = Literal["stop", "length", "tool_calls"]
 """Why a completion ended; an engine says one of the first two."""

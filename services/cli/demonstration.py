@@ -16,7 +16,7 @@ from ttmark.services.local.processes import LocalServices
 from ttmark.services.model_folder import DEMO, has_chat_template
 from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client, ClientError, ServiceUnreachable
-from ttmark.shared.schemas.detection import DEFAULT_FPR, DirectRequest, Document
+from ttmark.shared.schemas.detection.detect import DEFAULT_FPR, DirectRequest, Document
 
 
 def stream_answer(generation: Client, body: Mapping[str, Any]) -> Iterator[str]:

@@ -17,9 +17,9 @@ from ttmark.shared.events import EventSink, to_all
 from ttmark.shared.features import modules_of
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import InvalidName, KeyStoreError
 from ttmark.shared.vault.ledger import Ledger
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import InvalidName, KeyStoreError
+from ttmark.shared.vault.stores.store import RecordStore
 
 T = TypeVar("T")
 Command = Callable[["KeyStore"], Coroutine[Any, Any, T]]

@@ -25,7 +25,7 @@ from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import MAX_POOL, Profile, Purpose, profile_fields
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
-from ttmark.shared.vault.key_store_errors import NoSuchKey, ReplicasBehind
+from ttmark.shared.vault.stores.key_store_errors import NoSuchKey, ReplicasBehind
 
 app = typer.Typer(help="Watermark keys and their versions.", no_args_is_help=True)
 

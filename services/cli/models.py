@@ -13,8 +13,8 @@ from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.services.cli.key_store import print_json, tell
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.cli.terminal import print_table
-from ttmark.services.local.smollm2 import get_smollm2, is_whole, smollm2_folder
 from ttmark.services.model_folder import BY_NAME, DEMO, resolve_model
+from ttmark.services.smollm2 import get_smollm2, is_whole, smollm2_folder
 from ttmark.services.startup import StartupError, one_clear_line
 from ttmark.services.state_folder import STATE_FOLDER
 

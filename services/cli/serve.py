@@ -56,8 +56,8 @@ def gen() -> None:
     _check("ttmark.gen_service.features")
     listener = listen(settings.host, settings.gen_port, "TTMARK_HOST and TTMARK_GEN_PORT")
     # Imported here: the rest of the command line, and what is wrong with the settings, takes no torch.
-    from ttmark.services.generation_service import build_generation_service
-    from ttmark.services.server import serve
+    from ttmark.services.composition.generation_service import build_generation_service
+    from ttmark.services.composition.server import serve
 
     serve(build_generation_service(settings), listener, settings)
 
@@ -70,7 +70,7 @@ def detect() -> None:
     _check("ttmark.detect_service.features")
     listener = listen(settings.host, settings.detect_port, "TTMARK_HOST and TTMARK_DETECT_PORT")
     bound_arenas()
-    from ttmark.services.detection_service import build_detection_service
-    from ttmark.services.server import serve
+    from ttmark.services.composition.detection_service import build_detection_service
+    from ttmark.services.composition.server import serve
 
     serve(build_detection_service(settings), listener, settings, proxies=settings.trusted_proxies)

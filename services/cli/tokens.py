@@ -10,7 +10,7 @@ from ttmark.services.cli.options import JsonOutput
 from ttmark.services.cli.terminal import Yes, confirm, print_table
 from ttmark.shared.access.scopes import DEFAULT_RATES, MOST_RATES, Scope, TokenLimits, TokenUse, checked_rates
 from ttmark.shared.access.tokens import TokenInfo
-from ttmark.shared.vault.key_store_errors import InvalidToken
+from ttmark.shared.vault.stores.key_store_errors import InvalidToken
 
 app = typer.Typer(help="Access tokens.", no_args_is_help=True)
 

@@ -15,9 +15,9 @@ from ttmark.services.cli.models import ModelProgress
 from ttmark.services.cli.options import store_url as checked_url
 from ttmark.services.local.processes import GIVEN, LocalServices, check_ports
 from ttmark.services.local.provision import provision
-from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
 from ttmark.services.model_folder import DEMO
 from ttmark.services.settings.unknown_variables import check_settings
+from ttmark.services.smollm2 import ModelUnavailable, get_smollm2
 from ttmark.services.state_folder import STATE_FOLDER, check_state_folder
 from ttmark.shared.observability.memory import release_free_memory
 

@@ -122,7 +122,7 @@ class LocalServices:
         with os.fdopen(log_file, "wb") as log:
             # A session of their own: Ctrl-C reaches this process alone, which stops them in order.
             return subprocess.Popen(
-                [sys.executable, "-m", "ttmark.services.local.child", "serve", name],
+                [sys.executable, "-m", "ttmark.services.cli.child", "serve", name],
                 env=os.environ | given,
                 stdin=subprocess.PIPE,
                 stdout=log,

@@ -18,7 +18,7 @@ from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.signed_files.signed_file import CaseKey
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import InvalidToken, KeyExists, KeyStoreError
+from ttmark.shared.vault.stores.key_store_errors import InvalidToken, KeyExists, KeyStoreError
 from ttmark.shared.whole_file import NotWritten, make_folder, write_whole
 
 TENANT = "local"

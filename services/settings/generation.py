@@ -8,7 +8,7 @@ from pydantic_settings import NoDecode
 from ttmark.services.model_folder import check_model, is_folder
 from ttmark.services.settings.base import ServiceSettings
 from ttmark.services.settings.values import Amount, AtOnce, Port, Seconds, Separated
-from ttmark.shared.schemas.detection import DEFAULT_FPR
+from ttmark.shared.schemas.detection.detect import DEFAULT_FPR
 from ttmark.shared.schemas.fields import Rate
 from ttmark.shared.vault.names import Name
 

@@ -13,9 +13,9 @@ from ttmark.services.startup import StartupError, warn
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import KeyStoreError
 from ttmark.shared.vault.ledger import Ledger, LedgerFile, ledger_path
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError
+from ttmark.shared.vault.stores.store import RecordStore
 
 NO_LEDGER = Path("none")
 
@@ -146,12 +146,12 @@ def open_store(url: str) -> RecordStore:
     """
     # Imported where they are used: Redis' library takes longer to import than SQLite's to open a store.
     if _is_redis(url):
-        from ttmark.shared.vault.redis_client import RedisClient
-        from ttmark.shared.vault.redis_connections import RedisAddress
-        from ttmark.shared.vault.redis_store import RedisStore
+        from ttmark.shared.vault.stores.redis_client import RedisClient
+        from ttmark.shared.vault.stores.redis_connections import RedisAddress
+        from ttmark.shared.vault.stores.redis_store import RedisStore
 
         return RedisStore(RedisClient(RedisAddress.parse(url)))
-    from ttmark.shared.vault.sqlite_store import SqliteStore
+    from ttmark.shared.vault.stores.sqlite_store import SqliteStore
 
     path = sqlite_path(url)
     if path is None:
@@ -169,7 +169,7 @@ def open_counters(url: str) -> Counters:
     """
     if _is_redis(url):
         from ttmark.shared.limits.redis_counters import FallbackCounters, RedisCounters
-        from ttmark.shared.vault.redis_connections import RedisAddress
+        from ttmark.shared.vault.stores.redis_connections import RedisAddress
 
         return FallbackCounters(RedisCounters(RedisAddress.parse(url)))
     return LocalCounters()

@@ -19,17 +19,17 @@ from ttmark.shared.access.scopes import DEFAULT_RATES, Principal, Scope, TokenLi
 from ttmark.shared.events import Event, EventSink, drop_event
 from ttmark.shared.vault.envelope import Envelope
 from ttmark.shared.vault.kek import KeyWrapper
-from ttmark.shared.vault.key_store_errors import (
+from ttmark.shared.vault.ledger import Ledger
+from ttmark.shared.vault.names import Name, check_name
+from ttmark.shared.vault.outage import Outage
+from ttmark.shared.vault.stores.key_store_errors import (
     ExpiredToken,
     InvalidToken,
     RecordRolledBack,
     RecordTampered,
     StoreUnavailable,
 )
-from ttmark.shared.vault.ledger import Ledger
-from ttmark.shared.vault.names import Name, check_name
-from ttmark.shared.vault.outage import Outage
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.store import RecordStore
 from ttmark.shared.vault.vault import Vault
 
 KIND = "token"

@@ -9,15 +9,15 @@ from urllib.parse import quote
 import orjson
 from pydantic import BaseModel
 
-from ttmark.shared.schemas import detection
-from ttmark.shared.schemas.content_provenance import ContentProvenanceCheck
-from ttmark.shared.schemas.detection import CombinedResponse
-from ttmark.shared.schemas.detection_keys import DetectionKeys
+from ttmark.shared.schemas.detection import detect as detection
+from ttmark.shared.schemas.detection.content_provenance import ContentProvenanceCheck
+from ttmark.shared.schemas.detection.detect import CombinedResponse
+from ttmark.shared.schemas.detection.detection_keys import DetectionKeys
+from ttmark.shared.schemas.detection.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
+from ttmark.shared.schemas.detection.public import PublicAnswer, PublicQuestion, TextProvenance
 from ttmark.shared.schemas.generation.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.generation.completions import CompletionRequest, CompletionResponse
 from ttmark.shared.schemas.generation.models import ModelList
-from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
-from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance
 from ttmark.shared.signpost import DOCUMENT_PATH
 
 AnyAnswer = TypeVar("AnyAnswer", bound=BaseModel)

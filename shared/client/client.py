@@ -27,14 +27,14 @@ from ttmark.shared.client.outcomes import (
     parsed_event,
 )
 from ttmark.shared.outgoing import DEADLINE, MOST_BYTES, Deadline, blocking, http_client, loop_of_calls
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     CombinedRequest,
     CombinedResponse,
     DetectionRequest,
     DetectionResponse,
 )
+from ttmark.shared.schemas.detection.jobs import JobResult, JobStatus
 from ttmark.shared.schemas.generation.chat import ChatChunk, ChatRequest
-from ttmark.shared.schemas.jobs import JobResult, JobStatus
 
 P = ParamSpec("P")
 T = TypeVar("T")

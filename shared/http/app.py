@@ -44,7 +44,7 @@ from ttmark.shared.http.telemetry import HttpMetrics, TelemetryMiddleware
 from ttmark.shared.observability.memory import watch_memory
 from ttmark.shared.observability.tracing import WithoutQueries
 from ttmark.shared.schemas.fields import FieldProblem
-from ttmark.shared.vault.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
 
 _MOST_PROBLEMS = 20
 

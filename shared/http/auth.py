@@ -23,7 +23,7 @@ from ttmark.shared.http.service_errors import (
     Unauthorized,
 )
 from ttmark.shared.vault.confidential import Confidential
-from ttmark.shared.vault.key_store_errors import InvalidToken, KeyStoreError
+from ttmark.shared.vault.stores.key_store_errors import InvalidToken, KeyStoreError
 
 GUEST = "guest"
 """Where the scope's state has the name of a guest."""

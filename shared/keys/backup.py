@@ -15,9 +15,9 @@ from ttmark.shared.keys.key_records import KeyRecord
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.vault.envelope import open_envelope, seal_envelope
 from ttmark.shared.vault.kek import DataKey, KeyWrapper
-from ttmark.shared.vault.key_store_errors import KeyStoreError, RecordRolledBack, RecordTampered
 from ttmark.shared.vault.ledger import Ledger
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError, RecordRolledBack, RecordTampered
+from ttmark.shared.vault.stores.store import RecordStore
 from ttmark.shared.vault.vault import Vault
 
 RECORD_KINDS = (key_codec.KIND, tokens.KIND)

@@ -11,7 +11,7 @@ from ttmark.shared.events import Event, EventSink, drop_event
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.keys.replica_reports import ReplicaReporter
-from ttmark.shared.vault.key_store_errors import KeyStoreError
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError
 
 _FIRST_RETRY_SECONDS = 0.2
 _LAST_RETRY_SECONDS = 2.0

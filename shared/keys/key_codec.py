@@ -24,7 +24,7 @@ from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.envelope import Envelope, canonical_json
 from ttmark.shared.vault.kek import DataKey
-from ttmark.shared.vault.key_store_errors import RecordTampered
+from ttmark.shared.vault.stores.key_store_errors import RecordTampered
 from ttmark.shared.watermark.foreign import ForeignMark
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES, Secrets
 

@@ -13,7 +13,9 @@ from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.envelope import Envelope
 from ttmark.shared.vault.kek import DataKey, KeyWrapper
-from ttmark.shared.vault.key_store_errors import (
+from ttmark.shared.vault.ledger import Ledger
+from ttmark.shared.vault.names import check_name
+from ttmark.shared.vault.stores.key_store_errors import (
     InvalidTransition,
     KeyExists,
     KeyStoreError,
@@ -21,9 +23,7 @@ from ttmark.shared.vault.key_store_errors import (
     ReplicasBehind,
     RevisionConflict,
 )
-from ttmark.shared.vault.ledger import Ledger
-from ttmark.shared.vault.names import check_name
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.store import RecordStore
 from ttmark.shared.vault.vault import Vault
 from ttmark.shared.watermark.foreign.schemes import Secrets
 

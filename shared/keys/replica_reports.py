@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from ttmark.shared.vault.key_store_errors import RevisionConflict
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import RevisionConflict
+from ttmark.shared.vault.stores.store import RecordStore
 
 KIND = "replica"
 _ATTEMPTS = 3

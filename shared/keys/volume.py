@@ -13,8 +13,8 @@ from ttmark.shared.events import Event
 from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import HeldKey, KeyState, own_keys
-from ttmark.shared.vault.key_store_errors import InvalidTransition, KeyStoreError, ReplicasBehind
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import InvalidTransition, KeyStoreError, ReplicasBehind
+from ttmark.shared.vault.stores.store import RecordStore
 
 
 def volume_name(key_id: str, version: int) -> str:

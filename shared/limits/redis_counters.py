@@ -15,10 +15,10 @@ from ttmark.shared.limits.counting_filter import (
     Reply,
     states_of,
 )
-from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.outage import RETRY_SECONDS, Outage
-from ttmark.shared.vault.redis_client import RedisClient, script_command
-from ttmark.shared.vault.redis_connections import HASH_TAG, RedisAddress
+from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.stores.redis_client import RedisClient, script_command
+from ttmark.shared.vault.stores.redis_connections import HASH_TAG, RedisAddress
 
 T = TypeVar("T")
 _LUA = Path(__file__).with_suffix(".lua")

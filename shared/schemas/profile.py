@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 SPEC_VERSION: Final = 1
 MAX_POOL: Final = 4096

@@ -18,7 +18,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ttmark.shared.vault.kek import DataKey, KeyWrapper
-from ttmark.shared.vault.key_store_errors import RecordTampered
+from ttmark.shared.vault.stores.key_store_errors import RecordTampered
 
 TRAIL_LENGTH = 32
 

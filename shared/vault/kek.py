@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ttmark.shared.vault.confidential import Confidential
-from ttmark.shared.vault.key_store_errors import RecordTampered, UnknownKek
+from ttmark.shared.vault.stores.key_store_errors import RecordTampered, UnknownKek
 
 NONCE_BYTES = 12
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import orjson
 
 from ttmark.shared.vault.envelope import Envelope
-from ttmark.shared.vault.key_store_errors import KeyStoreError, RecordRolledBack
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError, RecordRolledBack
 from ttmark.shared.whole_file import write_whole
 
 

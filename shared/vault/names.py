@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from ttmark.shared.vault.key_store_errors import InvalidName
+from ttmark.shared.vault.stores.key_store_errors import InvalidName
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
 

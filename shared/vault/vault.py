@@ -7,9 +7,9 @@ from typing import Any
 
 from ttmark.shared.vault.envelope import Envelope, open_envelope, seal_envelope
 from ttmark.shared.vault.kek import DataKey, KeyWrapper
-from ttmark.shared.vault.key_store_errors import KeyStoreError, RevisionConflict, StoreUnavailable
 from ttmark.shared.vault.ledger import Ledger, Sighting
-from ttmark.shared.vault.store import RecordStore, Stored
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError, RevisionConflict, StoreUnavailable
+from ttmark.shared.vault.stores.store import RecordStore, Stored
 
 _ATTEMPTS = 8
 

@@ -21,7 +21,7 @@ from tests.harness.certificates import Credential, credential
 from tests.unit.detect_service.conftest import watermarked_text
 from tests.unit.detect_service.served import detection_app
 from tests.unit.detect_service.simulated_texts import written_by_vllm
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.documents.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.features.public.public_allowance import PublicBudget

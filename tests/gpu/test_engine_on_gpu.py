@@ -10,14 +10,14 @@ from transformers import AutoModelForCausalLM
 from tests.harness.random_model import save_random_model, small_llama
 from tests.unit.gen_service.engine.architectures import SERVED, SlowRunner
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.engine import Engine
-from ttmark.gen_service.engine.loading import load_model
-from ttmark.gen_service.engine.ragged_batch import Append, Probe
-from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.loop.engine import Engine
+from ttmark.gen_service.engine.model.attention import KvCache
+from ttmark.gen_service.engine.model.loading import load_model
+from ttmark.gen_service.engine.model.ragged_batch import Append, Probe
+from ttmark.gen_service.engine.model.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.watermark.detectors.block_scores import detect_direct
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 pytestmark = [
     pytest.mark.gpu,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 CANDIDATES = 3
 PROMPT = (17, 4, 250, 33, 90)

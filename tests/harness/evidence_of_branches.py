@@ -16,11 +16,11 @@ import torch
 
 from tests.harness.marked_answers import SAMPLED, WATERMARK, chats, read_answers, write
 from tests.harness.typical_lengths import is_found
-from ttmark.evaluation.conformance.unmarked_texts import human_documents
 from ttmark.evaluation.intervals import clopper_pearson, mean
 from ttmark.evaluation.text_edits import Material, mix
+from ttmark.evaluation.unmarked_texts import human_documents
 from ttmark.gen_service.decoding.request import SamplingParams
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest

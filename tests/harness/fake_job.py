@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from ttmark.gen_service.engine.schedulable import Extent, Work
-from ttmark.gen_service.engine.scheduler import PassPlan, Scheduler
+from ttmark.gen_service.engine.scheduling.schedulable import Extent, Work
+from ttmark.gen_service.engine.scheduling.scheduler import PassPlan, Scheduler
 
 
 @dataclass(eq=False)

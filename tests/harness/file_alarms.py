@@ -19,15 +19,15 @@ from scipy.stats import kstest
 from tests.harness import file_routes, pdf_routes
 from ttmark.detect_service import detectors
 from ttmark.detect_service.ask import Means, ask_here
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
-from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
 from ttmark.detect_service.question import Question
-from ttmark.evaluation.conformance.unmarked_texts import shipped_sets
 from ttmark.evaluation.intervals import clopper_pearson
+from ttmark.evaluation.unmarked_texts import shipped_sets
 from ttmark.library.tokenizer import text_tokenizer
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.detection import CombinedRequest, Document
+from ttmark.shared.schemas.detection.detect import CombinedRequest, Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import docx
 
 import ttmark
-from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
 from ttmark.library.tokenizer import text_tokenizer
 from ttmark.shared.schemas.profile import Profile
 

@@ -18,7 +18,7 @@ from ttmark.shared.watermark.detectors.alignment import BETA, aligned_score
 from ttmark.shared.watermark.detectors.block_scores import detect_direct, position_scores
 from ttmark.shared.watermark.detectors.localized import METHODS, find_peaks
 from ttmark.shared.watermark.prf import ContextTracker, absorb_context, key_lanes, prf_words
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 KEY = bytes(range(16))

@@ -12,8 +12,8 @@ import numpy as np
 
 from tests.harness.golden import GOLDEN
 from ttmark.detect_service.ask import ask_here
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.question import Question
 from ttmark.shared.access.scopes import Principal, Scope
@@ -21,10 +21,10 @@ from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.key_files import export_file
 from ttmark.shared.keys.key_records import KeyInfo, VersionInfo
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.detection.detect import Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark.prf import ContextTracker, key_lanes
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 FPR = 1e-3
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)

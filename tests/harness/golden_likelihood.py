@@ -18,18 +18,18 @@ from tests.harness.golden_detection import CALLER, exported, write_lines
 from tests.harness.golden_texts import texts_of, tokenizer_file
 from tests.harness.said_by import SaidBy, SilentReader
 from ttmark.detect_service.ask import ask_here
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.question import Question
 from ttmark.detect_service.stage import Reader, Stage
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.detection import CombinedRequest, Document
+from ttmark.shared.schemas.detection.detect import CombinedRequest, Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.prf import ContextTracker, key_lanes
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 FPR = 1e-5
 SECRET = b"golden draws"

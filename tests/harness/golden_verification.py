@@ -18,29 +18,29 @@ from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.ask import ask
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.features.reader.dialect import ttmark_dialect
 from ttmark.detect_service.question import Gate, Question
 from ttmark.detect_service.stage import Reader, Stage
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.api.app import create_generation_app
-from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
-from ttmark.gen_service.api.served_model import ServedModel
+from ttmark.gen_service.api.plan.backend import GenerationBackend
+from ttmark.gen_service.api.plan.served_model import ServedModel
 from ttmark.gen_service.decoding.request import ReadingRequest
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
+from ttmark.services.composition.served_models import open_features
 from ttmark.services.model_folder import read_chat_template
-from ttmark.services.served_models import open_features
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import HeldKey, KeyState, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.detection import CombinedRequest
+from ttmark.shared.schemas.detection.detect import CombinedRequest
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 

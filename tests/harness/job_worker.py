@@ -9,8 +9,8 @@ from typing import Literal
 from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.metrics import DetectionMetrics
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.documents.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
 from ttmark.detect_service.features.jobs.background import JobWorker
 from ttmark.detect_service.features.jobs.job_service import JobMetrics
@@ -18,7 +18,7 @@ from ttmark.detect_service.features.jobs.job_store import Claim, PartAnswer
 from ttmark.detect_service.features.jobs.part_work import PartWork
 from ttmark.detect_service.features.jobs.sealed_jobs import JobStore
 from ttmark.detect_service.features.jobs.service import open_jobs
-from ttmark.services.key_access import KeyAccess
+from ttmark.services.composition.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.shared.events import drop_event
 

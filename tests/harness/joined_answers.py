@@ -18,11 +18,11 @@ from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.passages import marked_passages
 from ttmark.detect_service.verdict import FoundSegment, best_finding
 from ttmark.evaluation.intervals import clopper_pearson
-from ttmark.evaluation.report.result import Result, Table
+from ttmark.evaluation.report import Result, Table
 from ttmark.evaluation.run_manifest import machine, versions
 from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.schemas.detection import MarkedShare
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.schemas.detection.detect import MarkedShare
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 ANSWERS = Path(__file__).parents[2] / "docs/results/found-read-answers.jsonl.gz"
 LOG10_FPR = -5.0

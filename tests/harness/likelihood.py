@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence, LikelihoodTest
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 
 def detect_likelihood(

@@ -21,7 +21,7 @@ from tests.harness.worst_bodies import WORST_BODIES
 
 _BEAT = """
 import asyncio, pathlib, sys, time
-from ttmark.services import server
+from ttmark.services.composition import server
 from ttmark.services.cli.main import app
 
 FILE, TICK = pathlib.Path(sys.argv.pop(1)), 0.001

@@ -17,10 +17,10 @@ from ttmark.evaluation.options import CHAT_PROMPTS_PATH
 from ttmark.evaluation.run_folder import append_lines, read_lines
 from ttmark.evaluation.text_files import read_field
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.smollm2 import SAMPLING
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 POOL = 4
 WATERMARK = Watermark("gumbel", 2, 2)

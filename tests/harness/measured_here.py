@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ttmark.gen_service.engine import loading
-from ttmark.gen_service.engine.transformers_model import try_each
+from ttmark.gen_service.engine.model import loading
+from ttmark.gen_service.engine.model.transformers_model import try_each
 from ttmark.library import model
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from ttmark.services.local.smollm2 import get_smollm2
+from ttmark.services.smollm2 import get_smollm2
 from ttmark.shared.observability.memory import process_memory, release_free_memory
 
 GEN_PORT, DETECT_PORT = 18_400, 18_401
@@ -42,10 +42,10 @@ def pieces(folder: Path, choices: Path) -> Iterator[str]:
     import torch
 
     yield "torch"
-    import ttmark.services.generation_service  # noqa: F401
-    from ttmark.gen_service.api.served_model import ServedModel
+    import ttmark.services.composition.generation_service  # noqa: F401
+    from ttmark.gen_service.api.plan.served_model import ServedModel
     from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams
-    from ttmark.gen_service.engine.engine import Engine
+    from ttmark.gen_service.engine.loop.engine import Engine
     from ttmark.gen_service.engine.settings import EngineSettings
     from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
     from ttmark.gen_service.features.structured.grammars.json_grammar import ANY_OBJECT

@@ -19,7 +19,7 @@ from ttmark.detect_service.normalization.normalizer import (
     look_alike_letters,
     styled_letters,
 )
-from ttmark.shared.schemas.detection import MAX_DOCUMENTS
+from ttmark.shared.schemas.detection.detect import MAX_DOCUMENTS
 
 WORDS = ("the ", "cat ", "sat ", "on ", "a ", "mat, ", "12 ", "dogs. ", "In ", "Sanskrit ", "r ", "is ")
 _UNASSIGNED = ("Cn", "Cs")

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.harness.file_routes import answer_of, print_table, python_with, rows, run
-from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
 
 CHOSEN = {
     "prose": (10, 12, 38, 107),

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 import ttmark
 from tests.harness.file_routes import KINDS, Answer, chosen, pandoc, print_table
-from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
 
 PEOPLE = Path(__file__).parents[2] / "gen_service/demo_model/human.jsonl.gz"
 LENGTH = 1_500

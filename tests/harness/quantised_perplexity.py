@@ -12,11 +12,11 @@ from typing import Literal
 import numpy as np
 import torch
 
-from ttmark.evaluation.conformance.unmarked_texts import shipped_sets
 from ttmark.evaluation.run_folder import append_lines, read_lines
-from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.loading import load_model
-from ttmark.gen_service.engine.ragged_batch import Append
+from ttmark.evaluation.unmarked_texts import shipped_sets
+from ttmark.gen_service.engine.model.attention import KvCache
+from ttmark.gen_service.engine.model.loading import load_model
+from ttmark.gen_service.engine.model.ragged_batch import Append
 from ttmark.gen_service.engine.settings import EngineSettings
 
 _TOKENS = 192

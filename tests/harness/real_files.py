@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from playwright.sync_api import Error, Route, sync_playwright
 
-from ttmark.detect_service.features.files.extraction import UnreadableFile
+from ttmark.detect_service.features.files.text.extraction import UnreadableFile
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 
 PYPI = (

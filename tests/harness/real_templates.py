@@ -21,15 +21,15 @@ from transformers.utils.chat_template_utils import render_jinja_template
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
-from ttmark.gen_service.api.served_model import ServedModel
+from ttmark.gen_service.api.plan.served_model import ServedModel
 from ttmark.gen_service.decoding.text_stream import TextStream
 from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
 from ttmark.gen_service.features.structured.call_reader import CallReader
+from ttmark.gen_service.features.structured.formats.tool_formats import ID, show_tools, system_text
 from ttmark.gen_service.features.structured.grammars.grammar import GrammarFailed
 from ttmark.gen_service.features.structured.grammars.json_grammar import SchemaRefused
 from ttmark.gen_service.features.structured.learned_format import learned_of
 from ttmark.gen_service.features.structured.reasoning import ReasoningReader, thoughts_of
-from ttmark.gen_service.features.structured.tool_formats import ID, show_tools, system_text
 from ttmark.gen_service.features.structured.tools import tool_use
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.generation.chat import ChatMessage

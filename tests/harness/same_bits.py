@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 import torch
 
-from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.loading import load_model
-from ttmark.gen_service.engine.ragged_batch import Append, Probe
-from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.model.attention import KvCache
+from ttmark.gen_service.engine.model.loading import load_model
+from ttmark.gen_service.engine.model.ragged_batch import Append, Probe
+from ttmark.gen_service.engine.model.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
 
 _SEQUENCES, _EXTENT, _MOST_CHUNK, _MOST_ROWS = 24, 192, 64, 256

@@ -12,7 +12,7 @@ def serve_and_stop(before: str) -> "subprocess.CompletedProcess[str]":
         from contextlib import asynccontextmanager
         import anyio
         from fastapi import FastAPI
-        from ttmark.services.server import serve
+        from ttmark.services.composition.server import serve
         from ttmark.services.settings.base import ServiceSettings
 
         @asynccontextmanager

@@ -10,9 +10,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from tests.harness.simulated_model import VOCABULARY, SimulatedModel, write_text
 from ttmark.evaluation.conformance.measure import Conformance
 from ttmark.evaluation.conformance.plan import CHAT, PLAIN, TextCounts
-from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.run_folder import Completion, Detect, OnText, OnTokens, Questions, Run
+from ttmark.evaluation.unmarked_texts import TextSet
 from ttmark.services.features.conformance.conformance_run import detection
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion

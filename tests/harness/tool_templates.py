@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
+from ttmark.gen_service.features.structured.formats.tool_formats import ToolFormat
 from ttmark.gen_service.features.structured.learned_format import learned_of
-from ttmark.gen_service.features.structured.tool_formats import ToolFormat
 
 
 def template(calls: str, *, tools: str = "{{ tools | tojson }}", words: str = "{{ m.content or '' }}") -> str:

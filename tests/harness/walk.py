@@ -23,8 +23,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from tests.harness.features import feature_of
 from tests.harness.observe.services import variables
-from ttmark.services.detection_service import build_detection_service
-from ttmark.services.generation_service import build_generation_service
+from ttmark.services.composition.detection_service import build_detection_service
+from ttmark.services.composition.generation_service import build_generation_service
 from ttmark.services.local.provision import TENANT, LocalSetup, provision
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 
 from ttmark.detect_service.ask import ask_here
-from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.features.bulk.row_format import InputRow, error_row, result_row
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.features.manifests.stage import stage_of
@@ -17,7 +17,7 @@ from ttmark.detect_service.question import Question
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.labels import Label
-from ttmark.shared.schemas.detection import DetectionResult, Document
+from ttmark.shared.schemas.detection.detect import DetectionResult, Document
 
 _NO_REQUEST = "bulk"
 _UNVERIFIED = ManifestExaminer(None, why_not="bulk runs verify no manifests")

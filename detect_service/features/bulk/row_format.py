@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from ttmark.shared.schemas.detection import CombinedResult, DetectedKey, DetectionResult, Document
+from ttmark.shared.schemas.detection.detect import CombinedResult, DetectedKey, DetectionResult, Document
 
 
 @dataclass(frozen=True, slots=True)

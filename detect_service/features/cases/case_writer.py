@@ -10,8 +10,8 @@ from typing import Any
 from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.stage import Companion, Stage
 from ttmark.shared.detection_words import about_words, is_sure
-from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
-from ttmark.shared.schemas.origin import Origin
+from ttmark.shared.schemas.detection.detect import DetectionRequest, DetectionResult, Document
+from ttmark.shared.schemas.generation.origin import Origin
 from ttmark.shared.signed_files.signed_file import (
     CASE_FORMAT,
     Case,

@@ -9,7 +9,7 @@ from ttmark.detect_service.features.cases.case_writer import content_hash, page_
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.http.request_body import RunLong
 from ttmark.shared.http.service_errors import NotFound, TooLarge, Unprocessable
-from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.detection.detect import Document
 from ttmark.shared.schemas.fields import AnswerModel, StrictModel
 from ttmark.shared.signed_files.signed_file import CaseKey, CaseRefused, case_page, verified_case
 

@@ -4,7 +4,7 @@ from ttmark.detect_service.api.features import Application, Feature, Part
 from ttmark.detect_service.features.cases.case_writer import stage_of
 from ttmark.detect_service.features.cases.routes import case_page_router, public_key_router
 from ttmark.detect_service.features.cases.settings import CaseSettings
-from ttmark.services.opening import Opening
+from ttmark.services.composition.opening import Opening
 from ttmark.shared.signed_files.signed_file import CaseKey
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from fastapi import APIRouter
 
 from ttmark.detect_service.api.features import Application, Feature, Part
-from ttmark.services.opening import Opening
+from ttmark.services.composition.opening import Opening
 from ttmark.shared.pages import SignIn, page_router
 
 

@@ -24,7 +24,7 @@ from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.http.service_errors import Unprocessable
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.limits.counting_filter import Refusal
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     CombinedRequest,
     CombinedResult,
     ConversationMessage,

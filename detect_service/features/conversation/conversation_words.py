@@ -4,7 +4,7 @@ import math
 
 from ttmark.shared.detection_words import about_words, chance_sentence, key_name, one_in, spoken
 from ttmark.shared.languages.words import ENGLISH, Words
-from ttmark.shared.schemas.detection import CombinedResult, Message
+from ttmark.shared.schemas.detection.detect import CombinedResult, Message
 
 
 def conversation_message(result: CombinedResult, fpr: float, words: Words = ENGLISH) -> Message:

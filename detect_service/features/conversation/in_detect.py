@@ -16,7 +16,7 @@ from ttmark.services.cli.files import shown
 from ttmark.services.cli.terminal import print_table
 from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     MAX_DOCUMENTS,
     CombinedResult,
     ConversationMessage,

@@ -16,8 +16,8 @@ from starlette.responses import StreamingResponse
 
 from ttmark.detect_service.api.body_route import body_route
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, Caller, problems
-from ttmark.detect_service.features.files.encodings import is_binary
-from ttmark.detect_service.features.files.extraction import (
+from ttmark.detect_service.features.files.text.encodings import is_binary
+from ttmark.detect_service.features.files.text.extraction import (
     FORMAT_OF_ENDING,
     FORMATS,
     Extraction,
@@ -32,8 +32,8 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.form_body import FORM_TYPE
 from ttmark.shared.http.request_body import RunLong, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, Unprocessable
-from ttmark.shared.schemas.content_provenance import FileForm, UploadedFile
-from ttmark.shared.schemas.extraction import ExtractionResponse
+from ttmark.shared.schemas.detection.content_provenance import FileForm, UploadedFile
+from ttmark.shared.schemas.detection.extraction import ExtractionResponse
 
 _BEGINNINGS = (
     (b"%PDF-", ".pdf"),

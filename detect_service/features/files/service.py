@@ -5,8 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from ttmark.detect_service.api.features import Application, Feature, Part
-from ttmark.detect_service.features.files.checks.routes import CHECKS_PATH, checks_router
-from ttmark.detect_service.features.files.extraction import ExtractionLimits
+from ttmark.detect_service.features.files.check_routes import CHECKS_PATH, checks_router
 from ttmark.detect_service.features.files.routes import (
     EXTRACT_PATH,
     ExtractionMetrics,
@@ -14,8 +13,9 @@ from ttmark.detect_service.features.files.routes import (
     extraction_router,
 )
 from ttmark.detect_service.features.files.settings import ExtractionSettings
+from ttmark.detect_service.features.files.text.extraction import ExtractionLimits
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
-from ttmark.services.opening import Opening
+from ttmark.services.composition.opening import Opening
 
 
 def opened(_: Opening) -> Feature:

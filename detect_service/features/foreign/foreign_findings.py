@@ -12,7 +12,7 @@ from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.results import is_weak, shown_segment
 from ttmark.detect_service.verdict import Decision
 from ttmark.shared.keys.records import ForeignKey, ForeignVersion
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     Basis,
     CombinedRequest,
     DetectedKey,

@@ -18,7 +18,7 @@ from ttmark.detect_service.features.jobs.job_service import JobMetrics
 from ttmark.detect_service.features.jobs.job_store import Claim, DueCall
 from ttmark.detect_service.features.jobs.part_work import PartWork
 from ttmark.detect_service.features.jobs.sealed_jobs import Jobs, open_head, status_of
-from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError, StoreUnavailable
 
 TENANTS_AT_ONCE = 8
 _IDLE_SECONDS = 1.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.documents.document_limits import sized
 from ttmark.detect_service.features.jobs.idempotency.idempotency import Once
 from ttmark.detect_service.features.jobs.job_store import JobRecord, NoRoom, room
@@ -29,9 +29,9 @@ from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.languages.words import counted
 from ttmark.shared.limits.rate_limits import DocumentAllowance
-from ttmark.shared.schemas.detection import Document
-from ttmark.shared.schemas.jobs import JobRequest, JobStatus
-from ttmark.shared.vault.key_store_errors import KeyStoreError
+from ttmark.shared.schemas.detection.detect import Document
+from ttmark.shared.schemas.detection.jobs import JobRequest, JobStatus
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError
 from ttmark.shared.watermark.interruption import pause
 
 EVENTS = ("created", "deleted", "expired", "refused", "no_room")

@@ -18,9 +18,9 @@ from ttmark.shared.access.scopes import Scope
 from ttmark.shared.events import EventSink
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import InternalError, ServiceError, Unauthorized
-from ttmark.shared.schemas.detection import DetectionResult, Document, DocumentError
-from ttmark.shared.schemas.jobs import JobResult
-from ttmark.shared.vault.key_store_errors import InvalidToken, StoreUnavailable
+from ttmark.shared.schemas.detection.detect import DetectionResult, Document, DocumentError
+from ttmark.shared.schemas.detection.jobs import JobResult
+from ttmark.shared.vault.stores.key_store_errors import InvalidToken, StoreUnavailable
 
 ROUTE = "/v1/detect/jobs"
 # A part whose workers died so often is answered with errors: one of its documents may be why.

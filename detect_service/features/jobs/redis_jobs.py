@@ -24,9 +24,9 @@ from ttmark.detect_service.features.jobs.job_store import (
     room,
 )
 from ttmark.shared.batches import batches
-from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.redis_client import RedisClient, script_command
-from ttmark.shared.vault.redis_connections import HASH_TAG
+from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.stores.redis_client import RedisClient, script_command
+from ttmark.shared.vault.stores.redis_connections import HASH_TAG
 
 _LUA = Path(__file__).with_suffix(".lua")
 _JOBS = f"{HASH_TAG}:jobs"

@@ -14,7 +14,7 @@ from ttmark.detect_service.features.jobs.job_service import JobService
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.http.request_body import RunLong
 from ttmark.shared.http.request_id import request_id
-from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
+from ttmark.shared.schemas.detection.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
 
 JOBS_PATH = "/v1/detect/jobs"
 

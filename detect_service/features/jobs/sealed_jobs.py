@@ -12,8 +12,8 @@ from ttmark.detect_service.features.jobs.redis_jobs import RedisJobs
 from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.features.jobs.webhooks import Webhooks
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.schemas.detection import Document
-from ttmark.shared.schemas.jobs import JobOptions, JobResult, JobStatus
+from ttmark.shared.schemas.detection.detect import Document
+from ttmark.shared.schemas.detection.jobs import JobOptions, JobResult, JobStatus
 from ttmark.shared.vault.confidential import Confidential
 from ttmark.shared.vault.envelope import open_record, seal_record
 from ttmark.shared.vault.kek import DataKey, KeyWrapper

@@ -14,11 +14,11 @@ from ttmark.detect_service.features.jobs.routes import JOBS_PATH, job_routers
 from ttmark.detect_service.features.jobs.sealed_jobs import Jobs, JobStore
 from ttmark.detect_service.features.jobs.settings import JobSettings
 from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
-from ttmark.services.key_access import KeyAccess
-from ttmark.services.opening import Opening
+from ttmark.services.composition.key_access import KeyAccess
+from ttmark.services.composition.opening import Opening
 from ttmark.services.settings.store import KeyStoreSettings, sqlite_path
-from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.redis_connections import RedisAddress
+from ttmark.shared.vault.stores.redis_client import RedisClient
+from ttmark.shared.vault.stores.redis_connections import RedisAddress
 
 
 def opened(opening: Opening) -> Feature:

@@ -19,7 +19,7 @@ from ttmark.detect_service.features.jobs.job_store import (
     StoreLimits,
     room,
 )
-from ttmark.shared.vault.sqlite_store import SqliteFile
+from ttmark.shared.vault.stores.sqlite_store import SqliteFile
 
 _SCHEMA = (
     """

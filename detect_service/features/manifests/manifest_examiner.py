@@ -12,14 +12,14 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from ttmark.detect_service.documents.documents_without_verdict import is_fault
-from ttmark.detect_service.features.files.extraction import UnreadableFile
+from ttmark.detect_service.features.files.text.extraction import UnreadableFile
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionBusy, ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_stripping import PartedText
 from ttmark.shared.detection_words import spoken
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.manifests.wrapper import BrokenWrapper
-from ttmark.shared.schemas.detection import Message
+from ttmark.shared.schemas.detection.detect import Message
 from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, Binding, FoundManifest, ManifestReport
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.wrapper import Wrapper, wrappers
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     BlockEvidence,
     DetectionRequest,
     DetectionResult,

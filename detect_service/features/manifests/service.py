@@ -5,7 +5,7 @@ from ttmark.detect_service.features.files.workers.worker_pool import ExtractionW
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.features.manifests.settings import TrustSettings
 from ttmark.detect_service.features.manifests.stage import stage_of
-from ttmark.services.opening import Opening
+from ttmark.services.composition.opening import Opening
 from ttmark.shared.labels import Label
 
 

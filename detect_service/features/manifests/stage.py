@@ -12,7 +12,7 @@ from ttmark.detect_service.question import Gate, Question
 from ttmark.detect_service.stage import Companion, Stage
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.wrapper import BEGINNING, WRAPPER
-from ttmark.shared.schemas.detection import Basis, DetectionRequest, DetectionResult
+from ttmark.shared.schemas.detection.detect import Basis, DetectionRequest, DetectionResult
 
 NAME = "manifests"
 

@@ -19,7 +19,7 @@ from joserfc.jwk import Key, import_key
 
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.outgoing import http_client
-from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable
+from ttmark.shared.vault.stores.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures that the provider alone can make. None is by a secret that we would hold as well."""

@@ -3,7 +3,7 @@
 from ttmark.detect_service.api.features import Feature
 from ttmark.detect_service.features.oidc.oidc import OidcTokens, provider_client
 from ttmark.detect_service.features.oidc.settings import OidcSettings
-from ttmark.services.opening import Opening
+from ttmark.services.composition.opening import Opening
 from ttmark.shared.pages import SignIn
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.verdict import Detector, Finding, Fired, FoundSegment, KeyVersion, Reach, Tokens
-from ttmark.shared.schemas.detection import Phase
+from ttmark.shared.schemas.detection.detect import Phase
 from ttmark.shared.watermark.detectors.alignment import (
     aligned_evidence,
     aligned_null,

@@ -5,8 +5,8 @@ from fastapi import Request, Response
 from ttmark.detect_service.api.features import Application, Feature, Part
 from ttmark.detect_service.api.problems import Caller
 from ttmark.detect_service.api.routes import asking_router
-from ttmark.services.opening import Opening
-from ttmark.shared.schemas.detection import (
+from ttmark.services.composition.opening import Opening
+from ttmark.shared.schemas.detection.detect import (
     AlignedRequest,
     DetectionResponse,
     DirectRequest,

@@ -7,7 +7,7 @@ from ttmark.detect_service.features.paper.detectors import aligned, direct, loca
 from ttmark.detect_service.method import DocumentCost, Look, Method
 from ttmark.detect_service.stage import Stage
 from ttmark.detect_service.verdict import Detector
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     AlignedRequest,
     DetectionRequest,
     DetectionResponse,
@@ -21,7 +21,7 @@ from ttmark.shared.watermark.detectors.alignment import BETA, DECOYS
 from ttmark.shared.watermark.detectors.localized import needs_decoys
 from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.schemes.synthid import WeightedNull
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 # Of a token: its place in an alignment.
 _ALIGN_TOKEN = 0.7

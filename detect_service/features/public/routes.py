@@ -34,7 +34,7 @@ from ttmark.shared.http.service_errors import (
 )
 from ttmark.shared.languages.words import Words, preferred_words
 from ttmark.shared.pages import page_router
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     Basis,
     CombinedRequest,
     DetectionRequest,
@@ -44,7 +44,7 @@ from ttmark.shared.schemas.detection import (
     Message,
     Verdict,
 )
-from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, PublicVerdict, TextProvenance
+from ttmark.shared.schemas.detection.public import PublicAnswer, PublicQuestion, PublicVerdict, TextProvenance
 from ttmark.shared.signpost import DOCUMENT_PATH
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT_PUBLIC))]

@@ -10,7 +10,7 @@ from ttmark.detect_service.features.public.routes import public_limits, public_r
 from ttmark.detect_service.features.public.settings import PublicSettings
 from ttmark.detect_service.features.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.detect_service.features.spent.settings import SpentSettings
-from ttmark.services.opening import Opening
+from ttmark.services.composition.opening import Opening
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.signed_files.signed_file import CaseKey
 

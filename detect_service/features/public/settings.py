@@ -8,9 +8,9 @@ from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Amount, ReadableFile
 from ttmark.services.startup import StartupError
 from ttmark.shared.access.tokens import parse_token
-from ttmark.shared.schemas.detection import DEFAULT_FPR
+from ttmark.shared.schemas.detection.detect import DEFAULT_FPR
 from ttmark.shared.schemas.fields import says
-from ttmark.shared.vault.key_store_errors import InvalidToken
+from ttmark.shared.vault.stores.key_store_errors import InvalidToken
 
 
 class PublicSettings(Settings):

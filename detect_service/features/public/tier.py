@@ -6,7 +6,7 @@ from typing import ClassVar
 from ttmark.detect_service.features.public.public_allowance import PublicAllowance, PublicBudget
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.languages.words import ENGLISH, LANGUAGES
-from ttmark.shared.schemas.public import PublicLimits, PublicPromises, TextProvenance
+from ttmark.shared.schemas.detection.public import PublicLimits, PublicPromises, TextProvenance
 
 PUBLIC_PATH = "/v1/detect/public"
 PAGE_PATH = "/check"

@@ -6,7 +6,7 @@ from ttmark.detect_service.api.features import Feature, Part
 from ttmark.detect_service.features.reader.reads_along import ReadsAlong
 from ttmark.detect_service.features.reader.settings import ReaderSettings
 from ttmark.detect_service.stage import Stage
-from ttmark.services.opening import Opening
+from ttmark.services.composition.opening import Opening
 
 
 def opened(opening: Opening) -> Feature:

@@ -5,7 +5,7 @@ from typing import TypeVar
 from ttmark.shared.detection_words import no_answer_message
 from ttmark.shared.languages.words import Words, duration
 from ttmark.shared.limits.counting_filter import AnswerRule, Reason, Refusal
-from ttmark.shared.schemas.detection import DetectionResult, DocumentError
+from ttmark.shared.schemas.detection.detect import DetectionResult, DocumentError
 
 Result = TypeVar("Result", bound=DetectionResult)
 _EXEMPT = "Access tokens with the scope detect:evidence are exempt."

@@ -7,7 +7,7 @@ from ttmark.detect_service.features.spent.settings import SpentSettings
 from ttmark.detect_service.features.spent.spending import Spending
 from ttmark.detect_service.features.spent.spent_evidence import AnswerLedger
 from ttmark.detect_service.features.spent.spent_question import stage_of
-from ttmark.services.opening import Opening
+from ttmark.services.composition.opening import Opening
 from ttmark.shared.limits.counting_filter import AnswerRule
 
 

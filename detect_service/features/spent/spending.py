@@ -19,12 +19,12 @@ from ttmark.detect_service.features.spent.spent_evidence import AnswerLedger, As
 from ttmark.detect_service.key_selection import tokenizers_of
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.limits.counting_filter import Reason, Refusal
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     CombinedRequest,
     DirectRequest,
     DocumentError,
 )
-from ttmark.shared.schemas.origin import Origin
+from ttmark.shared.schemas.generation.origin import Origin
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.interruption import pause
 

@@ -24,7 +24,7 @@ from ttmark.shared.limits.counting_filter import (
     Refusal,
     States,
 )
-from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, DocumentError
+from ttmark.shared.schemas.detection.detect import AskedBefore, DetectionResult, DocumentError
 from ttmark.shared.watermark.detectors.block_scores import position_scores
 from ttmark.shared.watermark.null_replacement import Redrawn
 from ttmark.shared.watermark.prf import key_lanes

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from ttmark.gen_service.api.stages import CompletionState, Hook, ManifestDemand, MarkingChoice, Stage
+from ttmark.gen_service.api.plan.stages import CompletionState, Hook, ManifestDemand, MarkingChoice, Stage
 from ttmark.gen_service.decoding.request import Delta
 from ttmark.shared.http.service_errors import BadRequest, NotReady
 from ttmark.shared.labels import Label

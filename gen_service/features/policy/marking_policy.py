@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ttmark.gen_service.api.stages import DEFAULT_RULE, Hook, ManifestDemand, MarkingChoice
+from ttmark.gen_service.api.plan.stages import DEFAULT_RULE, Hook, ManifestDemand, MarkingChoice
 from ttmark.shared.access.scopes import Principal, TokenUse
 from ttmark.shared.http.service_errors import PolicyDenied
 from ttmark.shared.schemas.generation.sampling import SamplingFields

@@ -11,10 +11,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from ttmark.gen_service.api.account import Accounting
-from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.generation_metrics import engine_errors_as_answers
-from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limit, plain_prompts
-from ttmark.gen_service.api.served_model import ServedModel
+from ttmark.gen_service.api.plan.backend import GenerationBackend
+from ttmark.gen_service.api.plan.prompts import chat_prompt, check_text, context_limit, plain_prompts
+from ttmark.gen_service.api.plan.served_model import ServedModel
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams, Floats
 from ttmark.gen_service.decoding.request import ReadingRequest
 from ttmark.shared.access.scopes import Principal
@@ -38,8 +38,8 @@ from ttmark.shared.http.service_errors import (
     TooMuchWork,
 )
 from ttmark.shared.languages.words import counted
+from ttmark.shared.schemas.generation.origin import Origin
 from ttmark.shared.schemas.generation.readings import Reading, ReadingsRequest, ReadingsResponse
-from ttmark.shared.schemas.origin import Origin
 from ttmark.shared.tokenization import TooManyTokens
 
 Result = TypeVar("Result")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ttmark.gen_service.api.account import Answer
 from ttmark.gen_service.api.format import event
-from ttmark.gen_service.api.request_plan import Plan
+from ttmark.gen_service.api.plan.request_plan import Plan
 from ttmark.gen_service.decoding.request import Delta, FinishReason
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.schemas.generation import responses

@@ -7,11 +7,11 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from ttmark.gen_service.api.account import Accounting
-from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.described import with_stream
 from ttmark.gen_service.api.features import Feature
 from ttmark.gen_service.api.pipeline import answer_with_text
-from ttmark.gen_service.api.request_plan import Plan, Planner
+from ttmark.gen_service.api.plan.backend import GenerationBackend
+from ttmark.gen_service.api.plan.request_plan import Plan, Planner
 from ttmark.gen_service.features.responses.responses_format import ResponsesFormat
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require

@@ -4,12 +4,12 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
-from ttmark.gen_service.api.served_model import ServedModel
+from ttmark.gen_service.api.plan.served_model import ServedModel
+from ttmark.gen_service.features.structured.formats.marks import Marks
+from ttmark.gen_service.features.structured.formats.tool_formats import ToolFormat
 from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
 from ttmark.gen_service.features.structured.learned_format import learned_of
-from ttmark.gen_service.features.structured.marks import Marks
 from ttmark.gen_service.features.structured.reasoning import Reasoning, ReasoningRule, Thoughts, thoughts_of
-from ttmark.gen_service.features.structured.tool_formats import ToolFormat
 from ttmark.shared.tokenization import TextTokenizer
 
 

@@ -6,9 +6,9 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from ttmark.gen_service.decoding.text_stream import overlap
-from ttmark.gen_service.features.structured.marks import without_marks
-from ttmark.gen_service.features.structured.tagged_values import fits, kinds, resolved, value_of
-from ttmark.gen_service.features.structured.tool_formats import (
+from ttmark.gen_service.features.structured.formats.marks import without_marks
+from ttmark.gen_service.features.structured.formats.tagged_values import fits, kinds, resolved, value_of
+from ttmark.gen_service.features.structured.formats.tool_formats import (
     ARGUMENTS,
     ID,
     INDEX,

@@ -7,13 +7,13 @@ from typing import Any
 
 import structlog
 
-from ttmark.gen_service.api.prompts import Prompt
-from ttmark.gen_service.api.served_model import ServedModel
-from ttmark.gen_service.api.stages import CompletionState, Hook, Stage
+from ttmark.gen_service.api.plan.prompts import Prompt
+from ttmark.gen_service.api.plan.served_model import ServedModel
+from ttmark.gen_service.api.plan.stages import CompletionState, Hook, Stage
 from ttmark.gen_service.decoding.request import Constraint, Delta
 from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
+from ttmark.gen_service.features.structured.formats.marks import without_marks
 from ttmark.gen_service.features.structured.grammars.json_grammar import ANY_OBJECT
-from ttmark.gen_service.features.structured.marks import without_marks
 from ttmark.gen_service.features.structured.reasoning import Reasoning, ReasoningReader, ReasoningRule
 from ttmark.gen_service.features.structured.structured_outputs import Asked, asked_form, response_grammar
 from ttmark.gen_service.features.structured.tool_calls import Calls

@@ -14,8 +14,7 @@ from typing import Any
 
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate, Render
 from ttmark.gen_service.features.structured.call_reader import read_whole
-from ttmark.gen_service.features.structured.reasoning import Thoughts
-from ttmark.gen_service.features.structured.tool_formats import (
+from ttmark.gen_service.features.structured.formats.tool_formats import (
     ARGUMENTS,
     ID,
     ID_STYLES,
@@ -26,6 +25,7 @@ from ttmark.gen_service.features.structured.tool_formats import (
     Tagged,
     ToolFormat,
 )
+from ttmark.gen_service.features.structured.reasoning import Thoughts
 
 Call = tuple[str, Mapping[str, Any]]
 

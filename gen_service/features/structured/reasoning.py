@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ttmark.gen_service.decoding.text_stream import overlap
-from ttmark.gen_service.features.structured.marks import NO_MARKS, Marks, pattern_of, without_marks
+from ttmark.gen_service.features.structured.formats.marks import NO_MARKS, Marks, pattern_of, without_marks
 from ttmark.shared.tokenization import TextTokenizer
 
 ReasoningRule = Literal["auto", "think", "none"]

@@ -11,8 +11,7 @@ from ttmark.gen_service.api.conversation.chat_template import (
     arguments_of,
     turn_of,
 )
-from ttmark.gen_service.features.structured.learned_format import learned_of
-from ttmark.gen_service.features.structured.tool_formats import (
+from ttmark.gen_service.features.structured.formats.tool_formats import (
     OURS,
     ToolFormat,
     as_text,
@@ -20,6 +19,7 @@ from ttmark.gen_service.features.structured.tool_formats import (
     show_tools,
     system_text,
 )
+from ttmark.gen_service.features.structured.learned_format import learned_of
 from ttmark.shared.schemas.generation.chat import ChatMessage
 from ttmark.shared.schemas.generation.tools import ToolCall
 

@@ -8,17 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
-from ttmark.gen_service.features.structured.grammars.grammar import GrammarSource
-from ttmark.gen_service.features.structured.grammars.json_grammar import (
-    SchemaRefused,
-    check_schemas,
-    check_size,
-    guided,
-)
-from ttmark.gen_service.features.structured.grammars.tagged_grammar import TaggedGrammar
-from ttmark.gen_service.features.structured.marks import NO_MARKS, Marks, pattern_of, without_marks
-from ttmark.gen_service.features.structured.reasoning import Reasoning
-from ttmark.gen_service.features.structured.tool_formats import (
+from ttmark.gen_service.features.structured.formats.marks import NO_MARKS, Marks, pattern_of, without_marks
+from ttmark.gen_service.features.structured.formats.tool_formats import (
     ARGUMENTS,
     ID,
     ID_STYLES,
@@ -27,6 +18,15 @@ from ttmark.gen_service.features.structured.tool_formats import (
     NAME,
     ToolFormat,
 )
+from ttmark.gen_service.features.structured.grammars.grammar import GrammarSource
+from ttmark.gen_service.features.structured.grammars.json_grammar import (
+    SchemaRefused,
+    check_schemas,
+    check_size,
+    guided,
+)
+from ttmark.gen_service.features.structured.grammars.tagged_grammar import TaggedGrammar
+from ttmark.gen_service.features.structured.reasoning import Reasoning
 from ttmark.shared.http.service_errors import BadRequest, UnsupportedFeature
 from ttmark.shared.schemas.generation.tools import Function, NamedTool, Tool, ToolChoice
 

@@ -10,7 +10,7 @@ from vllm.platforms import current_platform
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.features.vllm.additional_config import Additional, Lifeline
 from ttmark.gen_service.features.vllm.vllm_settings import VERSIONS, VllmSettings, scratch_blocks
-from ttmark.shared.watermark.watermark import MAX_BLOCK_SIZE
+from ttmark.shared.watermark.schemes.watermark import MAX_BLOCK_SIZE
 
 SPARE_TOKENS = MAX_BLOCK_SIZE + 1
 """Tokens at the end of vLLM's context that no request reaches: there it would replace drafts."""

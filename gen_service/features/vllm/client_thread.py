@@ -27,11 +27,11 @@ from vllm.v1.metrics.loggers import StatLoggerBase
 
 from ttmark.gen_service.decoding.request import Delta, ReadingRequest, SequenceFailed
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, OutOfTime
-from ttmark.gen_service.engine.fair_share import DrainRate, check_place, reading_places
-from ttmark.gen_service.engine.stream import Mailbox, Outbox
+from ttmark.gen_service.engine.loop.stream import Mailbox, Outbox
+from ttmark.gen_service.engine.scheduling.fair_share import DrainRate, check_place, reading_places
 from ttmark.gen_service.features.vllm.reading_gate import ReadingGate
-from ttmark.gen_service.features.vllm.worker_messages import Failure, StepReport, Ticket, WorkerOpening
-from ttmark.gen_service.features.vllm.worker_requests import TICKET
+from ttmark.gen_service.features.vllm.worker.worker_messages import Failure, StepReport, Ticket, WorkerOpening
+from ttmark.gen_service.features.vllm.worker.worker_requests import TICKET
 
 if TYPE_CHECKING:
     Base = Any

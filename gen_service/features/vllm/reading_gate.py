@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar
 
-from ttmark.gen_service.engine.fair_share import ReadingShare
+from ttmark.gen_service.engine.scheduling.fair_share import ReadingShare
 
 _AHEAD = 2_048
 """Rows of readings that vLLM may have in hand while nothing is written."""

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from transformers import AutoConfig, GenerationConfig
 
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
-from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.engine.errors import ModelLoadError, check_length
-from ttmark.gen_service.engine.loaded_model import boundary_tokens
-from ttmark.gen_service.engine.stream import DeltaStream, Mailbox
+from ttmark.gen_service.engine.loop.engine_metrics import EngineMetrics
+from ttmark.gen_service.engine.loop.stream import DeltaStream, Mailbox
+from ttmark.gen_service.engine.model.loaded_model import boundary_tokens
 from ttmark.gen_service.features.vllm.arguments import SPARE_TOKENS, engine_config
 from ttmark.gen_service.features.vllm.client_thread import Host, Job
 from ttmark.gen_service.features.vllm.vllm_settings import VllmSettings
-from ttmark.gen_service.features.vllm.worker_messages import StepReport, Ticket
+from ttmark.gen_service.features.vllm.worker.worker_messages import StepReport, Ticket
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
 

@@ -27,7 +27,7 @@ from ttmark.services.startup import StartupError, one_clear_line
 from ttmark.shared.events import Event
 from ttmark.shared.languages.words import counted
 from ttmark.shared.signed_files.signed_file import CasePublicKey, NotACaseKey
-from ttmark.shared.vault.key_store_errors import KeyStoreError
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError
 
 _ATTEMPTS = 3
 

@@ -12,8 +12,8 @@ from ttmark.services.features.audit.trail import KIND, AuditTrail, watch_trail
 from ttmark.services.startup import StartupError, warn
 from ttmark.shared.events import Event, EventSink
 from ttmark.shared.vault.kek import KeyWrapper
-from ttmark.shared.vault.key_store_errors import KeyStoreError
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError
+from ttmark.shared.vault.stores.store import RecordStore
 from ttmark.shared.vault.vault import Vault
 
 

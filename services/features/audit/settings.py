@@ -10,7 +10,7 @@ from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Days, Folder
 from ttmark.services.startup import StartupError
 from ttmark.shared.vault.kek import KeyWrapper
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.store import RecordStore
 
 
 class AuditSettings(Settings):

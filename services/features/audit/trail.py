@@ -24,8 +24,8 @@ from ttmark.shared.events import Event
 from ttmark.shared.observability.gauges import watch_gauge
 from ttmark.shared.observability.logging import redact_text
 from ttmark.shared.vault.kek import KeyWrapper
-from ttmark.shared.vault.key_store_errors import KeyStoreError
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError
+from ttmark.shared.vault.stores.store import RecordStore
 from ttmark.shared.vault.vault import Vault
 
 KIND = "audit"

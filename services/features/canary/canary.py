@@ -17,7 +17,7 @@ from ttmark.services.model_folder import default_model, model_id
 from ttmark.services.startup import StartupError
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.observability.logging import configure_logging
-from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, Document
+from ttmark.shared.schemas.detection.detect import CombinedRequest, DetectionResult, Document
 
 CanaryOutcome = Literal["ok", "missed", "false_alarm", "generation_failed", "detection_failed"]
 

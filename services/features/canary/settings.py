@@ -9,7 +9,7 @@ from ttmark.services.settings.values import Folder, Host, Port, ReadableFile, We
 from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import STATE_FOLDER
 from ttmark.shared.access.tokens import parse_token
-from ttmark.shared.vault.key_store_errors import InvalidToken
+from ttmark.shared.vault.stores.key_store_errors import InvalidToken
 
 
 class CanarySettings(Settings):

@@ -26,7 +26,6 @@ from ttmark.evaluation.conformance.page import attacks_page
 from ttmark.evaluation.conformance.plan import FOUND_RATES
 from ttmark.evaluation.conformance.quality_after_attacks import quality
 from ttmark.evaluation.conformance.report import as_read, made_by, write_report
-from ttmark.evaluation.conformance.unmarked_texts import TextSet, human_documents, own_set, passages_of
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError
 from ttmark.evaluation.experiment_cells import sampling_seed
 from ttmark.evaluation.run_folder import Ask, Questions, progress_bars
@@ -34,6 +33,7 @@ from ttmark.evaluation.run_manifest import check_identity, command_line, folder_
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import Material
 from ttmark.evaluation.text_files import read_field
+from ttmark.evaluation.unmarked_texts import TextSet, human_documents, own_set, passages_of
 from ttmark.services.features.conformance.conformance_options import AttackOptions
 from ttmark.services.startup import no_start_after
 from ttmark.shared.client import Client, ClientError

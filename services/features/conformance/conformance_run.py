@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
 from ttmark.detect_service.ask import ask_here
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.features.bulk.in_detect.bulk_detection import read_keys
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.question import Question
@@ -19,30 +19,30 @@ from ttmark.evaluation.conformance.detectors import log10_p_of
 from ttmark.evaluation.conformance.measure import Conformance
 from ttmark.evaluation.conformance.plan import FALSE_RATES, FOUND_RATES, PLANS, Size, prompt_of
 from ttmark.evaluation.conformance.report import Deployment, make_report, prompts_sha256, write_report
-from ttmark.evaluation.conformance.unmarked_texts import own_set, shipped_sets
 from ttmark.evaluation.engine_source import complete, completion_request
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.run_folder import Detect, OnText, OnTokens, Questions, Run, progress_bars
 from ttmark.evaluation.run_manifest import check_identity, command_line
-from ttmark.gen_service.api.key_selection import markings
-from ttmark.gen_service.api.prompts import chat_prompt, plain_prompts
-from ttmark.gen_service.api.served_model import ServedModel
-from ttmark.gen_service.api.stages import MarkingChoice
+from ttmark.evaluation.unmarked_texts import own_set, shipped_sets
+from ttmark.gen_service.api.plan.key_selection import markings
+from ttmark.gen_service.api.plan.prompts import chat_prompt, plain_prompts
+from ttmark.gen_service.api.plan.served_model import ServedModel
+from ttmark.gen_service.api.plan.stages import MarkingChoice
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SequenceFailed
-from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.engine.errors import EngineError
+from ttmark.gen_service.engine.loop.engine_metrics import EngineMetrics
+from ttmark.services.composition.served_models import Models
 from ttmark.services.features.conformance.conformance_options import ConformanceOptions
-from ttmark.services.local.smollm2 import sha256
 from ttmark.services.model_folder import model_id, resolve_model
-from ttmark.services.served_models import Models
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.smollm2 import sha256
 from ttmark.services.startup import StartupError, no_start_after
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.schemas.detection import DetectionResult, Document
+from ttmark.shared.schemas.detection.detect import DetectionResult, Document
 from ttmark.shared.schemas.generation.chat import ChatMessage
 from ttmark.shared.signed_files.signed_file import CaseKey
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from ttmark.shared.schemas.fields import AnswerModel
-from ttmark.shared.schemas.origin import NOT_BOTH, PROMPT_OR_MESSAGES, Origin, TextOrIds
+from ttmark.shared.schemas.generation.origin import NOT_BOTH, PROMPT_OR_MESSAGES, Origin, TextOrIds
 
 MOST_TEXTS = 64
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.block_scores import POSITION_SCORES, BlockRows, check_tokens
 from ttmark.shared.watermark.interruption import STEPS, pause, paused_ranges
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 # Sequences from which on a step of all of them in numpy costs less than a step of each in Python.
 _TOGETHER = 24

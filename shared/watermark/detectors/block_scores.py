@@ -17,7 +17,7 @@ from ttmark.shared.watermark.interruption import STEPS, pause
 from ttmark.shared.watermark.null_replacement import Redrawn, RowKeys
 from ttmark.shared.watermark.nulls import corrected
 from ttmark.shared.watermark.prf import TOKEN_MASK, key_lanes, occurrence_numbers, scored_positions, windows
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 # Scores of all positions of a text that are made at once under the keys of a pool.
 POSITION_SCORES = 65536

@@ -24,7 +24,7 @@ from ttmark.shared.watermark.detectors.waterseeker import (
     waterseeker_peaks,
 )
 from ttmark.shared.watermark.interruption import pause
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 Method = Literal["scan", "waterseeker"]
 METHODS: tuple[Method, ...] = get_args(Method)

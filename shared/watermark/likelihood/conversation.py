@@ -11,8 +11,8 @@ from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence, ratio
 from ttmark.shared.watermark.likelihood.forward_backward import find_passes, log10_mean
 from ttmark.shared.watermark.likelihood.hidden_markov_model import Ratios, Rows
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.score_distributions import Floats
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
+from ttmark.shared.watermark.score_distributions import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,10 +16,10 @@ from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_pas
 from ttmark.shared.watermark.likelihood.hidden_markov_model import MarkovChain, Ratios, Rows
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, gate
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 from ttmark.shared.watermark.nulls import corrected
 from ttmark.shared.watermark.schemes.base import Parameter
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
+from ttmark.shared.watermark.score_distributions import Cells, Floats
 
 Sharp = Literal["where_it_matters", "always", "never"]
 

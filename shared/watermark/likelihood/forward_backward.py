@@ -14,7 +14,7 @@ from ttmark.shared.watermark.compiled import CompiledSource
 from ttmark.shared.watermark.interruption import pause
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
 from ttmark.shared.watermark.likelihood.hidden_markov_model import MarkovChain
-from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
+from ttmark.shared.watermark.score_distributions import Cells, Floats
 
 # No sum is reordered and no product fused: the bits are those of numpy.
 SOURCE = CompiledSource.beside(

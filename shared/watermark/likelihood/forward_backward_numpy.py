@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.interruption import paused_ranges
 from ttmark.shared.watermark.likelihood.hidden_markov_model import NEUTRAL, MarkovChain
-from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
+from ttmark.shared.watermark.score_distributions import Cells, Floats
 
 Words = NDArray[np.uint64]
 Mass = TypeVar("Mass", float, Floats)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.block_scores import check_tokens, context_and_block, scores_under_each
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 from ttmark.shared.watermark.prf import UNKNOWN_TOKEN, first_occurrences
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
+from ttmark.shared.watermark.score_distributions import Cells, Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import chances
 from ttmark.shared.watermark.likelihood.hidden_markov_model import MarkovChain, as_table, drawn_paths
-from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
 from ttmark.shared.watermark.nulls import LN10
+from ttmark.shared.watermark.score_distributions import Cells, Floats
 
 _GATE, _GATE_FROM = 0.3, 1.5
 

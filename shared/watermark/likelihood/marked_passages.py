@@ -11,8 +11,8 @@ from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence, ratio
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_of
 from ttmark.shared.watermark.likelihood.hidden_markov_model import MarkovChain, Path, Rows, as_table
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.score_distributions import Cells, Floats
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
+from ttmark.shared.watermark.score_distributions import Cells, Floats
 
 # Tokens carried by at least so much belong to a passage; surely, possibly: ends of an interval whose
 # coverage was measured (docs/results/detection.md).

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.likelihood.score_distributions import Floats
+from ttmark.shared.watermark.score_distributions import Floats
 
 _NATS_PER_BIT = float(np.log(2.0))
 _LEAST = -1e3

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.likelihood.score_distributions import CellScale, Floats, null_cells
 from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.ragged_arrays import Segments
+from ttmark.shared.watermark.score_distributions import CellScale, Floats, null_cells
 
 MAX_LAYERS = 16
 

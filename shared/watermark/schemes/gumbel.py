@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.likelihood.score_distributions import CellScale
 from ttmark.shared.watermark.nulls import EXPONENTIAL_BITS, ExponentialNull, Null, exponential_score
 from ttmark.shared.watermark.ragged_arrays import Segments
 from ttmark.shared.watermark.schemes.base import Probs, Scheme, Words
+from ttmark.shared.watermark.score_distributions import CellScale
 
 # Below this a probability counts as this, so that a race time stays finite.
 SMALLEST = 1e-300

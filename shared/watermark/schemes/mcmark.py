@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.likelihood.score_distributions import LayerOutcome, layered_law
 from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.ragged_arrays import Segments
 from ttmark.shared.watermark.schemes.base import MAX_LAYERS, Probs, Scheme, Words, check_range
+from ttmark.shared.watermark.score_distributions import LayerOutcome, layered_law
 
 MAX_CHANNELS = 256
 # Digits taken from one lane of 63 bits leave at least these bits over: bias below 2**-20.

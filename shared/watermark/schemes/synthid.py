@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.interruption import aside
-from ttmark.shared.watermark.likelihood.score_distributions import CellScale, LayerOutcome, layered_law
 from ttmark.shared.watermark.nulls import LN10, BinomialNull, Null, fair_hits
 from ttmark.shared.watermark.ragged_arrays import Segments
 from ttmark.shared.watermark.schemes.base import Probs, Scheme, Words, check_range
+from ttmark.shared.watermark.score_distributions import CellScale, LayerOutcome, layered_law
 
 # The window of the convolution on each side of the mean, in standard deviations.
 _REACH = 20.0

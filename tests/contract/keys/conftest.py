@@ -26,8 +26,8 @@ from tests.contract.keys.secured_redis import SecuredRedis, start_secured
 from ttmark.services.settings.store import open_store
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.redis_counters import RedisCounters
-from ttmark.shared.vault.redis_connections import RedisAddress
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.redis_connections import RedisAddress
+from ttmark.shared.vault.stores.store import RecordStore
 
 
 def free_port() -> int:

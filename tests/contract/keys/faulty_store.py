@@ -18,15 +18,15 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import (
+from ttmark.shared.vault.stores.key_store_errors import (
     InvalidTransition,
     KeyExists,
     RecordRolledBack,
     StoreUnavailable,
 )
-from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.redis_connections import RedisAddress
-from ttmark.shared.vault.redis_store import RedisStore
+from ttmark.shared.vault.stores.redis_client import RedisClient
+from ttmark.shared.vault.stores.redis_connections import RedisAddress
+from ttmark.shared.vault.stores.redis_store import RedisStore
 
 States = tuple[str, ...]
 KEK = KeyEncryptionKey(bytes(32))

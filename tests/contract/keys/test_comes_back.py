@@ -16,8 +16,8 @@ from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.volume import VolumeCounter
-from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.stores.store import RecordStore
 
 Works = Callable[[], Awaitable[bool]]
 # Seconds from the return of Redis, on a busy machine: what its budget (4 s) and the rests of each allow.

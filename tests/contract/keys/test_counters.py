@@ -16,8 +16,8 @@ from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.counting_filter import Inquiry, Reply
 from ttmark.shared.limits.rate_limits import Grant, LimitMetrics, RateLimiter, TokenAllowance
 from ttmark.shared.limits.redis_counters import FallbackCounters, RedisCounters
-from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.redis_connections import RedisAddress
+from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.stores.redis_connections import RedisAddress
 
 
 async def test_counters_start_at_zero_add_up_and_are_independent(counters: Counters) -> None:

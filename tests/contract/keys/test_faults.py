@@ -8,7 +8,7 @@ import pytest
 
 from tests.contract.keys.faulty_store import FAULTS, KEK, Workload, faulty_history
 from ttmark.shared.keys.backup import create_backup, restore_backup
-from ttmark.shared.vault.key_store_errors import RecordRolledBack
+from ttmark.shared.vault.stores.key_store_errors import RecordRolledBack
 
 pytestmark = pytest.mark.long
 

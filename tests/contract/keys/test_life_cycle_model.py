@@ -16,7 +16,7 @@ from ttmark.shared.keys.backup import verify_store
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import (
+from ttmark.shared.vault.stores.key_store_errors import (
     InvalidToken,
     InvalidTransition,
     KeyExists,

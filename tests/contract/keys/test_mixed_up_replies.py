@@ -8,10 +8,10 @@ import pytest
 
 from tests.contract.keys.conftest import FaultProxy
 from ttmark.services.settings.store import open_store
-from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.redis_connections import RedisAddress
-from ttmark.shared.vault.redis_store import RedisStore
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.redis_client import RedisClient
+from ttmark.shared.vault.stores.redis_connections import RedisAddress
+from ttmark.shared.vault.stores.redis_store import RedisStore
+from ttmark.shared.vault.stores.store import RecordStore
 
 pytestmark = pytest.mark.long
 

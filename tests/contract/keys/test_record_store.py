@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ttmark.services.settings.store import open_store
-from ttmark.shared.vault.key_store_errors import RevisionConflict
-from ttmark.shared.vault.store import RecordStore, Stored
+from ttmark.shared.vault.stores.key_store_errors import RevisionConflict
+from ttmark.shared.vault.stores.store import RecordStore, Stored
 
 
 async def test_what_was_written_is_read_back_byte_for_byte_and_at_once_by_others(store, opened):

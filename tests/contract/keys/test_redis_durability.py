@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ttmark.services.settings.store import open_store
-from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.store import RecordStore, Stored
+from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.stores.store import RecordStore, Stored
 
 IN_MEMORY = ("--appendonly", "no", "--save", "")
 

@@ -14,8 +14,8 @@ from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.stores.store import RecordStore
 
 SIGNED_OFF = '1:{"known":{},"reported_at":"2020-01-01T00:00:00Z","serves_until":"2020-01-01T00:00:00Z"}'
 ROLES = ("operator", "gen", "detect")

@@ -11,11 +11,11 @@ import pytest
 from tests.contract.keys.conftest import RedisServer
 from tests.harness.certificates import credential
 from tests.harness.waiting import eventually
-from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.redis_connections import RedisAddress
-from ttmark.shared.vault.redis_store import RedisStore
-from ttmark.shared.vault.store import Stored
+from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.stores.redis_client import RedisClient
+from ttmark.shared.vault.stores.redis_connections import RedisAddress
+from ttmark.shared.vault.stores.redis_store import RedisStore
+from ttmark.shared.vault.stores.store import Stored
 
 DATA = ("--appendonly", "no", "--save", "", "--repl-diskless-sync-delay", "0")
 

@@ -15,8 +15,8 @@ from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.keys.volume import VolumeCounter, rotate_due, volume_name
-from ttmark.shared.vault.key_store_errors import InvalidTransition, StoreUnavailable
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import InvalidTransition, StoreUnavailable
+from ttmark.shared.vault.stores.store import RecordStore
 
 LIMIT = 1_000
 

@@ -13,8 +13,8 @@ from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.vault.key_store_errors import KeyStoreError
-from ttmark.shared.vault.store import RecordStore, Stored
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError
+from ttmark.shared.vault.stores.store import RecordStore, Stored
 
 Mutation = Callable[[random.Random, list[tuple[str, str, bytes]], bytes], bytes | None]
 

@@ -14,10 +14,10 @@ from prometheus_client import CollectorRegistry
 from tests.contract.openai.fake_generator import MODEL, FakeGenerator
 from tests.harness.likelihood import detect_likelihood
 from ttmark.gen_service.api.app import create_generation_app
-from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
-from ttmark.gen_service.api.served_model import ServedModel
-from ttmark.services.served_models import open_features
+from ttmark.gen_service.api.plan.backend import GenerationBackend, RequestLimits
+from ttmark.gen_service.api.plan.served_model import ServedModel
+from ttmark.services.composition.served_models import open_features
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.access.scopes import Principal, Scope, TokenUse
 from ttmark.shared.events import Event
@@ -26,7 +26,7 @@ from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.key_store_errors import InvalidToken
+from ttmark.shared.vault.stores.key_store_errors import InvalidToken
 from ttmark.shared.watermark.likelihood.reading import Reading
 
 TEMPLATE = (

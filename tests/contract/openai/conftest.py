@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from tests.contract.openai.composed import Service, build_service
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH, MODEL, FakeGenerator, byte_tokenizer
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.services.model_folder import read_chat_template
 

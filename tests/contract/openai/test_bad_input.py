@@ -293,7 +293,7 @@ def test_what_cannot_fit_the_context_is_refused_before_it_is_tokenised(
     def tokenised(*_: Any, **__: Any) -> Any:
         raise AssertionError("it was tokenised")
 
-    monkeypatch.setattr("ttmark.gen_service.api.prompts._from_text", tokenised)
+    monkeypatch.setattr("ttmark.gen_service.api.plan.prompts._from_text", tokenised)
     monkeypatch.setattr("ttmark.shared.tokenization.TextTokenizer.decode", tokenised)
     monkeypatch.setattr(
         "ttmark.gen_service.api.conversation.control_tokens.ConversationEncoder.encode", tokenised

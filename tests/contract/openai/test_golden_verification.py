@@ -17,7 +17,7 @@ from tests.harness.golden_verification import (
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import ReadingRequest
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.services.model_folder import read_chat_template
 from ttmark.shared.byte_reading import ByteReading, byte_ends, content_bytes, id_ends

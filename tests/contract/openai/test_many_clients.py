@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 
 pytestmark = pytest.mark.long
 

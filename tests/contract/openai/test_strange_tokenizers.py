@@ -15,7 +15,7 @@ from tests.contract.openai.composed import TEMPLATE, build_service
 from tests.harness.measured_here import measured_here
 from tests.harness.random_model import small_llama
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 
 _SPECIAL = ["<stop>", "<start>", "<none>"]

@@ -10,7 +10,7 @@ import pytest
 from tests.contract.openai.composed import BODIES, build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.imports import ROOT
-from ttmark.gen_service.api.watermark_report import described_headers
+from ttmark.gen_service.api.plan.watermark_report import described_headers
 
 COMPLETIONS, CHATS, RESPONSES = BODIES
 MESSAGES = [{"role": "user", "content": "Hi"}]

@@ -8,7 +8,7 @@ import pytest
 from tests.contract.openai.composed import BODIES, build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.contract.openai.signed_texts import texts
-from ttmark.gen_service.api.watermark_report import ReceiptRule
+from ttmark.gen_service.api.plan.watermark_report import ReceiptRule
 from ttmark.shared.client import AsyncClient, Client
 from ttmark.shared.unknown_tokens import read_ids
 from ttmark.shared.watermark.detectors.block_scores import detect_direct

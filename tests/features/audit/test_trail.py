@@ -23,7 +23,7 @@ from ttmark.services.features.audit.trail import AuditTrail, Heads
 from ttmark.services.settings.store import open_store
 from ttmark.shared.events import Event
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
 
 EVENT = Event("key.generate", key_id="main", token_id="0123456789abcdef", request_id="req-1", tokens=9)
 OpenTrail = Callable[[], AuditTrail]

@@ -7,7 +7,7 @@ import pytest
 
 from ttmark.shared.watermark.detectors.localized import detect_localized
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
 WITHOUT_TABLE = Watermark("synthid", 2, parameters={"depth": 7})

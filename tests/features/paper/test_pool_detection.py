@@ -13,7 +13,7 @@ from ttmark.shared.watermark.detectors.alignment import detect_aligned, needs_de
 from ttmark.shared.watermark.detectors.block_scores import detect_direct
 from ttmark.shared.watermark.detectors.localized import detect_localized
 from ttmark.shared.watermark.nulls import corrected
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 LIMIT = -0.3
 POOL = [bytes([number, 7]) + bytes(14) for number in range(16)]

@@ -10,7 +10,7 @@ from tests.unit.detect_service.held_keys import under
 from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.features.paper.detectors import aligned, direct, localized
 from ttmark.detect_service.verdict import Detector
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 DETECTORS: dict[str, Callable[[float], Detector]] = {
     "direct": lambda limit: direct(0, limit),

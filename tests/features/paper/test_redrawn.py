@@ -12,7 +12,7 @@ from ttmark.shared.watermark.detectors.block_scores import BlockRows, position_s
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.null_replacement import Redrawn
 from ttmark.shared.watermark.prf import key_lanes, scored_positions
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 POOL = [bytes([number]) * 16 for number in range(1, 4)]
 SEED = bytes(range(16))

@@ -14,7 +14,7 @@ from ttmark.shared.watermark.detectors.waterseeker import (
     best_window_scores,
     waterseeker_peaks,
 )
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 
 def slow_regions(series, block_size):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ttmark.gen_service.features.vllm import service as vllm
-from ttmark.services.served_models import load_engine
+from ttmark.services.composition.served_models import load_engine
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.startup import MODULES, StartupError
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.harness.figures.values import load
-from ttmark.evaluation.report.result import Result
+from ttmark.evaluation.report import Result
 
 
 def wrong_prints(folder: Path, unprinted: Iterable[str]) -> Iterator[str]:

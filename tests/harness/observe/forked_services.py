@@ -13,7 +13,7 @@ STOP_SECONDS = 60.0
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
-        "ttmark.services.generation_service",
+        "ttmark.services.composition.generation_service",
         "ttmark.services.cli.serve",
         "tests.harness.observe.forked_services",
     ]

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.ask import Means
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.documents.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.features.cases.service import cases
 from ttmark.detect_service.features.files.service import files
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
@@ -23,8 +23,8 @@ from ttmark.detect_service.features.jobs.service import background_jobs
 from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.features.paper import service as paper
 from ttmark.gen_service.api.app import create_generation_app
-from ttmark.gen_service.api.backend import GenerationBackend
-from ttmark.services.served_models import open_features
+from ttmark.gen_service.api.plan.backend import GenerationBackend
+from ttmark.services.composition.served_models import open_features
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
@@ -33,7 +33,7 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.languages.words import counted
 from ttmark.shared.signed_files.signed_file import CaseKey
 from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey
-from ttmark.shared.vault.sqlite_store import SqliteStore
+from ttmark.shared.vault.stores.sqlite_store import SqliteStore
 
 HEADER = """\
 # {title}: HTTP

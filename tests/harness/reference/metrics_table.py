@@ -9,13 +9,13 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
 from ttmark.detect_service.api.metrics import MODES, REFUSALS, DetectionMetrics, WorkMetrics
-from ttmark.detect_service.features.files.extraction import Format
 from ttmark.detect_service.features.files.routes import ExtractionMetrics
+from ttmark.detect_service.features.files.text.extraction import Format
 from ttmark.detect_service.features.jobs.job_service import EVENTS, JobMetrics
 from ttmark.detect_service.features.reader.reads_along import ReadsAlong
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.api.server_metrics import PROVIDER, Operation
-from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
+from ttmark.gen_service.engine.loop.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
 from ttmark.services.features.audit.trail import watch_trail
 from ttmark.services.features.canary.canary import CanaryMetrics
 from ttmark.shared.http.health import ReadinessCollector
@@ -28,7 +28,7 @@ from ttmark.shared.limits.rate_limits import LIMITS, LimitMetrics
 from ttmark.shared.observability.memory import watch_memory
 from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey
 from ttmark.shared.vault.ledger import Ledger
-from ttmark.shared.vault.sqlite_store import SqliteStore
+from ttmark.shared.vault.stores.sqlite_store import SqliteStore
 
 HEADER = """\
 # Metrics

@@ -12,14 +12,14 @@ import pytest
 
 from tests.contract.openai.composed import Keys
 from tests.unit.detect_service.served import detection_app
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.features.files.extraction import ExtractionLimits
+from ttmark.detect_service.documents.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.features.files.text.extraction import ExtractionLimits
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.gen_service.api.app import create_generation_app
-from ttmark.gen_service.api.backend import GenerationBackend, RequestLimits
-from ttmark.gen_service.api.served_model import ServedModel
+from ttmark.gen_service.api.plan.backend import GenerationBackend, RequestLimits
+from ttmark.gen_service.api.plan.served_model import ServedModel
 from ttmark.gen_service.demo_model import PROMPTS_PATH
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion

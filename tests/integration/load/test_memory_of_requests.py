@@ -9,9 +9,9 @@ import pytest
 
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 REQUESTS = 15_000
 AT_ONCE = 32

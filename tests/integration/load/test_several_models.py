@@ -89,7 +89,7 @@ async def test_a_request_chooses_the_model_and_with_it_the_key(pair: Pair) -> No
 
 
 def test_the_caches_of_several_models_share_what_one_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ttmark.services.served_models import _CACHE_SHARE, _embedded_settings
+    from ttmark.services.composition.served_models import _CACHE_SHARE, _embedded_settings
 
     monkeypatch.setenv("TTMARK_MODEL", "demo,a/b,c/d")
     settings = GenerationSettings()
@@ -98,7 +98,7 @@ def test_the_caches_of_several_models_share_what_one_would_have(monkeypatch: pyt
 
 @pytest.mark.parametrize(("value", "reproducible"), [(None, False), ("true", True)])
 def test_equal_texts_under_load_are_made_on_demand(monkeypatch, value, reproducible):
-    from ttmark.services.served_models import _embedded_settings
+    from ttmark.services.composition.served_models import _embedded_settings
 
     if value is not None:
         monkeypatch.setenv("TTMARK_REPRODUCIBLE", value)
@@ -108,8 +108,8 @@ def test_equal_texts_under_load_are_made_on_demand(monkeypatch, value, reproduci
 def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
     from prometheus_client import CollectorRegistry
 
-    from ttmark.gen_service.engine.engine_metrics import EngineMetrics
-    from ttmark.services.served_models import Models
+    from ttmark.gen_service.engine.loop.engine_metrics import EngineMetrics
+    from ttmark.services.composition.served_models import Models
 
     folders = [tmp_path / "a" / "same", tmp_path / "b" / "same"]
     for folder in folders:

@@ -14,7 +14,7 @@ import pytest
 from tests.harness.full_disk import COMPILER, FullDisk, Outcome, full_disk, preloaded
 from tests.integration.up.conftest import UpRunner
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.services.key_access import KEY_REFRESH_SECONDS
+from ttmark.services.composition.key_access import KEY_REFRESH_SECONDS
 from ttmark.shared.client import Client
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler, cc")

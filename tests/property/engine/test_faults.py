@@ -12,9 +12,9 @@ import torch
 
 from tests.unit.gen_service.engine.asking import Faulty, collect, marking, until
 from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams, SequenceFailed
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 pytestmark = pytest.mark.long
 

@@ -14,17 +14,17 @@ import pytest
 
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.cached_sequence import CachedSequence
-from ttmark.gen_service.engine.kv_cache_rows import Cuts, ExtentAllocator
-from ttmark.gen_service.engine.loaded_model import LoadedModel
-from ttmark.gen_service.engine.loading import load_model
-from ttmark.gen_service.engine.runner import Runner
-from ttmark.gen_service.engine.scheduler import PassPlan, Scheduler
+from ttmark.gen_service.engine.loop.cached_sequence import CachedSequence
+from ttmark.gen_service.engine.loop.step import Stepper
+from ttmark.gen_service.engine.loop.stream import Mailbox
+from ttmark.gen_service.engine.model.attention import KvCache
+from ttmark.gen_service.engine.model.loaded_model import LoadedModel
+from ttmark.gen_service.engine.model.loading import load_model
+from ttmark.gen_service.engine.model.runner import Runner
+from ttmark.gen_service.engine.scheduling.kv_cache_rows import Cuts, ExtentAllocator
+from ttmark.gen_service.engine.scheduling.scheduler import PassPlan, Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.gen_service.engine.step import Stepper
-from ttmark.gen_service.engine.stream import Mailbox
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 pytestmark = pytest.mark.long
 

@@ -13,16 +13,16 @@ from ttmark.services.settings.store import open_store
 from ttmark.shared.access.tokens import parse_token
 from ttmark.shared.vault.envelope import open_envelope
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import (
+from ttmark.shared.vault.ledger import LedgerFile
+from ttmark.shared.vault.names import check_name
+from ttmark.shared.vault.stores.key_store_errors import (
     InvalidName,
     InvalidToken,
     KeyStoreError,
     RecordTampered,
     UnknownKek,
 )
-from ttmark.shared.vault.ledger import LedgerFile
-from ttmark.shared.vault.names import check_name
-from ttmark.shared.vault.redis_connections import RedisAddress
+from ttmark.shared.vault.stores.redis_connections import RedisAddress
 
 KEK = KeyEncryptionKey(bytes(32))
 few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

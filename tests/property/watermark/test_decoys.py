@@ -14,7 +14,7 @@ from ttmark.shared.watermark.detectors.block_scores import context_and_block
 from ttmark.shared.watermark.detectors.scan import best_scores
 from ttmark.shared.watermark.prf import occurrence_numbers
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 TEXTS = {
     "constant": np.full(60, 7),

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chisquare
 
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 KEYS = 10_000
 SUPPORTS = {

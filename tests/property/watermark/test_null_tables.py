@@ -14,7 +14,7 @@ from ttmark.shared.watermark.detectors.segments import log10_family
 from ttmark.shared.watermark.detectors.waterseeker import best_window_scores
 from ttmark.shared.watermark.null_tables import load_null_table
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 TRIALS = 20_000
 # No row of any table: thresholds come from interpolation.

@@ -42,7 +42,7 @@ SCHEME: Edits = {
     ],
 }
 SCHEME_IS_THERE = """
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 from ttmark.shared.watermark.detectors.block_scores import detect_direct
 from ttmark.shared.watermark.schemes.registry import scheme_names
 
@@ -56,7 +56,7 @@ PARAMETER: Edits = {
             "    presence_penalty: float", "    seen_bonus: float | None = Field(default=None, ge=0, le=2)\n"
         )
     ],
-    "gen_service/api/request_plan.py": [("_SAME_NAME = (", '_SAME_NAME = ("seen_bonus", ')],
+    "gen_service/api/plan/request_plan.py": [("_SAME_NAME = (", '_SAME_NAME = ("seen_bonus", ')],
     "gen_service/decoding/request.py": [
         after("    presence_penalty: float = 0.0\n", "    seen_bonus: float = 0.0\n")
     ],
@@ -73,7 +73,7 @@ PARAMETER_IS_THERE = """
 from types import SimpleNamespace
 
 import torch
-from ttmark.gen_service.api.request_plan import sampling_params
+from ttmark.gen_service.api.plan.request_plan import sampling_params
 from ttmark.gen_service.decoding.request import GenerationRequest
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.shared.schemas.generation.completions import CompletionRequest
@@ -96,7 +96,7 @@ FILTER: Edits = {
         ),
         before("    stop: Stop =", RANGE),
     ],
-    "shared/schemas/origin.py": [before("    repetition_penalty: float", RANGE)],
+    "shared/schemas/generation/origin.py": [before("    repetition_penalty: float", RANGE)],
     "gen_service/decoding/request.py": [
         after("    min_p: float = 0.0\n", "    logit_range: float = 0.0\n"),
         before(
@@ -149,8 +149,8 @@ FEATURE: Edits = {
 FEATURE_IS_THERE = """
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.ask import Means
-from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.backend import TokenizerSet
+from ttmark.detect_service.documents.backend import DetectionBackend
+from ttmark.detect_service.documents.backend import TokenizerSet
 from ttmark.shared.features import module_of
 from ttmark.shared.http.app import AppOptions
 
@@ -160,7 +160,7 @@ app = create_detection_app(means, AppOptions(authenticate=None), readiness=None,
 assert app.openapi()["paths"]["/v1/languages"]["get"]["description"] == "Languages of the answers."
 """
 FIELD: Edits = {
-    "shared/schemas/extraction.py": [
+    "shared/schemas/detection/extraction.py": [
         before("    encoding: str | None = Field(", "    characters: int | None = None\n")
     ],
     "detect_service/features/files/routes.py": [
@@ -171,7 +171,7 @@ FIELD_IS_THERE = """
 import asyncio
 import json
 
-from ttmark.detect_service.features.files.extraction import Extraction
+from ttmark.detect_service.features.files.text.extraction import Extraction
 from ttmark.detect_service.features.files.routes import written
 
 async def told():

@@ -21,8 +21,8 @@ from pathlib import Path
 import httpx
 from tests.harness.observe.services import variables
 from tests.harness.walk import chat, detect_text
-from ttmark.services.detection_service import build_detection_service
-from ttmark.services.generation_service import build_generation_service
+from ttmark.services.composition.detection_service import build_detection_service
+from ttmark.services.composition.generation_service import build_generation_service
 from ttmark.services.local.provision import provision
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings

@@ -136,13 +136,27 @@ def test_decoding_knows_no_engine_and_the_engine_no_api() -> None:
     assert offences == []
 
 
-@pytest.mark.parametrize("package", ["gen_service", "detect_service", "shared"])
-def test_the_modules_of_a_package_import_each_other_in_no_circle(package: str) -> None:
-    """Inside functions, and for types alone, either."""
-    try:
-        TopologicalSorter(imports_between((package,))).prepare()
-    except CycleError as error:
-        pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
+def test_neither_modules_nor_folders_import_each_other_in_a_circle() -> None:
+    """Inside functions, and for types alone, either.
+
+    A folder's own modules stand below its subfolders or above, never both. `__main__` is above all.
+    """
+    modules = imports_between(PACKAGES)
+    folders: dict[str, set[str]] = {}
+    for name, imported in modules.items():
+        folders.setdefault(_folder(name), set()).update(map(_folder, imported - {name}))
+    for folder, others in folders.items():
+        others.discard(folder)
+    for graph in (modules, folders):
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
+
+
+def _folder(module: str) -> str:
+    is_alone = module.endswith(".__main__") or ROOT.joinpath(*module.split(".")).is_dir()
+    return module if is_alone else module.rpartition(".")[0]
 
 
 def test_only_the_composition_root_reads_the_environment() -> None:
@@ -170,9 +184,8 @@ def test_every_call_of_ours_is_made_by_one_module() -> None:
 def test_the_detection_app_starts_where_torch_and_transformers_cannot_be_imported(tmp_path: Path) -> None:
     for name in ("torch", "transformers"):
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name} is not installed here')\n")
-    code = (
-        "import ttmark.services.detection_service, sys; assert 'ttmark.gen_service.engine' not in sys.modules"
-    )
+    module = "ttmark.services.composition.detection_service"
+    code = f"import {module}, sys; assert 'ttmark.gen_service.engine' not in sys.modules"
     result = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},

@@ -14,10 +14,11 @@ STORE_LIBRARIES = {"redis", "sqlite3"}
 
 @cache
 def imports_of(package: str) -> frozenset[str]:
-    """Modules that a package imports; those of a service as a whole are of the modules beside its folders."""
+    """Modules that a package imports; of a service as a whole, those that put it together."""
     folder = ROOT / package
     modules: set[str] = set()
-    for path in folder.rglob("*.py") if "/" in package else folder.glob("*.py"):
+    of_all = [*folder.glob("*.py"), *folder.glob("composition/*.py")]
+    for path in folder.rglob("*.py") if "/" in package else of_all:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 modules |= {alias.name for alias in node.names}

@@ -10,7 +10,7 @@ import yaml
 from tests.harness.figures.__main__ import check
 from tests.harness.figures.result_pages import stale_pictures
 from tests.harness.reference.result_plots import pictures
-from ttmark.evaluation.report.result import Result, Table
+from ttmark.evaluation.report import Result, Table
 
 FOUND = {"estimate": 0.9512, "low": 0.9101, "high": 0.9732}
 ROWS = (

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from tests.harness.certificates import Credential, credential
 from tests.harness.detection_routes import route_of
 from tests.unit.detect_service.served import of, served
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.documents.backend import DetectionBackend, TokenizerSet
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
@@ -24,13 +24,13 @@ from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.schemas.detection import CombinedResult, DetectionResult
+from ttmark.shared.schemas.detection.detect import CombinedResult, DetectionResult
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.signed_files.signed_file import CaseKey
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.watermark.prf import key_lanes
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 SEED = 1
 Spaces = Literal["few", "single", "double"]

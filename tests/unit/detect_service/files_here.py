@@ -2,8 +2,8 @@
 
 from collections.abc import Hashable
 
-from ttmark.detect_service.features.files.extraction import Extraction
-from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
+from ttmark.detect_service.features.files.text.extraction import Extraction
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 
 

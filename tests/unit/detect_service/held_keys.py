@@ -9,7 +9,7 @@ from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.null_replacement import Redrawn
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 
 def held(watermark: Watermark, *pools: Sequence[bytes], key_id: str = "key") -> UnlockedKey:

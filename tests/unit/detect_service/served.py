@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 from ttmark.detect_service.api.admission import Terms
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.api.features import Feature
-from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.stage import Stage
 from ttmark.shared.http.app import AppOptions

@@ -7,7 +7,7 @@ import numpy as np
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.foreign.vllm_gumbel import uniform
 from ttmark.shared.watermark.prf import key_lanes
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 
 def written(watermark: Watermark, keys: list[bytes], blocks: int, choices: int) -> list[np.ndarray]:

@@ -13,7 +13,7 @@ from ttmark.detect_service.question import Gate, Question
 from ttmark.detect_service.stage import Companion, Reader, Stage
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import TooManyRequests, Unprocessable
-from ttmark.shared.schemas.detection import CombinedRequest, DirectRequest, Document
+from ttmark.shared.schemas.detection.detect import CombinedRequest, DirectRequest, Document
 
 
 class Noting(Gate):

@@ -18,7 +18,7 @@ from ttmark.detect_service.verdict import (
     decide,
 )
 from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 # More than any typical length that was measured: what is possible decides.
 BLOCKS = 400

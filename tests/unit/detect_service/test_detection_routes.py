@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.detect_service.conftest import HUMAN
 from tests.unit.detect_service.served import served
-from ttmark.detect_service.backend import TokenizerSet
+from ttmark.detect_service.documents.backend import TokenizerSet
 from ttmark.shared.detection_words import about_words
 
 

@@ -20,7 +20,7 @@ from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.counting_filter import AnswerRule
 from ttmark.shared.limits.rate_limits import DocumentAllowance, LimitMetrics
 from ttmark.shared.manifests.wrapper import wrapped
-from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.detection.detect import Document
 
 MODES = ("combined", "direct", "aligned", "localized")
 SECRET = "kryptonite"

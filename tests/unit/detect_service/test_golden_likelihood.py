@@ -26,7 +26,7 @@ from tests.harness.spec_detector import Reading, detect_combined, detect_convers
 from tests.harness.spec_detector.normalisation import unwrapped, without_typography
 from tests.harness.spec_detector.reader_classes import token_ends
 from tests.unit.detect_service.test_golden_answers import LOOK_ALIKES, TEXTS
-from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.detection.detect import Document
 
 VECTORS = {
     version: json.loads((GOLDEN / name).read_text())

@@ -15,7 +15,7 @@ from lxml import html
 from ttmark.detect_service.features.conversation.conversation_words import conversation_message
 from ttmark.shared.detection_words import about_words, message, public_message
 from ttmark.shared.languages.words import LANGUAGES, preferred_words, words_of
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     AskedBefore,
     CombinedResult,
     ConversationMessage,

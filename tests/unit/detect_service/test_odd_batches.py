@@ -10,7 +10,7 @@ from tests.harness.trained_tokenizers import KINDS
 from tests.unit.detect_service.callers import known
 from tests.unit.detect_service.held_keys import key_of
 from tests.unit.detect_service.served import served
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 
 pytestmark = pytest.mark.long
 

@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from ttmark.shared.schemas.jobs import JobRequest
+from ttmark.shared.schemas.detection.jobs import JobRequest
 
 MODES = ("Combined", "Direct", "Aligned", "Localized")
 

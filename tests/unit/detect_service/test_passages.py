@@ -13,8 +13,8 @@ from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.passages import marked_passages
 from ttmark.detect_service.verdict import Finding, best_finding
-from ttmark.shared.schemas.detection import MarkedShare
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.schemas.detection.detect import MarkedShare
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 WATERMARK = Watermark("gumbel", 2)
 POOL = [bytes([number] * 16) for number in range(1, 5)]

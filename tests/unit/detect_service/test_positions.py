@@ -7,12 +7,12 @@ import pytest
 from tests.harness.golden_texts import LATER_TEXTS
 from tests.harness.trained_tokenizers import KINDS
 from tests.unit.detect_service.held_keys import key_of
-from ttmark.detect_service.backend import TokenizerSet
+from ttmark.detect_service.documents.backend import TokenizerSet
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.documents.text_reader import text_readers
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.detection.detect import Document
 from ttmark.shared.tokenization import TextTokenizer
 
 TRAINING = ["the cat sat on the mat and the dog sat on the log", "a fine café in the town"] * 4

@@ -11,13 +11,13 @@ from tests.harness.trained_tokenizers import byte_level
 from tests.unit.detect_service.callers import CALLERS
 from tests.unit.detect_service.held_keys import key_of
 from ttmark.detect_service.ask import ask_here
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.documents.text_reader import text_readers
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
 from ttmark.detect_service.options import DetectionOptions, Mode
 from ttmark.detect_service.question import Question
-from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.detection.detect import Document
 from ttmark.shared.tokenization import TextTokenizer
 
 MODES: list[Mode] = ["direct", "aligned", "localized"]

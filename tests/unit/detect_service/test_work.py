@@ -15,10 +15,10 @@ from tests.unit.detect_service.conftest import Service
 from tests.unit.detect_service.served import served
 from tests.unit.shared.watermark.conftest import Counting
 from ttmark.detect_service.ask import ask_here
-from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.cost import estimated_tokens, request_cost
 from ttmark.detect_service.detectors import LIKELIHOOD
+from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.documents.text_reader import text_readers
 from ttmark.detect_service.examination import Examination
@@ -29,7 +29,7 @@ from ttmark.detect_service.question import Question
 from ttmark.detect_service.results import response_json
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.rate_limits import WorkBudget
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     AlignedRequest,
     CombinedRequest,
     DetectionRequest,
@@ -41,7 +41,7 @@ from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.detectors.alignment import detect_aligned
 from ttmark.shared.watermark.detectors.localized import detect_localized
 from ttmark.shared.watermark.interruption import interruptible, pause
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 TOKENS = np.random.default_rng(3).integers(97, 122, 2_500).tolist()
 REQUESTS: dict[str, tuple[type[DetectionRequest], dict[str, Any]]] = {

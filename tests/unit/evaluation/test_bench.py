@@ -13,7 +13,7 @@ from ttmark.evaluation.bench.generation import show
 from ttmark.evaluation.bench.in_vllm import UNMARKED, medians
 from ttmark.evaluation.bench.llama_cpp_peer import LlamaCpp
 from ttmark.evaluation.bench.workload import STRICT, Measurement, Rates, Stopwatch, Workload, ratio_table
-from ttmark.evaluation.report.result import Table
+from ttmark.evaluation.report import Table
 
 pytestmark = pytest.mark.long
 

@@ -12,7 +12,7 @@ from ttmark.evaluation.null_tables.build import (
     sample_scan,
 )
 from ttmark.shared.watermark.detectors.scan import scan_peaks
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 pytestmark = pytest.mark.long
 

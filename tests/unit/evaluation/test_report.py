@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ttmark.evaluation.report.result import Result, Table
+from ttmark.evaluation.report import Result, Table
 from ttmark.evaluation.run_manifest import machine, versions
 
 TABLE = Table("Title", ("a", "b"), (("1", "x|y"),), ("a note",))

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.experiment_cells import SETTINGS, Setting
-from ttmark.evaluation.results import peers
+from ttmark.evaluation.quality import peers
+from ttmark.evaluation.quality.peers import KgwMark, PeerMark, SynthidMark, VllmMark
 from ttmark.evaluation.results.experiment import Marked, found_together, peoples_accounts
-from ttmark.evaluation.results.peers import KgwMark, PeerMark, SynthidMark, VllmMark
 from ttmark.services.evaluated_detection import Service
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.prf import key_lanes

@@ -12,8 +12,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from ttmark.gen_service.smollm2 import GGUF, GGUF_SHA256, SAMPLING
 from ttmark.gen_service.smollm2.convert import transformers_name
-from ttmark.services.local.smollm2 import is_whole, sha256
 from ttmark.services.model_folder import read_chat_template, read_sampling_defaults
+from ttmark.services.smollm2 import is_whole, sha256
 from ttmark.shared.schemas.generation.chat import ChatMessage
 from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 from ttmark.shared.tokenization import ChunkedEncoder, TextTokenizer

@@ -12,12 +12,12 @@ import ttmark
 from tests.harness.random_model import save_random_model
 from tests.unit.gen_service.engine.architectures import SERVED
 from tests.unit.gen_service.engine.test_quantised_models import save_of_four_bits
-from ttmark.gen_service.engine import loading
-from ttmark.gen_service.engine.autotune import own_threads
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
+from ttmark.gen_service.engine.model import loading
+from ttmark.gen_service.engine.model.autotune import own_threads
 from ttmark.gen_service.engine.native import find_kernels
 from ttmark.library.model import EngineWriter
-from ttmark.services.served_models import _embedded_settings, load_engine
+from ttmark.services.composition.served_models import _embedded_settings, load_engine
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.watermark.compiled import usable_levels
 

@@ -10,8 +10,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import ttmark
 from tests.harness.random_model import END_OF_TEXT, byte_tokenizer, save_random_model, small_llama
-from ttmark.gen_service.api.prompts import chat_prompt, plain_prompts
-from ttmark.gen_service.api.served_model import ServedModel
+from ttmark.gen_service.api.plan.prompts import chat_prompt, plain_prompts
+from ttmark.gen_service.api.plan.served_model import ServedModel
 from ttmark.library.model import EngineWriter
 from ttmark.services.model_folder import read_chat_template
 from ttmark.shared.manifests.wrapper import wrapped

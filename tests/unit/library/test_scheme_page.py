@@ -20,7 +20,7 @@ USE = """
 import json, os, sys
 from typer.testing import CliRunner
 from ttmark.services.cli.main import app
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 def command(words):
     done = CliRunner().invoke(app, words.split())

@@ -25,7 +25,7 @@ from ttmark.shared.client import (
     UnexpectedAnswer,
     calls,
 )
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.detect import (
     AlignedRequest,
     CombinedRequest,
     DetectionRequest,

@@ -6,10 +6,10 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from ttmark.shared.schemas import fields, slices
-from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.detection.detect import Document
+from ttmark.shared.schemas.detection.jobs import JobRequest
 from ttmark.shared.schemas.generation.chat import ChatRequest
 from ttmark.shared.schemas.generation.completions import CompletionRequest
-from ttmark.shared.schemas.jobs import JobRequest
 
 MESSAGE, WRONG = {"role": "user", "content": "a"}, {"role": "user", "content": 1}
 PART = {"type": "text", "text": "a"}

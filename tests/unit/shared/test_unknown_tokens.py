@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.harness.random_model import byte_tokenizer
 from tests.harness.trained_tokenizers import bpe_with_byte_fallback
-from ttmark.gen_service.api.watermark_report import scored
+from ttmark.gen_service.api.plan.watermark_report import scored
 from ttmark.library import detection
 from ttmark.library.key import Key
 from ttmark.shared.tokenization import TextTokenizer, TooManyTokens
@@ -20,7 +20,7 @@ from ttmark.shared.unknown_tokens import read_ids, read_with_offsets
 from ttmark.shared.watermark.detectors.block_scores import detect_direct
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.prf import UNKNOWN_TOKEN, key_lanes
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 FALLBACK = bpe_with_byte_fallback(["one two three, naïve café"] * 20, 300)
 TEXT = "one एक दो तीन two चार पाँच three"

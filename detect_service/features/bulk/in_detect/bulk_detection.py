@@ -4,7 +4,7 @@ import asyncio
 from itertools import islice
 from pathlib import Path
 
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.features.bulk.examiner import Examiner
 from ttmark.detect_service.features.bulk.input_formats import open_source
 from ttmark.detect_service.features.manifests.settings import TrustSettings
@@ -16,9 +16,9 @@ from ttmark.services.startup import StartupError, no_start_after
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.observability.logging import configure_logging
-from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.detection.detect import Document
 from ttmark.shared.tokenization import TokenizerMissing
-from ttmark.shared.vault.key_store_errors import KeyStoreError
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError
 
 _ROWS_LOOKED_AT = 100
 

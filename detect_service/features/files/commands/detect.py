@@ -27,7 +27,7 @@ from ttmark.shared.client import AsyncClient, Client
 from ttmark.shared.features import module_of
 from ttmark.shared.languages.words import counted
 from ttmark.shared.outgoing import blocking
-from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, Document
+from ttmark.shared.schemas.detection.detect import DEFAULT_FPR, DetectionResult, Document
 
 if TYPE_CHECKING:
     from ttmark.detect_service.features.files.commands.detect_files import Outcome

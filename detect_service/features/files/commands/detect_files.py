@@ -15,8 +15,8 @@ from ttmark.services.startup import in_one_line, warn
 from ttmark.shared.client import AnswerLost, AsyncClient, ClientError, ServiceRefused
 from ttmark.shared.languages.words import duration
 from ttmark.shared.outgoing import loop_of_calls
-from ttmark.shared.schemas.content_provenance import CheckedText, ContentProvenanceCheck
-from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult
+from ttmark.shared.schemas.detection.content_provenance import CheckedText, ContentProvenanceCheck
+from ttmark.shared.schemas.detection.detect import DetectionRequest, DetectionResult
 
 Outcome = DetectionResult | NotExamined
 _AT_ONCE = 4

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import typer
 
-from ttmark.detect_service.features.files.extraction import (
+from ttmark.detect_service.features.files.settings import ExtractionSettings
+from ttmark.detect_service.features.files.text.extraction import (
     FORMAT_OF_ENDING,
     OF_SEVERAL,
     ExtractionLimits,
     UnreadableFile,
 )
-from ttmark.detect_service.features.files.settings import ExtractionSettings
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.services.cli.files import STANDARD_INPUT, bytes_of, shown
 from ttmark.services.startup import StartupError, require
-from ttmark.shared.schemas.extraction import FILE_KINDS
+from ttmark.shared.schemas.detection.extraction import FILE_KINDS
 
 _ENDINGS = {ending for ending, kind in FORMAT_OF_ENDING.items() if kind not in OF_SEVERAL}
 _SEVERAL = {

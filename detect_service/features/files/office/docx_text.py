@@ -10,11 +10,11 @@ from typing import Any
 
 from lxml import etree
 
-from ttmark.detect_service.features.files.extraction import Extraction, LimitExceeded, UnreadableFile
-from ttmark.detect_service.features.files.layout import BULLET, Block, TextRun, markdown
 from ttmark.detect_service.features.files.office.list_numbers import WORD_FORMATS
-from ttmark.detect_service.features.files.paragraphs import MONOSPACED, Paragraphs, row, settled, whole
-from ttmark.detect_service.features.files.zip_archive import Archive, open_archive
+from ttmark.detect_service.features.files.text.extraction import Extraction, LimitExceeded, UnreadableFile
+from ttmark.detect_service.features.files.text.layout import BULLET, Block, TextRun, markdown
+from ttmark.detect_service.features.files.text.paragraphs import MONOSPACED, Paragraphs, row, settled, whole
+from ttmark.detect_service.features.files.text.zip_archive import Archive, open_archive
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 Look = dict[str, Any]

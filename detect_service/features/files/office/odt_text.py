@@ -8,11 +8,18 @@ from typing import Any
 
 from lxml import etree
 
-from ttmark.detect_service.features.files.extraction import Extraction, UnreadableFile
-from ttmark.detect_service.features.files.layout import BULLET, Block, TextRun, markdown
 from ttmark.detect_service.features.files.office.list_numbers import LETTER_FORMATS
-from ttmark.detect_service.features.files.paragraphs import MONOSPACED, Paragraphs, row, settled, twips, whole
-from ttmark.detect_service.features.files.zip_archive import open_archive
+from ttmark.detect_service.features.files.text.extraction import Extraction, UnreadableFile
+from ttmark.detect_service.features.files.text.layout import BULLET, Block, TextRun, markdown
+from ttmark.detect_service.features.files.text.paragraphs import (
+    MONOSPACED,
+    Paragraphs,
+    row,
+    settled,
+    twips,
+    whole,
+)
+from ttmark.detect_service.features.files.text.zip_archive import open_archive
 
 NAMES = "{urn:oasis:names:tc:opendocument:xmlns:"
 TEXT, OFFICE, TABLE, STYLE, FO = (

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from ttmark.detect_service.features.files.extraction import Extraction, UnreadableFile
-from ttmark.detect_service.features.files.layout import BULLET, Block, TextRun, markdown
-from ttmark.detect_service.features.files.paragraphs import MONOSPACED, Paragraphs, row, settled
+from ttmark.detect_service.features.files.text.extraction import Extraction, UnreadableFile
+from ttmark.detect_service.features.files.text.layout import BULLET, Block, TextRun, markdown
+from ttmark.detect_service.features.files.text.paragraphs import MONOSPACED, Paragraphs, row, settled
 
 _TOKEN = re.compile(
     rb"\\(?P<word>[A-Za-z]{1,32})(?P<number>-?[0-9]{1,10})? ?|\\'(?P<byte>[0-9A-Fa-f]{2})"

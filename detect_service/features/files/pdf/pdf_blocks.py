@@ -12,8 +12,8 @@ from statistics import median
 from typing import Literal
 from unicodedata import east_asian_width
 
-from ttmark.detect_service.features.files.layout import BULLET, Block, TextRun, markdown
 from ttmark.detect_service.features.files.pdf.pdf_lines import Line
+from ttmark.detect_service.features.files.text.layout import BULLET, Block, TextRun, markdown
 
 PAGE = "\x02"
 """Stands in the text of blocks where a page begins; pieces have no control characters."""

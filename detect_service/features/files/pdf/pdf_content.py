@@ -12,7 +12,7 @@ from pdfminer.pdfinterp import PDFPageInterpreter
 from pdfminer.pdftypes import PDFStream, resolve1
 from pdfminer.psparser import LIT
 
-from ttmark.detect_service.features.files.extraction import LimitExceeded
+from ttmark.detect_service.features.files.text.extraction import LimitExceeded
 
 MOST_BYTES = 75_000_000
 _END = rb"\x00\t\n\x0c\r ()<>\[\]{}/%"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median
 
-from ttmark.detect_service.features.files.layout import TextRun
 from ttmark.detect_service.features.files.pdf.pdf_pieces import Drawing, Piece
+from ttmark.detect_service.features.files.text.layout import TextRun
 
 Row = list[Piece]
 _ITEM = re.compile("[0-9]{1,3}[.)]$|[\u2022\u25cf\u25cb\u25aa]")

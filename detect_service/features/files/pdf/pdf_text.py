@@ -7,15 +7,15 @@ from itertools import islice
 from pdfminer.pdfdocument import PDFDocument, PDFEncryptionError, PDFPasswordIncorrect
 from pdfminer.pdfparser import PDFParser
 
-from ttmark.detect_service.features.files.extraction import Extraction, LimitExceeded, UnreadableFile
 from ttmark.detect_service.features.files.pdf.pdf_blocks import text_of
 from ttmark.detect_service.features.files.pdf.pdf_lines import Line, lines_of
 from ttmark.detect_service.features.files.pdf.pdf_pieces import UNKNOWN, drawings, pages_of
-from ttmark.detect_service.features.files.picture_text import (
+from ttmark.detect_service.features.files.pdf.picture_text import (
     MOST_PICTURES,
     lines_of_picture,
     pages_as_pictures,
 )
+from ttmark.detect_service.features.files.text.extraction import Extraction, LimitExceeded, UnreadableFile
 
 MOST_PAGES = 5_000
 

@@ -13,12 +13,16 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from ttmark.detect_service.features.files.extraction import ExtractionLimits, LimitExceeded, UnreadableFile
+from ttmark.detect_service.features.files.text.extraction import (
+    MANIFEST,
+    ExtractionLimits,
+    LimitExceeded,
+    UnreadableFile,
+)
 from ttmark.detect_service.features.files.workers.confinement import confine
 from ttmark.detect_service.features.files.workers.worker_process import (
     KEPT,
     LONGEST_LINE,
-    MANIFEST,
     AnswerHead,
     manifest_request,
     part_slices,
@@ -35,7 +39,7 @@ def main() -> None:
     os.nice(_LESS_URGENT_THAN_THE_SERVICE)
     logging.disable()  # libraries would tell what is in the files
     # Before they could no longer be opened, and so that the first file need not wait.
-    from ttmark.detect_service.features.files.readers_by_format import extract_text
+    from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
 
     with suppress(ImportError):
         extract_text(MANIFEST, manifest_request(b"", None))
@@ -56,7 +60,7 @@ def main() -> None:
 
 
 def _read(filename: str, content: bytes, limits: ExtractionLimits) -> tuple[AnswerHead, bytes]:
-    from ttmark.detect_service.features.files.readers_by_format import extract_text
+    from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
 
     # Whole seconds, counted from the process's start; when they are over the system ends the process.
     _limit(resource.RLIMIT_CPU, max(1, math.floor(time.clock_gettime(_COUNTED) + limits.cpu_seconds)))

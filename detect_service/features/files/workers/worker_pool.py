@@ -7,7 +7,9 @@ from typing import Self
 
 import structlog
 
-from ttmark.detect_service.features.files.extraction import (
+from ttmark.detect_service.features.files.text.extraction import (
+    ALONE,
+    MANIFEST,
     Extraction,
     ExtractionLimits,
     LimitExceeded,
@@ -15,12 +17,10 @@ from ttmark.detect_service.features.files.extraction import (
 )
 from ttmark.detect_service.features.files.workers.confinement import lacking
 from ttmark.detect_service.features.files.workers.worker_process import (
-    ALONE,
-    MANIFEST,
     WorkerProcess,
     manifest_request,
 )
-from ttmark.shared.schemas.extraction import PICTURES
+from ttmark.shared.schemas.detection.extraction import PICTURES
 
 _log = structlog.get_logger("ttmark.extraction")
 # Memory that a library does not give back is given back by the end of its process.

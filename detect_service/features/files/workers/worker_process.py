@@ -19,7 +19,7 @@ from typing import Self, cast
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter
 
-from ttmark.detect_service.features.files.extraction import (
+from ttmark.detect_service.features.files.text.extraction import (
     MOST_PARTS,
     Extraction,
     ExtractionLimits,
@@ -27,13 +27,9 @@ from ttmark.detect_service.features.files.extraction import (
     Reason,
     UnreadableFile,
 )
-from ttmark.shared.schemas.extraction import ExtractedPart
+from ttmark.shared.schemas.detection.extraction import ExtractedPart
 
 LONGEST_LINE = 65_536
-MANIFEST = ":manifest"
-"""In the place of a file's name: no name that a request can give has no ending."""
-ALONE = ":mail"
-"""The same, of a mail that is read without the files that came with it."""
 
 
 class AnswerHead(BaseModel):

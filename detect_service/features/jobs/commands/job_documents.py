@@ -13,8 +13,8 @@ from ttmark.detect_service.features.files.commands.input_files import (
 from ttmark.services.cli.files import spelled
 from ttmark.services.startup import no_start_after, require
 from ttmark.shared.client import Client
-from ttmark.shared.schemas.detection import Document
-from ttmark.shared.schemas.jobs import JobRequest, JobStatus
+from ttmark.shared.schemas.detection.detect import Document
+from ttmark.shared.schemas.detection.jobs import JobRequest, JobStatus
 
 _OF_ROWS = (".jsonl", ".ndjson", ".csv", ".parquet")
 _CULPRIT = re.compile(r"inputs\[(\d+)\]")

@@ -24,8 +24,8 @@ from ttmark.services.cli.terminal import ProgressLine, Yes, confirm
 from ttmark.services.startup import StartupError, no_start_after, require, warn
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.languages.words import counted
-from ttmark.shared.schemas.detection import DEFAULT_FPR
-from ttmark.shared.schemas.jobs import JobResult, JobStatus
+from ttmark.shared.schemas.detection.detect import DEFAULT_FPR
+from ttmark.shared.schemas.detection.jobs import JobResult, JobStatus
 
 if TYPE_CHECKING:
     from ttmark.detect_service.features.files.commands.input_files import NotExamined

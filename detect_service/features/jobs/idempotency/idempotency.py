@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict
 from ttmark.detect_service.features.jobs.idempotency.idempotency_store import RequestKeys
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import AlreadyGone, BadRequest, IdempotencyKeyReused, RequestInProgress
-from ttmark.shared.schemas.jobs import JobStatus
+from ttmark.shared.schemas.detection.jobs import JobStatus
 from ttmark.shared.vault.envelope import open_record, seal_record
 from ttmark.shared.vault.kek import KeyWrapper
-from ttmark.shared.vault.key_store_errors import KeyStoreError
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError
 
 HEADER = "Idempotency-Key"
 _LONGEST = 255

@@ -7,9 +7,9 @@ when each is kept, and `:keys:tenants` each tenant's latest of these times.
 import sqlite3
 from pathlib import Path
 
-from ttmark.shared.vault.redis_client import RedisClient, script_command
-from ttmark.shared.vault.redis_connections import Command
-from ttmark.shared.vault.sqlite_store import SqliteFile
+from ttmark.shared.vault.stores.redis_client import RedisClient, script_command
+from ttmark.shared.vault.stores.redis_connections import Command
+from ttmark.shared.vault.stores.sqlite_store import SqliteFile
 
 # Of a tenant. Beyond, its oldest entry is forgotten: a flood of keys costs nobody else room.
 MOST_KEYS = 4_096

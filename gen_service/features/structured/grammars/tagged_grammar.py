@@ -5,11 +5,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ttmark.gen_service.features.structured.formats.marks import Marks, pattern_of, without_marks
+from ttmark.gen_service.features.structured.formats.tagged_values import kinds, resolved
+from ttmark.gen_service.features.structured.formats.tool_formats import Quotes, Tagged
 from ttmark.gen_service.features.structured.grammars.json_grammar import SchemaRefused, guided
 from ttmark.gen_service.features.structured.grammars.schema_faults import DATE, exact, pattern_fault
-from ttmark.gen_service.features.structured.marks import Marks, pattern_of, without_marks
-from ttmark.gen_service.features.structured.tagged_values import kinds, resolved
-from ttmark.gen_service.features.structured.tool_formats import Quotes, Tagged
 
 _ALL = ("string", "integer", "number", "boolean", "null", "array", "object")
 _PYTHON_TEXT = r"/'([^'\\\n]|\\.)*'/"

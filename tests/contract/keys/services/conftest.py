@@ -18,9 +18,9 @@ from fastapi import FastAPI
 
 from tests.contract.openai.fake_generator import byte_tokenizer
 from tests.harness.waiting import eventually
-from ttmark.services import key_access
-from ttmark.services.detection_service import build_detection_service
-from ttmark.services.generation_service import build_generation_service
+from ttmark.services.composition import key_access
+from ttmark.services.composition.detection_service import build_detection_service
+from ttmark.services.composition.generation_service import build_generation_service
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import open_store
@@ -34,8 +34,8 @@ from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.redis_client import RedisClient
+from ttmark.shared.vault.stores.store import RecordStore
 
 T = TypeVar("T")
 

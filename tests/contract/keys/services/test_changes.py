@@ -13,7 +13,7 @@ from ttmark.services.cli.main import app
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.volume import Rotation, rotate_due
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.store import RecordStore
 
 
 def ttmark(cluster: Any, *arguments: str) -> Any:

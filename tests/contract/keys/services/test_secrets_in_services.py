@@ -21,7 +21,7 @@ from ttmark.services.settings.base import ServiceSettings
 from ttmark.shared.access.scopes import Scope, TokenLimits
 from ttmark.shared.keys.key_codec import KIND, _secret_name, load_record
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.store import RecordStore
 from ttmark.shared.vault.vault import Vault
 
 OURS = ("ttmark", "shared", "services", "gen_service", "detect_service")

@@ -15,7 +15,7 @@ from ttmark.services.features.audit.record import Anchor, Head
 from ttmark.services.features.audit.trail import AuditTrail, Heads
 from ttmark.services.settings.store import open_store
 from ttmark.shared.events import Event
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.store import RecordStore
 
 DIGEST = "ab" * 32
 

@@ -7,7 +7,7 @@ from ttmark.detect_service.fair_work.fair_queue import Abandoned
 from ttmark.detect_service.features.bulk.examiner import Examiner
 from ttmark.detect_service.features.bulk.row_format import InputRow
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.detection.detect import Document
 
 
 @pytest.mark.parametrize("error", [Abandoned(), KeyboardInterrupt()])

@@ -12,11 +12,11 @@ from ttmark.detect_service.features.bulk.row_format import InputRow
 
 ray = pytest.importorskip("ray", reason="Ray is an optional dependency")
 MODULE = """
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.features.bulk.examiner import Examiner
-from ttmark.detect_service.backend import FixedKeys
+from ttmark.detect_service.documents.backend import FixedKeys
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.detect_service.backend import TokenizerSet
+from ttmark.detect_service.documents.backend import TokenizerSet
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile

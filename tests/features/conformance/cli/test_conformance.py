@@ -24,8 +24,8 @@ from ttmark.evaluation.conformance.measure import (
 )
 from ttmark.evaluation.conformance.plan import FALSE_RATES, FOUND_RATES, Size
 from ttmark.evaluation.conformance.report import Deployment, make_report, write_report
-from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.quality.equivalence import Difference, Margin, judged
+from ttmark.evaluation.unmarked_texts import TextSet
 from ttmark.services.cli.main import app
 from ttmark.shared.signed_files.signed_file import (
     JSON_NAME,

@@ -15,7 +15,7 @@ import ttmark
 from tests.harness.command_line import invoke
 from tests.harness.measured_here import measured_here
 from tests.unit.detect_service.served import detection_app
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.evaluation.adversaries.catalogue import Attack, attacks
 from ttmark.services.features.conformance import conformance_attacks

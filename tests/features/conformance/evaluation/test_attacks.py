@@ -38,12 +38,12 @@ from ttmark.evaluation.conformance.detectors import (
 from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.conformance.page import FAILS, HOLDS, WEAKENED, attacks_page
 from ttmark.evaluation.conformance.quality_after_attacks import QualityChange, QualityLeft
-from ttmark.evaluation.conformance.unmarked_texts import TextSet
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient
 from ttmark.evaluation.intervals import Interval
 from ttmark.evaluation.run_folder import Questions
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.evaluation.text_edits import Material, sentences_of
+from ttmark.evaluation.unmarked_texts import TextSet
 from ttmark.services.features.conformance.conformance_attacks import Attacked, attacks_report
 from ttmark.shared.client import Client
 

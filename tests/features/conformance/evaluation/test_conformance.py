@@ -10,8 +10,8 @@ import pytest
 
 from tests.harness.simulated_conformance import PLAN, TOKENIZER, simulated_key, simulated_run
 from ttmark.detect_service.ask import ask_here
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.question import Question
 from ttmark.evaluation.conformance.answer_language import NAMES, language_of
@@ -27,11 +27,11 @@ from ttmark.evaluation.conformance.measure import (
 )
 from ttmark.evaluation.conformance.page import in_a_line, promise_kept
 from ttmark.evaluation.conformance.plan import PLANS, prompt_of, prompts
-from ttmark.evaluation.conformance.unmarked_texts import own_set, passages_of, shipped_sets
 from ttmark.evaluation.text_edits import Material
+from ttmark.evaluation.unmarked_texts import own_set, passages_of, shipped_sets
 from ttmark.services.features.conformance.conformance_run import detection
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.detection.detect import Document
 
 pytestmark = pytest.mark.long
 
@@ -186,7 +186,7 @@ def test_texts_without_a_mark_follow_from_the_seed_and_are_named_by_their_hash()
 
 
 def test_another_process_draws_the_same_texts() -> None:
-    code = "from ttmark.evaluation.conformance.unmarked_texts import shipped_sets\n"
+    code = "from ttmark.evaluation.unmarked_texts import shipped_sets\n"
     code += "print(*(one.sha256 for one in shipped_sets(300, 1)))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.split() == [one.sha256 for one in shipped_sets(300, 1)]

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser.actions import choose, file, give, invoke, row
 from tests.harness.set_pages import FILES, para, pdf
-from ttmark.shared.schemas.extraction import FILE_KINDS
+from ttmark.shared.schemas.detection.extraction import FILE_KINDS
 
 
 @pytest.fixture

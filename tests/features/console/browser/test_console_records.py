@@ -12,7 +12,7 @@ from tests.browser import actions
 from tests.browser.actions import file, give, invoke, row, sign_in
 from tests.harness import drawn_pictures
 from tests.harness.drawn_pictures import needs_tesseract
-from ttmark.shared.schemas.extraction import FILE_KINDS
+from ttmark.shared.schemas.detection.extraction import FILE_KINDS
 
 
 def check(page: Page, *asked: str) -> None:

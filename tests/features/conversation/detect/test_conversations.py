@@ -15,7 +15,7 @@ from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.question import Question
 from ttmark.detect_service.stage import Reader, Stage
 from ttmark.shared.byte_reading import ByteReading
-from ttmark.shared.schemas.detection import CombinedRequest, CombinedResult, Document
+from ttmark.shared.schemas.detection.detect import CombinedRequest, CombinedResult, Document
 
 
 async def asked(service: Any, texts: list[str], token: str = "pool", **more: Any) -> CombinedResult:

@@ -13,8 +13,8 @@ from ttmark.services.cli import terminal as terminal_module
 from ttmark.services.cli.main import app
 from ttmark.shared.client import AsyncClient
 from ttmark.shared.detection_words import message
-from ttmark.shared.schemas.content_provenance import CheckedText, ContentProvenanceCheck
-from ttmark.shared.schemas.detection import (
+from ttmark.shared.schemas.detection.content_provenance import CheckedText, ContentProvenanceCheck
+from ttmark.shared.schemas.detection.detect import (
     CombinedRequest,
     CombinedResult,
     DetectedKey,

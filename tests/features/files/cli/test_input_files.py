@@ -9,7 +9,7 @@ import pytest
 from tests.harness.hostile_files.pdf import text_page
 from ttmark.detect_service.features.files.commands import input_files
 from ttmark.detect_service.features.files.commands.input_files import NotExamined, named_files, read_texts
-from ttmark.detect_service.features.files.extraction import ExtractionLimits
+from ttmark.detect_service.features.files.text.extraction import ExtractionLimits
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 
 

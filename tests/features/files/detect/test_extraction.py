@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 
 from tests.harness.hostile_files import HOSTILE_FILES
 from tests.harness.hostile_files.documents import epub, odt
-from ttmark.detect_service.features.files.extraction import (
+from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
+from ttmark.detect_service.features.files.routes import written
+from ttmark.detect_service.features.files.text.extraction import (
     FORMAT_OF_ENDING,
     FORMATS,
     Extraction,
     UnreadableFile,
     format_of,
 )
-from ttmark.detect_service.features.files.readers_by_format import extract_text
-from ttmark.detect_service.features.files.routes import written
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionBusy
 from ttmark.detect_service.features.files.workers.worker_process import part_slices
-from ttmark.shared.schemas.extraction import ENDINGS, ExtractedPart, ExtractionResponse
+from ttmark.shared.schemas.detection.extraction import ENDINGS, ExtractedPart, ExtractionResponse
 
 
 def word_document() -> bytes:

@@ -19,13 +19,13 @@ import pytest
 from tests.harness.hostile_files import HOSTILE_FILES
 from tests.harness.hostile_files.mutations import SMALL_FILES
 from tests.harness.system_calls import PROFILE
-from ttmark.detect_service.features.files.extraction import (
+from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
+from ttmark.detect_service.features.files.text.extraction import (
     Extraction,
     ExtractionLimits,
     LimitExceeded,
     UnreadableFile,
 )
-from ttmark.detect_service.features.files.readers_by_format import extract_text
 from ttmark.detect_service.features.files.workers import confinement, worker_process
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionBusy, ExtractionWorkers
 from ttmark.detect_service.features.files.workers.worker_process import AnswerHead
@@ -157,8 +157,8 @@ async def test_whoever_no_longer_waits_ends_the_process_that_reads(workers: Extr
 
 TAKEN_OVER = """
 import os, resource, socket
-from ttmark.detect_service.features.files import readers_by_format
-from ttmark.detect_service.features.files.extraction import Extraction
+from ttmark.detect_service.features.files.formats import readers_by_format
+from ttmark.detect_service.features.files.text.extraction import Extraction
 from ttmark.detect_service.features.files.workers import worker
 def tried(content):
     try:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ttmark.detect_service.features.files.layout import Block, TextRun, markdown, pieces
+from ttmark.detect_service.features.files.text.layout import Block, TextRun, markdown, pieces
 
 
 def paragraph(text: str, **more: object) -> Block:

@@ -5,9 +5,9 @@ from email.message import EmailMessage
 import pytest
 
 from tests.harness.hostile_files.documents import epub
-from ttmark.detect_service.features.files.encodings import decode
-from ttmark.detect_service.features.files.extraction import UnreadableFile
-from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
+from ttmark.detect_service.features.files.text.encodings import decode
+from ttmark.detect_service.features.files.text.extraction import UnreadableFile
 
 
 def part(kind: str, body: str, more: str = "") -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.harness.hostile_files.pdf import stream
 from tests.harness.set_pages import LEADING, LEFT, TOP, Drawn, para, pdf, put, width
-from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
 
 FERRY = (
     "The ferry was late again this morning, and nobody at the gate could say why. It came at noon with "

@@ -11,10 +11,14 @@ from PIL import Image
 from tests.features.files.detect.test_extraction import extracted
 from tests.harness.drawn_pictures import TEXT, needs_tesseract, page, saved
 from tests.harness.hostile_files.pdf import text_page
-from ttmark.detect_service.features.files import picture_text
 from ttmark.detect_service.features.files.commands.input_files import read_texts
-from ttmark.detect_service.features.files.extraction import ExtractionLimits, LimitExceeded, UnreadableFile
-from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
+from ttmark.detect_service.features.files.pdf import picture_text
+from ttmark.detect_service.features.files.text.extraction import (
+    ExtractionLimits,
+    LimitExceeded,
+    UnreadableFile,
+)
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 
 

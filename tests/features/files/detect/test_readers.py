@@ -12,9 +12,9 @@ from pypdf import PdfReader, PdfWriter
 from tests.harness.hostile_files import HOSTILE_FILES
 from tests.harness.hostile_files.docx import cell, package, table
 from tests.harness.hostile_files.pdf import document, page, stream, text_page
-from ttmark.detect_service.features.files.encodings import decode
-from ttmark.detect_service.features.files.extraction import LimitExceeded, UnreadableFile
-from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
+from ttmark.detect_service.features.files.text.encodings import decode
+from ttmark.detect_service.features.files.text.extraction import LimitExceeded, UnreadableFile
 
 
 def test_a_merged_cell_is_read_once() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
 
 CODE = "def f(x):\n    if x:\n        return 1\n\n    return 2"
 PAGES = {

@@ -4,7 +4,7 @@ import pytest
 
 from tests.harness.hostile_files.documents import odt
 from tests.harness.hostile_files.docx import cell, package, table
-from ttmark.detect_service.features.files.readers_by_format import extract_text
+from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
 
 _W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _BOX = (

@@ -20,7 +20,7 @@ from tests.harness.hostile_files import HOSTILE_FILES, SIZE
 from tests.harness.hostile_files.mutations import mutations
 from tests.harness.waiting import eventually
 from tests.integration.detect.worst_bodies import Measured, measured_service
-from ttmark.detect_service.features.files.extraction import ExtractionLimits, UnreadableFile
+from ttmark.detect_service.features.files.text.extraction import ExtractionLimits, UnreadableFile
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 
 pytestmark = pytest.mark.long
@@ -81,7 +81,7 @@ async def test_changed_files_are_read_or_refused_in_words(count: int) -> None:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
     # Other work shares the cores; CPU time is what counts here.
     changed = (
-        "from ttmark.detect_service.features.files.extraction import ExtractionLimits\n"
+        "from ttmark.detect_service.features.files.text.extraction import ExtractionLimits\n"
         f"ExtractionLimits.__init__.__kwdefaults__.update(seconds=280.0, cpu_seconds={CPU_SECONDS})"
     )
     settings = {"TTMARK_MAX_BODY_BYTES": str(12 * 2**20)}

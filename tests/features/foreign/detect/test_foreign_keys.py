@@ -17,7 +17,7 @@ from ttmark.detect_service.features.files.commands.detect import show
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import without_wrappers
-from ttmark.shared.schemas.detection import CombinedResult
+from ttmark.shared.schemas.detection.detect import CombinedResult
 from ttmark.shared.watermark.foreign import VllmGumbel
 from ttmark.shared.watermark.foreign.foreign_mark import window_count
 

@@ -24,9 +24,9 @@ from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.features.jobs.webhooks import Webhooks, secret_of, signature
 from ttmark.services.startup import StartupError
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.schemas.jobs import JobOptions
+from ttmark.shared.schemas.detection.jobs import JobOptions
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
 
 HOSTS = ("hooks.example.org", "inside:8080")
 SECRET = bytes(range(32))

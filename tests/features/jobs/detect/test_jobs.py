@@ -16,8 +16,8 @@ from tests.unit.detect_service.callers import CALLERS, once
 from tests.unit.detect_service.served import served
 from tests.unit.detect_service.test_document_limits import FAR, OVER
 from ttmark.detect_service.api.metrics import DetectionMetrics
-from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
 from ttmark.detect_service.features.jobs.background import JobWorker
 from ttmark.detect_service.features.jobs.job_service import JobMetrics
@@ -28,9 +28,9 @@ from ttmark.detect_service.features.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.normalization.normalizer import NormalizedText, TextNormalizer
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.events import Event
-from ttmark.shared.schemas.detection import ReadingName
+from ttmark.shared.schemas.detection.detect import ReadingName
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import InvalidToken
+from ttmark.shared.vault.stores.key_store_errors import InvalidToken
 
 SECRET_TEXT = "nobody but the service reads this sentence"
 

@@ -14,7 +14,7 @@ from ttmark.detect_service.features.jobs.commands import jobs as job_commands
 from ttmark.services.cli.main import app
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.client import Client
-from ttmark.shared.schemas.detection import CombinedRequest, Document
+from ttmark.shared.schemas.detection.detect import CombinedRequest, Document
 from ttmark.shared.signed_files.signed_file import CaseKey
 
 NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)

@@ -17,7 +17,7 @@ from ttmark.detect_service.features.jobs.job_store import (
 )
 from ttmark.detect_service.features.jobs.sealed_jobs import JobStore
 from ttmark.detect_service.features.jobs.service import open_job_store
-from ttmark.shared.vault.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
 
 LIMITS = StoreLimits(jobs=3, tenant_size=5_000_000, size=10_000_000)
 LEASE_SECONDS = 0.3

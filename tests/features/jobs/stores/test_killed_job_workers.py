@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from tests.contract.keys.faulty_store import KEK
 from tests.harness.job_tenants import provision
 from tests.harness.job_worker import work
-from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.documents.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.features.jobs.job_service import JobMetrics, JobService
 from ttmark.detect_service.features.jobs.sealed_jobs import JobLimits, Jobs
 from ttmark.detect_service.features.jobs.service import open_job_store
@@ -25,8 +25,8 @@ from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.events import drop_event
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.schemas.detection import Document
-from ttmark.shared.schemas.jobs import JobRequest, JobResult, JobStatus
+from ttmark.shared.schemas.detection.detect import Document
+from ttmark.shared.schemas.detection.jobs import JobRequest, JobResult, JobStatus
 from ttmark.shared.tokenization import TextTokenizer
 
 pytestmark = pytest.mark.long

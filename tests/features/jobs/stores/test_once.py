@@ -22,9 +22,9 @@ from ttmark.shared.http.service_errors import (
     RequestInProgress,
     TooManyRequests,
 )
-from ttmark.shared.schemas.jobs import JobStatus
+from ttmark.shared.schemas.detection.jobs import JobStatus
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import RecordTampered, StoreUnavailable
+from ttmark.shared.vault.stores.key_store_errors import RecordTampered, StoreUnavailable
 
 KEK = KeyEncryptionKey(bytes(32))
 MINE = Principal("t1", "a", frozenset())

@@ -18,7 +18,7 @@ from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import Credential, credential
 from tests.unit.detect_service.conftest import Service
 from tests.unit.detect_service.files_here import InThisProcess
-from ttmark.detect_service.features.files.extraction import ExtractionLimits
+from ttmark.detect_service.features.files.text.extraction import ExtractionLimits
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import (
     MOST_OF_A_DOCUMENT,
@@ -30,7 +30,7 @@ from ttmark.gen_service.features.manifests.provenance import ManifestRule, Manif
 from ttmark.shared.manifests.report import manifest_report
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import wrapped, wrapper_size, wrappers
-from ttmark.shared.schemas.detection import CombinedRequest, Document
+from ttmark.shared.schemas.detection.detect import CombinedRequest, Document
 from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest
 
 TEXT = "The harbour was quiet. Two boats came in before dawn — nobody saw the third. Café, naïve, 東京."

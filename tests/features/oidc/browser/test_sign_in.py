@@ -17,12 +17,12 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from tests.browser.conftest import word_tokenizer
 from tests.harness.observe.services import free_port
 from tests.unit.detect_service.served import detection_app
-from ttmark.detect_service.backend import DetectionBackend, FixedKeys, TokenizerSet
+from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.features.oidc.oidc import OidcRules, OidcTokens
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.pages import SignIn
-from ttmark.shared.vault.key_store_errors import InvalidToken
+from ttmark.shared.vault.stores.key_store_errors import InvalidToken
 
 PACKAGE = "oidc-provider@9.13.3"
 AUDIENCE = "https://detect.example.org"

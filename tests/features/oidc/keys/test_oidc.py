@@ -24,7 +24,7 @@ from ttmark.detect_service.features.oidc.oidc import (
 from ttmark.detect_service.features.oidc.settings import OidcSettings
 from ttmark.services.startup import StartupError
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable
+from ttmark.shared.vault.stores.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable
 
 ISSUER, AUDIENCE, NOW = "https://login.example.org", "https://detect.example.org", 1_800_000_000
 RULES = OidcRules(ISSUER, AUDIENCE, "acme", frozenset({Scope.DETECT}), "moderators")

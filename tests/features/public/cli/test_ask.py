@@ -20,8 +20,8 @@ from ttmark.detect_service.features.public import commands as command
 from ttmark.detect_service.features.public.public_allowance import PublicBudget
 from ttmark.detect_service.features.public.tier import PublicTier
 from ttmark.services.cli.main import app
-from ttmark.shared.schemas.detection import Message
-from ttmark.shared.schemas.public import PublicAnswer, TextProvenance
+from ttmark.shared.schemas.detection.detect import Message
+from ttmark.shared.schemas.detection.public import PublicAnswer, TextProvenance
 from ttmark.shared.signpost import DOCUMENT_PATH
 
 HOME, OTHER, GONE = "https://home.example", "https://other.example", "https://gone.example"

@@ -10,14 +10,14 @@ import pytest
 from tests.unit.detect_service.public_asker import BUDGET, PublicService, public_service
 from tests.unit.detect_service.test_failing_documents import FAILING, SECRET, Break
 from ttmark.detect_service.answer_timing import rest_of_step
-from ttmark.detect_service.features.files.extraction import ExtractionLimits
+from ttmark.detect_service.features.files.text.extraction import ExtractionLimits
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.features.public.tier import PUBLIC_PATH
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.languages.words import ENGLISH
 from ttmark.shared.manifests.signer import ManifestSigner
-from ttmark.shared.schemas.public import TextProvenance
+from ttmark.shared.schemas.detection.public import TextProvenance
 from ttmark.shared.signpost import DOCUMENT_PATH
 
 HUMAN = "".join(random.Random(3).choices("abcdefghijklmnopqrstuvwxyz .,", k=1500))

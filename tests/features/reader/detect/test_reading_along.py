@@ -18,7 +18,7 @@ from tests.unit.detect_service.served import served
 from ttmark.detect_service.features.reader.reads_along import ReadsAlong
 from ttmark.detect_service.features.reader.vllm_dialect import vllm_dialect
 from ttmark.shared.byte_reading import ByteReading
-from ttmark.shared.schemas.detection import CombinedResult
+from ttmark.shared.schemas.detection.detect import CombinedResult
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.nulls import corrected

@@ -22,7 +22,7 @@ from tests.unit.detect_service.oracle import (
 )
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.schemas.detection import DetectionResult
+from ttmark.shared.schemas.detection.detect import DetectionResult
 
 pytestmark = pytest.mark.usefixtures("answers_at_once")
 

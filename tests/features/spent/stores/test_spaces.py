@@ -12,7 +12,7 @@ from ttmark.shared.limits import counting_filter, redis_counters
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.counting_filter import CAPACITY, CELLS, CountedDocument, Inquiry
 from ttmark.shared.limits.redis_counters import RedisCounters
-from ttmark.shared.vault.redis_connections import RedisAddress
+from ttmark.shared.vault.stores.redis_connections import RedisAddress
 
 
 async def test_a_full_space_takes_no_new_text_and_forgets_no_old_one(counters, monkeypatch):

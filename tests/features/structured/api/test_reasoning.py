@@ -13,7 +13,7 @@ from tests.harness.random_model import byte_tokenizer
 from tests.harness.tool_templates import form_of
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.api.conversation.control_tokens import ConversationEncoder
-from ttmark.gen_service.api.served_model import ServedModel
+from ttmark.gen_service.api.plan.served_model import ServedModel
 from ttmark.gen_service.decoding.text_stream import TextStream
 from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
 from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars

@@ -21,15 +21,15 @@ from tests.harness.real_templates import SHOWN, answered, prompted
 from tests.harness.tool_templates import TEMPLATES, UNLEARNED, form_of, turn
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.api.conversation.control_tokens import ConversationEncoder
-from ttmark.gen_service.api.served_model import ServedModel
-from ttmark.gen_service.api.stages import CompletionState
+from ttmark.gen_service.api.plan.served_model import ServedModel
+from ttmark.gen_service.api.plan.stages import CompletionState
 from ttmark.gen_service.decoding.text_stream import TextStream
 from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
 from ttmark.gen_service.features.structured.call_reader import CallReader
+from ttmark.gen_service.features.structured.formats.tool_formats import OURS, ToolFormat
 from ttmark.gen_service.features.structured.forms import as_held
 from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars, SchemaRefused
 from ttmark.gen_service.features.structured.tool_calls import Calls
-from ttmark.gen_service.features.structured.tool_formats import OURS, ToolFormat
 from ttmark.gen_service.features.structured.tools import NO_ARGUMENTS, ToolUse, tool_use
 from ttmark.shared.http.service_errors import UnsupportedFeature
 from ttmark.shared.schemas.generation.chat import ChatMessage

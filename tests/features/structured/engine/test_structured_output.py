@@ -11,10 +11,10 @@ import pytest
 from tests.unit.gen_service.engine.asking import KEY, StartEngine, collect, marking, text, together, tokens
 from ttmark.gen_service.decoding import block_builder
 from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams, SequenceFailed
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
 from ttmark.shared.watermark.detectors.block_scores import detect_direct
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 SIZES = [1, 2, pytest.param(3, marks=pytest.mark.slow)]
 SCHEMAS: list[dict[str, Any]] = [

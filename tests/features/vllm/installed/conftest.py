@@ -16,7 +16,7 @@ from transformers import DeepseekV3Config, Gemma3TextConfig, LlamaConfig
 from tests.features.vllm.installed.every_kind import Maker
 from tests.harness.random_model import save_random_model
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.features.vllm.service import VLLM_ENVIRONMENT
 from ttmark.shared.tokenization import TextTokenizer

@@ -7,7 +7,7 @@ from typing import Any
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 KEY = bytes(range(16))
 SCHEMES = ("synthid", "gumbel", "dipmark", "mcmark")

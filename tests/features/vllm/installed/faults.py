@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ttmark.gen_service.features.vllm.completion import Completion
-from ttmark.gen_service.features.vllm.worker_requests import WorkerRequests
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.gen_service.features.vllm.worker.completion import Completion
+from ttmark.gen_service.features.vllm.worker.worker_requests import WorkerRequests
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 
 class Injected(Exception):

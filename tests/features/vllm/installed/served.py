@@ -16,7 +16,7 @@ if find_spec("vllm"):
     # Of what every start would import again, the half that is in the service's own process.
     multiprocessing.get_context("forkserver").set_forkserver_preload(
         [
-            "ttmark.services.generation_service",
+            "ttmark.services.composition.generation_service",
             "ttmark.services.cli.serve",
             "ttmark.gen_service.features.vllm.vllm_engine",
         ]

@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM
 
 from tests.features.vllm.installed.every_kind import SCHEMES
 from tests.harness.distortion import PROMPT, WORST, Model, Tokens, p_value, texts
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 

@@ -16,7 +16,7 @@ from tests.features.vllm.installed.conftest import complete, complete_all, embed
 from tests.features.vllm.installed.every_kind import Maker
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import GenerationRequest, ReadingRequest
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 

@@ -14,7 +14,7 @@ import torch
 from tests.features.vllm.installed.conftest import DEEPSEEK, ask, complete_all, nothing_left
 from tests.features.vllm.installed.every_kind import KEY, Maker
 from tests.harness.random_model import save_random_model
-from ttmark.gen_service.features.vllm.worker_requests import WorkerRequests
+from ttmark.gen_service.features.vllm.worker.worker_requests import WorkerRequests
 from ttmark.shared.watermark.detectors.block_scores import detect_direct
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")

@@ -20,8 +20,8 @@ from tests.features.vllm.installed.conftest import (
 from tests.features.vllm.installed.every_kind import Maker
 from tests.harness.random_model import save_random_model
 from ttmark.gen_service.decoding.request import GenerationRequest
-from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.errors import ModelLoadError
+from ttmark.gen_service.engine.loop.engine import Engine
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 

@@ -13,11 +13,11 @@ from tests.features.vllm.installed.conftest import Answer, complete_all, load_vl
 from ttmark.evaluation.intervals import Interval, clopper_pearson
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.detectors.block_scores import detect_direct
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 pytest.importorskip("scipy", reason="needs .venv-vllm/bin/pip install -e '.[eval]'")

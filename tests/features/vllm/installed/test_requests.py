@@ -15,8 +15,8 @@ from prometheus_client import CollectorRegistry
 
 from tests.features.vllm.installed.conftest import complete, complete_all, nothing_left
 from tests.features.vllm.installed.every_kind import KEY, Maker
-from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.engine.errors import ContextTooLong, Draining, Overloaded
+from ttmark.gen_service.engine.loop.engine_metrics import EngineMetrics
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 

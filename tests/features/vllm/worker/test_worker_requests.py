@@ -22,11 +22,11 @@ from ttmark.gen_service.decoding.request import (
 from ttmark.gen_service.decoding.sequence import Sequence as Reference
 from ttmark.gen_service.features.structured.grammars.grammar import GrammarSource
 from ttmark.gen_service.features.structured.grammars.json_grammar import ANY_OBJECT, JsonGrammars
-from ttmark.gen_service.features.vllm.completion import FILLER, Completion
-from ttmark.gen_service.features.vllm.worker_messages import Failure, StepReport, Ticket, open_ticket
-from ttmark.gen_service.features.vllm.worker_requests import TICKET, WorkerRequests
+from ttmark.gen_service.features.vllm.worker.completion import FILLER, Completion
+from ttmark.gen_service.features.vllm.worker.worker_messages import Failure, StepReport, Ticket, open_ticket
+from ttmark.gen_service.features.vllm.worker.worker_requests import TICKET, WorkerRequests
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 TOKENIZER = TextTokenizer(byte_tokenizer())
 KEY = bytes(range(16))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
-from ttmark.gen_service.api.stages import open_stages
+from ttmark.gen_service.api.plan.stages import open_stages
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.generation.chat import ChatRequest
 from ttmark.shared.schemas.generation.sampling import OPTIONAL_FIELDS

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from ttmark.gen_service.api.backend import GenerationBackend
+from ttmark.gen_service.api.plan.backend import GenerationBackend
 from ttmark.shared.http.service_errors import ModelNotFound
 
 

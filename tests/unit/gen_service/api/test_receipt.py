@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ttmark.gen_service.api.watermark_report import ReceiptRule
+from ttmark.gen_service.api.plan.watermark_report import ReceiptRule
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.schemas.generation.watermark_block import Receipt
 

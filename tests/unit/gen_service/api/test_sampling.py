@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ttmark.gen_service.api.request_plan import sampling_params, seed_of_choice
+from ttmark.gen_service.api.plan.request_plan import sampling_params, seed_of_choice
 from ttmark.gen_service.decoding.request import SamplingParams
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.generation.completions import CompletionRequest

@@ -14,7 +14,7 @@ from ttmark.gen_service.decoding.block_builder import BlockBuilder, Reweighter, 
 from ttmark.gen_service.decoding.filtered_tokens import Support, Tail
 from ttmark.gen_service.decoding.randomness import Draws
 from ttmark.gen_service.decoding.request import Marking
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 VOCAB = 6
 END = 0

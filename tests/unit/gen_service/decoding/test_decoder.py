@@ -21,7 +21,7 @@ from ttmark.gen_service.decoding.request import (
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.prf import key_lanes
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 VOCAB = 600
 END = 0

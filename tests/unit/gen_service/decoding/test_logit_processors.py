@@ -18,7 +18,7 @@ from tests.unit.gen_service.decoding.written import TOKENIZER, VOCAB, blocks_as_
 from ttmark.gen_service.decoding.logit_processors import Bans, LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 PROMPT, COMPLETION, PATHS = [5, 5, 8], [4, 4, 7], [(4, 1), (1, 1), (2, 8)]
 END, OTHER_END = 0, 6

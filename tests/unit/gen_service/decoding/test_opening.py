@@ -13,7 +13,7 @@ from ttmark.gen_service.decoding.block_builder import PlainBlock
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence, opening_bits
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 VOCAB = 300
 LENGTH = 60

@@ -15,7 +15,7 @@ from ttmark.gen_service.decoding.block_builder import LEAST_SHARE, least_share
 from ttmark.gen_service.decoding.filters import FilterParams, filter_rows
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 VOCAB = 300
 CHOSEN = (70, 80, 90, 100)  # letters that the caller wants

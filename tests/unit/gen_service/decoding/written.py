@@ -18,7 +18,7 @@ from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 TOKENIZER = TextTokenizer(byte_tokenizer())
 VOCAB = 9

@@ -7,8 +7,8 @@ import torch
 import transformers
 
 from tests.harness.random_model import SMALL, TOKENS
-from ttmark.gen_service.engine.ragged_batch import Append, Probe
-from ttmark.gen_service.engine.transformers_model import ATTENTION_NAME
+from ttmark.gen_service.engine.model.ragged_batch import Append, Probe
+from ttmark.gen_service.engine.model.transformers_model import ATTENTION_NAME
 
 # Tied random weights only echo the last token.
 WEIGHTS: dict[str, Any] = {"initializer_range": 0.3, "tie_word_embeddings": False}

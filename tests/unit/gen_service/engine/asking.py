@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.engine.cached_sequence import CachedSequence
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.cached_sequence import CachedSequence
+from ttmark.gen_service.engine.loop.engine import Engine
+from ttmark.gen_service.engine.loop.stream import Mailbox
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.gen_service.engine.stream import Mailbox
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 KEY = bytes(range(16))
 StartEngine = Callable[..., Engine]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.harness.random_model import save_random_model, small_llama
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 
 CONFIG = small_llama(hidden_size=48, intermediate_size=96, initializer_range=0.3)

@@ -8,8 +8,8 @@ from tests.harness.random_model import save_random_model
 from tests.unit.gen_service.engine.architectures import SERVED, SlowRunner
 from tests.unit.gen_service.engine.asking import StartEngine, marking, together, tokens
 from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams
-from ttmark.gen_service.engine.engine import Engine
-from ttmark.gen_service.engine.loading import load_model
+from ttmark.gen_service.engine.loop.engine import Engine
+from ttmark.gen_service.engine.model.loading import load_model
 from ttmark.gen_service.engine.native import find_kernels
 from ttmark.gen_service.engine.settings import EngineSettings
 

@@ -10,10 +10,10 @@ import torch
 import transformers
 
 from tests.unit.gen_service.engine.architectures import SERVED
-from ttmark.gen_service.engine.attention import KvCache, attend_portably
-from ttmark.gen_service.engine.ragged_batch import Append, Probe
-from ttmark.gen_service.engine.runner import Runner
-from ttmark.gen_service.engine.transformers_model import ATTENTION_NAME, register_attention
+from ttmark.gen_service.engine.model.attention import KvCache, attend_portably
+from ttmark.gen_service.engine.model.ragged_batch import Append, Probe
+from ttmark.gen_service.engine.model.runner import Runner
+from ttmark.gen_service.engine.model.transformers_model import ATTENTION_NAME, register_attention
 
 TOLERANCE = 1e-5
 WINDOW = 16

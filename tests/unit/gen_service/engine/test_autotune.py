@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from ttmark.gen_service.engine import autotune
-from ttmark.gen_service.engine.autotune import Choice, ChoiceFile, choice_key
+from ttmark.gen_service.engine.model import autotune
+from ttmark.gen_service.engine.model.autotune import Choice, ChoiceFile, choice_key
 from ttmark.services.state_folder import check_state_folder
 from ttmark.shared.processor import processor_name
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from ttmark.gen_service.engine import attention
-from ttmark.gen_service.engine.attention import Arena, Chunk, KvCache, attend_chunk
-from ttmark.gen_service.engine.tree_attention import visible
+from ttmark.gen_service.engine.model import attention
+from ttmark.gen_service.engine.model.attention import Arena, Chunk, KvCache, attend_chunk
+from ttmark.gen_service.engine.model.tree_attention import visible
 
 HEADS, KV_HEADS, DIM, SCALE = 6, 2, 16, 0.25
 BASE = 7

@@ -10,11 +10,11 @@ from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Pretr
 from tests.harness.random_model import save_random_model
 from tests.unit.gen_service.engine.architectures import SERVED
 from tests.unit.gen_service.engine.test_quantised_models import TIED, load
-from ttmark.gen_service.engine.attention import KvCache
+from ttmark.gen_service.engine.model.attention import KvCache
+from ttmark.gen_service.engine.model.compiled_layers import CompiledLayers
+from ttmark.gen_service.engine.model.ragged_batch import Append, Probe
+from ttmark.gen_service.engine.model.runner import Runner
 from ttmark.gen_service.engine.native import find_kernels
-from ttmark.gen_service.engine.native.layers import CompiledLayers
-from ttmark.gen_service.engine.ragged_batch import Append, Probe
-from ttmark.gen_service.engine.runner import Runner
 
 pytestmark = pytest.mark.skipif(find_kernels() is None, reason="no compiler, or no such processor")
 MODELS = {

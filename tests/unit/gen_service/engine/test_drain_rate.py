@@ -2,8 +2,8 @@
 
 import pytest
 
-from ttmark.gen_service.engine import fair_share
-from ttmark.gen_service.engine.fair_share import DrainRate
+from ttmark.gen_service.engine.scheduling import fair_share
+from ttmark.gen_service.engine.scheduling.fair_share import DrainRate
 
 
 class Clock:

@@ -18,10 +18,10 @@ from tests.unit.gen_service.engine.asking import (
     tokens,
     until,
 )
-from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.errors import ContextTooLong
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.shared.watermark.detectors.block_scores import detect_direct
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3])

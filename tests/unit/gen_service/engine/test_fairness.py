@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.harness.fake_job import FakeJob, run
-from ttmark.gen_service.engine.kv_cache_rows import ExtentAllocator
-from ttmark.gen_service.engine.scheduler import PassPlan, Scheduler
+from ttmark.gen_service.engine.scheduling.kv_cache_rows import ExtentAllocator
+from ttmark.gen_service.engine.scheduling.scheduler import PassPlan, Scheduler
 
 PLACES, STEP_ROWS, CHUNK = 32, 512, 256
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.gen_service.engine.asking import StartEngine, ask, collect, marking
-from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.engine import Engine
-from ttmark.gen_service.engine.loading import load_model
-from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.loop.engine import Engine
+from ttmark.gen_service.engine.model.attention import KvCache
+from ttmark.gen_service.engine.model.loading import load_model
+from ttmark.gen_service.engine.model.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
 
 

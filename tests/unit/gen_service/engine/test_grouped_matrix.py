@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from tests.unit.gen_service.engine.test_native_kernels import compiled, draw  # noqa: F401
+from ttmark.gen_service.engine.model.grouping import Grouping
 from ttmark.gen_service.engine.native import SOURCE, Kernels
 from ttmark.gen_service.engine.native.grouped import GROUP, GroupedMatrix
-from ttmark.gen_service.engine.native.grouping import Grouping
 from ttmark.shared.watermark.compiled import usable_levels
 
 DTYPES = (torch.float32, torch.bfloat16)

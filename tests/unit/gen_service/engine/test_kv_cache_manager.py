@@ -10,9 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.harness.fake_job import FakeJob, run
-from ttmark.gen_service.engine.kv_cache_rows import Cuts, ExtentAllocator, Prefix, Prefixes, common_tokens
-from ttmark.gen_service.engine.schedulable import Extent
-from ttmark.gen_service.engine.scheduler import PassPlan, Scheduler
+from ttmark.gen_service.engine.scheduling.kv_cache_rows import (
+    Cuts,
+    ExtentAllocator,
+    Prefix,
+    Prefixes,
+    common_tokens,
+)
+from ttmark.gen_service.engine.scheduling.schedulable import Extent
+from ttmark.gen_service.engine.scheduling.scheduler import PassPlan, Scheduler
 
 CHUNK = 8
 CAPACITY = 60

@@ -18,9 +18,9 @@ from transformers import (
 )
 
 from tests.harness.random_model import SMALL, TOKENS, byte_tokenizer, save_random_model
-from ttmark.gen_service.engine import autotune
-from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.errors import ModelLoadError
+from ttmark.gen_service.engine.loop.engine import Engine
+from ttmark.gen_service.engine.model import autotune
 from ttmark.gen_service.engine.settings import EngineSettings
 
 

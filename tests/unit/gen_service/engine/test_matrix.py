@@ -6,12 +6,12 @@ import pytest
 import structlog
 import torch
 
-from ttmark.gen_service.engine import transformers_model
-from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.llama import Matrix
-from ttmark.gen_service.engine.loading import load_model
+from ttmark.gen_service.engine.model import transformers_model
+from ttmark.gen_service.engine.model.attention import KvCache
+from ttmark.gen_service.engine.model.llama import Matrix
+from ttmark.gen_service.engine.model.loading import load_model
+from ttmark.gen_service.engine.model.transformers_model import can_pack
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.gen_service.engine.transformers_model import can_pack
 
 ROUNDING = {torch.float32: 2e-6, torch.bfloat16: 1e-2}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ttmark.gen_service.engine import engine
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop import engine
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.memory import available_memory
 from ttmark.gen_service.engine.settings import EngineSettings
 

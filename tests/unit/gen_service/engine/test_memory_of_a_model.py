@@ -17,14 +17,15 @@ from transformers import Qwen2Config
 from tests.harness.random_model import SMALL, save_random_model
 from tests.unit.gen_service.engine.architectures import SERVED
 from tests.unit.gen_service.engine.asking import StartEngine, ask, collect
-from ttmark.gen_service.engine import engine, loading
-from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.autotune import Choice
 from ttmark.gen_service.engine.errors import ModelLoadError
-from ttmark.gen_service.engine.loaded_model import LoadedModel
-from ttmark.gen_service.engine.loading import load_model
+from ttmark.gen_service.engine.loop import engine
+from ttmark.gen_service.engine.model import loading
+from ttmark.gen_service.engine.model.attention import KvCache
+from ttmark.gen_service.engine.model.autotune import Choice
+from ttmark.gen_service.engine.model.loaded_model import LoadedModel
+from ttmark.gen_service.engine.model.loading import load_model
+from ttmark.gen_service.engine.model.transformers_model import can_pack, try_each
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.gen_service.engine.transformers_model import can_pack, try_each
 
 AUTO = EngineSettings(device="cpu", dtype="auto", threads=1)
 
@@ -78,8 +79,8 @@ def test_nothing_of_transformers_is_imported_and_one_choice_is_kept_by_the_first
     code = (
         "import json, sys, torch\n"
         "from pathlib import Path\n"
-        "import ttmark.services.generation_service\n"
-        "from ttmark.gen_service.engine.engine import Engine\n"
+        "import ttmark.services.composition.generation_service\n"
+        "from ttmark.gen_service.engine.loop.engine import Engine\n"
         "from ttmark.gen_service.engine.settings import EngineSettings\n"
         "torch.set_num_threads(3)\n"
         "settings = EngineSettings(device='cpu', dtype='auto', threads='auto', choices=Path(sys.argv[2]))\n"

@@ -9,9 +9,9 @@ import torch
 from torch.nn import functional
 
 from ttmark.gen_service.engine import native as kernels_module
-from ttmark.gen_service.engine.llama import turn
+from ttmark.gen_service.engine.model.llama import turn
+from ttmark.gen_service.engine.model.tree_attention import tile_spans
 from ttmark.gen_service.engine.native import Kernels
-from ttmark.gen_service.engine.tree_attention import tile_spans
 from ttmark.shared.watermark import compiled as compiling
 from ttmark.shared.watermark.compiled import usable_levels
 

@@ -7,7 +7,7 @@ import torch
 
 from tests.unit.gen_service.engine.asking import StartEngine, collect, marking, tokens
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, SamplingParams, SequenceFailed
-from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.loop.engine import Engine
 
 SYSTEM = tuple(100 + 7 * place % 150 for place in range(70))
 

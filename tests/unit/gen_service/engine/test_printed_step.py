@@ -3,7 +3,7 @@
 import inspect
 
 from tests.harness.imports import ROOT
-from ttmark.gen_service.engine.step import Stepper
+from ttmark.gen_service.engine.loop.step import Stepper
 
 RECORD = ROOT / "docs/adr/0027-one-visible-step.md"
 

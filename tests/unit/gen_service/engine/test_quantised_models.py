@@ -19,19 +19,19 @@ from tests.unit.gen_service.engine.asking import StartEngine
 from tests.unit.gen_service.engine.test_grouped_matrix import whole
 from tests.unit.gen_service.engine.test_prefix_reuse import conversation
 from tests.unit.gen_service.engine.test_reading import reading
-from ttmark.gen_service.engine import transformers_model
-from ttmark.gen_service.engine.attention import KvCache
-from ttmark.gen_service.engine.engine import Engine
-from ttmark.gen_service.engine.loaded_model import LoadedModel
-from ttmark.gen_service.engine.loading import load_model
+from ttmark.gen_service.engine.loop.engine import Engine
+from ttmark.gen_service.engine.model import transformers_model
+from ttmark.gen_service.engine.model.attention import KvCache
+from ttmark.gen_service.engine.model.grouping import BITS
+from ttmark.gen_service.engine.model.loaded_model import LoadedModel
+from ttmark.gen_service.engine.model.loading import load_model
+from ttmark.gen_service.engine.model.ragged_batch import Append
+from ttmark.gen_service.engine.model.runner import Runner
 from ttmark.gen_service.engine.native import find_kernels
 from ttmark.gen_service.engine.native.grouped import GROUP, GroupedMatrix
-from ttmark.gen_service.engine.native.grouping import BITS
-from ttmark.gen_service.engine.ragged_batch import Append
-from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 pytestmark = pytest.mark.skipif(find_kernels() is None, reason="no compiler, or no such processor")
 HOURS = (pytest.mark.slow, pytest.mark.timeout(7200))

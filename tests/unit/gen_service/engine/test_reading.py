@@ -19,9 +19,9 @@ from ttmark.gen_service.decoding.request import (
     SamplingParams,
     SequenceFailed,
 )
-from ttmark.gen_service.engine import cached_sequence
-from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.errors import ContextTooLong, OutOfTime, Overloaded
+from ttmark.gen_service.engine.loop import cached_sequence
+from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.shared.watermark.likelihood.hidden_markov_model import load_mixtures
 
 OPEN = FilterParams()

@@ -11,11 +11,11 @@ from tests.harness.fake_job import FakeJob, run
 from tests.unit.gen_service.engine.asking import SteppedByHand
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import GenerationRequest, ReadingRequest, SamplingParams
-from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReading
-from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.errors import Overloaded
-from ttmark.gen_service.engine.kv_cache_rows import ExtentAllocator
-from ttmark.gen_service.engine.scheduler import Scheduler
+from ttmark.gen_service.engine.loop.cached_sequence import CachedSequence, TextReading
+from ttmark.gen_service.engine.loop.engine import Engine
+from ttmark.gen_service.engine.scheduling.kv_cache_rows import ExtentAllocator
+from ttmark.gen_service.engine.scheduling.scheduler import Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings
 
 SHARE = 0.2

@@ -2,7 +2,7 @@
 
 import torch
 
-from ttmark.gen_service.engine.runner import RowCounts
+from ttmark.gen_service.engine.model.runner import RowCounts
 
 
 def test_rows_are_rounded_up_to_a_safe_count() -> None:

@@ -8,10 +8,16 @@ from types import ModuleType
 import pytest
 
 from tests.harness.fake_job import FakeJob, run
-from ttmark.gen_service.engine import fair_line, fair_share, kv_cache_rows, reading_line, schedulable
-from ttmark.gen_service.engine import scheduler as scheduler_module
-from ttmark.gen_service.engine.kv_cache_rows import ExtentAllocator
-from ttmark.gen_service.engine.scheduler import Scheduler
+from ttmark.gen_service.engine.scheduling import (
+    fair_line,
+    fair_share,
+    kv_cache_rows,
+    reading_line,
+    schedulable,
+)
+from ttmark.gen_service.engine.scheduling import scheduler as scheduler_module
+from ttmark.gen_service.engine.scheduling.kv_cache_rows import ExtentAllocator
+from ttmark.gen_service.engine.scheduling.scheduler import Scheduler
 
 
 def scheduler(

@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry
 from tests.unit.gen_service.engine.asking import collect, marking
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import GenerationRequest, ReadingRequest, SamplingParams
-from ttmark.gen_service.engine.engine import Engine
-from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
+from ttmark.gen_service.engine.loop.engine import Engine
+from ttmark.gen_service.engine.loop.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
 from ttmark.gen_service.engine.settings import EngineSettings
 
 PROMPT = (5, 6, 7, 8, 9)

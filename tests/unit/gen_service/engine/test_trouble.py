@@ -15,8 +15,8 @@ from ttmark.gen_service.decoding import filters
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.filters import bounded_rows
 from ttmark.gen_service.decoding.request import GenerationRequest, SequenceFailed
-from ttmark.gen_service.engine.engine import Engine
 from ttmark.gen_service.engine.errors import Draining, EngineDied, OutOfTime, Overloaded
+from ttmark.gen_service.engine.loop.engine import Engine
 
 
 async def test_a_full_queue_refuses_at_once_with_a_time_to_wait(start_engine: StartEngine) -> None:

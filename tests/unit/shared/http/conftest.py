@@ -15,7 +15,7 @@ from ttmark.shared.http.auth import require
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.http.service_errors import KeyNotFound, TooManyRequests
-from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable
+from ttmark.shared.vault.stores.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable
 
 TOKENS = {
     "generator": Principal("tok-1", "acme", frozenset({Scope.GENERATE})),

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ttmark.services.server import server_config
+from ttmark.services.composition.server import server_config
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.startup import StartupError
 from ttmark.shared.http.connections import ConnectionLimits, bounded_protocol

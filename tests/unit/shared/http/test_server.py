@@ -8,7 +8,7 @@ import sys
 import httpx
 
 from tests.harness.served_and_stopped import serve_and_stop
-from ttmark.services.server import server_config
+from ttmark.services.composition.server import server_config
 from ttmark.shared.http.connections import ConnectionLimits, bounded_protocol
 
 CYCLE = """
@@ -36,7 +36,7 @@ def test_the_log_says_what_memory_a_service_holds_once_it_serves() -> None:
 
 SERVED = """
 import socket
-from ttmark.services.server import serve
+from ttmark.services.composition.server import serve
 from ttmark.services.settings.base import ServiceSettings
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.health import Readiness

@@ -11,7 +11,7 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.signed_files.signed_file import CaseKey
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.store import RecordStore
 
 
 class Clock:

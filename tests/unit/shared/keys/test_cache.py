@@ -7,8 +7,8 @@ import pytest
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.key_store_errors import RecordTampered
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import RecordTampered
+from ttmark.shared.vault.stores.store import RecordStore
 
 
 @pytest.fixture

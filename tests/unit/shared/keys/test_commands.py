@@ -15,7 +15,7 @@ from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.settings.store import open_store
 from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.schemas.profile import PRESETS, Purpose
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.store import RecordStore
 
 KEK = "5e" * 32
 

@@ -10,10 +10,10 @@ import pytest
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import RecordRolledBack
 from ttmark.shared.vault.ledger import Ledger
-from ttmark.shared.vault.sqlite_store import SqliteStore
-from ttmark.shared.vault.store import RecordStore, Stored
+from ttmark.shared.vault.stores.key_store_errors import RecordRolledBack
+from ttmark.shared.vault.stores.sqlite_store import SqliteStore
+from ttmark.shared.vault.stores.store import RecordStore, Stored
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ import pytest
 
 from ttmark.shared.vault.envelope import TRAIL_LENGTH, Envelope, open_envelope, seal_envelope
 from ttmark.shared.vault.kek import DataKey, KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import RecordRolledBack, RecordTampered
 from ttmark.shared.vault.ledger import Ledger
+from ttmark.shared.vault.stores.key_store_errors import RecordRolledBack, RecordTampered
 
 
 async def sealed(kek: KeyEncryptionKey, count: int) -> list[Envelope]:

@@ -11,7 +11,7 @@ from ttmark.shared.keys.key_records import KeyRecord, VersionRecord
 from ttmark.shared.keys.keyring import KeyRing, disabled, promoted, retired
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.key_store_errors import InvalidName, InvalidTransition, KeyExists, NoSuchKey
+from ttmark.shared.vault.stores.key_store_errors import InvalidName, InvalidTransition, KeyExists, NoSuchKey
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 Call = Callable[[KeyRing, Profile], Awaitable[object]]

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from ttmark.services.cli.key_store import KeyStore, run
-from ttmark.services.key_access import KeyAccess
+from ttmark.services.composition.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.scopes import Scope
@@ -21,9 +21,9 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault import ledger as ledger_module
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import InvalidToken, KeyStoreError, RecordRolledBack
 from ttmark.shared.vault.ledger import Ledger, LedgerFile, ledger_path
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import InvalidToken, KeyStoreError, RecordRolledBack
+from ttmark.shared.vault.stores.store import RecordStore
 from ttmark.shared.whole_file import NotWritten
 
 

@@ -11,8 +11,8 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import ReplicasBehind
-from ttmark.shared.vault.store import RecordStore, Stored
+from ttmark.shared.vault.stores.key_store_errors import ReplicasBehind
+from ttmark.shared.vault.stores.store import RecordStore, Stored
 
 
 @pytest.fixture

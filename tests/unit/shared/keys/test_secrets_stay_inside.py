@@ -14,9 +14,9 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import KeyState, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import DataKey, KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import KeyStoreError
-from ttmark.shared.vault.redis_connections import RedisAddress
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError
+from ttmark.shared.vault.stores.redis_connections import RedisAddress
+from ttmark.shared.vault.stores.store import RecordStore
 
 CANARY = bytes.fromhex("c0ffee00c0ffee11c0ffee22c0ffee33c0ffee44c0ffee55c0ffee66c0ffee77")
 CONFIDENTIAL = [KeyEncryptionKey(CANARY), DataKey(CANARY), UnlockedVersion(1, KeyState.PRIMARY, CANARY)]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ttmark.services.settings.store import open_store
-from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.redis_connections import RedisAddress
-from ttmark.shared.vault.sqlite_store import SqliteStore
+from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.stores.redis_connections import RedisAddress
+from ttmark.shared.vault.stores.sqlite_store import SqliteStore
 
 
 @pytest.mark.parametrize(

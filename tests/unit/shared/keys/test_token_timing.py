@@ -11,7 +11,7 @@ import pytest
 from ttmark.shared.access import tokens
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.vault.key_store_errors import InvalidToken
+from ttmark.shared.vault.stores.key_store_errors import InvalidToken
 
 pytestmark = pytest.mark.long
 

@@ -10,13 +10,13 @@ from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import (
+from ttmark.shared.vault.stores.key_store_errors import (
     ExpiredToken,
     InvalidToken,
     RecordRolledBack,
     StoreUnavailable,
 )
-from ttmark.shared.vault.store import RecordStore, Stored
+from ttmark.shared.vault.stores.store import RecordStore, Stored
 
 
 class SwitchableStore:

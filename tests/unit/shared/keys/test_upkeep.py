@@ -12,8 +12,8 @@ from ttmark.shared.keys.backup import create_backup, restore_backup, verify_stor
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import DataKey, KeyEncryptionKey, KeyWrapper
-from ttmark.shared.vault.key_store_errors import RecordRolledBack, RecordTampered, UnknownKek
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.stores.key_store_errors import RecordRolledBack, RecordTampered, UnknownKek
+from ttmark.shared.vault.stores.store import RecordStore
 from ttmark.shared.vault.vault import Vault
 
 OLD, NEW = bytes(range(32)), bytes(32)

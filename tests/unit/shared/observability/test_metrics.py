@@ -11,7 +11,7 @@ from ttmark.shared.keys.key_metrics import watch_keys
 from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.observability.memory import process_memory, watch_memory
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable
+from ttmark.shared.vault.stores.key_store_errors import KeyStoreError, StoreUnavailable
 
 
 @dataclass

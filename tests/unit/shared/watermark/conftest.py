@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark.prf import ContextTracker, key_lanes
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 
 class Counting:

@@ -8,7 +8,7 @@ import pytest
 from ttmark.shared.watermark.detectors.alignment import BETA, detect_aligned, needs_decoys
 from ttmark.shared.watermark.detectors.block_scores import detect_direct
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
 

@@ -10,7 +10,7 @@ from ttmark.shared.watermark.detectors.alignment import detect_aligned
 from ttmark.shared.watermark.detectors.block_scores import detect_direct
 from ttmark.shared.watermark.detectors.localized import detect_localized
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 DETECTORS = {
     "direct": lambda *text: detect_direct(*text, phase="any"),

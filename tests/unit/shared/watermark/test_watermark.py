@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 SCHEMES = scheme_names()
 

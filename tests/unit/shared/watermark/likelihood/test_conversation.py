@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark.likelihood.conversation import ConversationEvidence, detect_conversation
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 PAIRS = Watermark("gumbel", 2, 2)
 POOL = [bytes([i]) * 16 for i in range(4)]

@@ -18,10 +18,10 @@ from ttmark.shared.watermark.likelihood.forward_backward import find_passes
 from ttmark.shared.watermark.likelihood.hidden_markov_model import Rows
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.score_distributions import Floats
 from ttmark.shared.watermark.prf import UNKNOWN_TOKEN
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
+from ttmark.shared.watermark.score_distributions import Floats
 
 KEY = bytes(range(16))
 WRONG = [bytes([200 + i]) * 16 for i in range(7)]

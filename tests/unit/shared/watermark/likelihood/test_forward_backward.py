@@ -21,7 +21,7 @@ from ttmark.shared.watermark.likelihood.hidden_markov_model import (
     evidence_paths,
 )
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 PATHS = (
     Path(0, 0.06),

@@ -13,8 +13,8 @@ from ttmark.shared.watermark.likelihood.hidden_markov_model import (
     evidence_paths,
 )
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, Sampler
-from ttmark.shared.watermark.likelihood.score_distributions import Cells
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
+from ttmark.shared.watermark.score_distributions import Cells
 
 PASSES = find_passes()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark.likelihood.marked_passages import find_carried, share_of
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 PAIRS = Watermark("gumbel", 2, 2)
 KEY = bytes(range(16))

@@ -11,7 +11,7 @@ from ttmark.shared.watermark.likelihood.hidden_markov_model import (
     load_mixtures,
 )
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 WATERMARKS = [Watermark(name, size) for name in scheme_names() for size in (1, 2, 3)]
 

@@ -9,7 +9,7 @@ import pytest
 from ttmark.shared.watermark.nulls import BinomialNull
 from ttmark.shared.watermark.ragged_arrays import Segments
 from ttmark.shared.watermark.schemes.registry import build_scheme, scheme_names
-from ttmark.shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.schemes.watermark import Watermark
 
 RIVALS = 1_000
 VARIANTS: list[tuple[str, dict[str, Any]]] = [

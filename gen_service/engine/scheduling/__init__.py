@@ -1,0 +1,1 @@
+"""Which sequences are computed next, and which rows of the cache they hold."""

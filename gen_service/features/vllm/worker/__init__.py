@@ -1,0 +1,1 @@
+"""What runs inside vLLM's own processes, and the messages to them."""

@@ -1,0 +1,1 @@
+"""Both services put together from settings, keys and features."""

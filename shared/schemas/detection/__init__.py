@@ -1,0 +1,1 @@
+"""What the detection service is asked and answers."""

@@ -1,0 +1,1 @@
+"""Where sealed records lie: SQLite or Redis."""
