@@ -59,8 +59,8 @@ class WatermarkBlock(Receipt):
         "`unwatermarked`: none is."
     )
     reasons: dict[str, int] = Field(
-        description="Blocks without a mark by reason: opening, warm_up, odd_end, repeated_context, greedy, "
-        "disabled, confined, policy."
+        description="Blocks without a mark by reason: `opening`, `warm_up`, `odd_end`, `repeated_context`, "
+        "`greedy`, `disabled`, `confined`, `policy`."
     )
     policy: str | None = left_out("The rule of the marking policy that decided.")
     key_id: str | None = None

@@ -61,9 +61,11 @@ OPENAIS = re.compile(
 NO_BOUND = 2**31 - 1
 """A greatest number that only keeps to the machine's integers tells a reader nothing."""
 LONGEST_PATTERN = 40
+NAMES = 2
+"""What names more values than this has a line of its own."""
 LINES_OF_A_HEAD = 2
 ONE_VALUE = re.compile(r"`[^`]*`")
-EVIDENT = 10
+EVIDENT = 14
 """A field of an answer with so few words that say what it is, or fewer, is named alone."""
 BRIEF = 20
 """A parameter with more words than this is told at one route alone."""
@@ -253,9 +255,10 @@ def _is_alone(field: Schema) -> bool:
 
 def _says_little(field: Schema, typed: bool) -> bool:
     """Whether a field of a request has nothing to tell, or one of an answer a few words alone."""
+    meaning = field.get("description", "")
     if not typed:
-        return len(field.get("description", "").split()) <= EVIDENT
-    return not (field.get("description") or field.get("default") is not None or any(_bounds(field)))
+        return len(meaning.split()) <= EVIDENT and meaning.count("`") <= 2 * NAMES
+    return not (meaning or field.get("default") is not None or any(_bounds(field)))
 
 
 def _names(fields: Sequence[str]) -> str:
