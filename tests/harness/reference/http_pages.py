@@ -39,7 +39,7 @@ HEADER = """\
 # {title}: HTTP
 
 Every route, from the service's `/openapi.json`, which also has what is left out here: OpenAI's own answers,
-what fields after "Also" mean, fields that take one value alone, plain types.
+schemas without a link, what fields after "Also" mean, fields that take one value alone, plain types.
 How to use it: [{guide}](../{guide}.md).
 Requests carry `Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. Bodies are JSON.
 \\* marks what a request needs and what an answer always has.
@@ -131,8 +131,9 @@ def http_page(app: FastAPI, guide: str, shown: dict[str, dict[str, str]]) -> str
     schemas = description["components"]["schemas"]
     asked = _reached([operation.get("requestBody") for *_, operation in operations], schemas)
     for name, schema in sorted(schemas.items()):
-        if name not in PROGRAMS_OWN and not OPENAIS.fullmatch(name) and not _is_plain(schema):
-            parts.append(_schema(name, schema, shown, typed=name in asked))
+        typed = name in asked
+        if name not in PROGRAMS_OWN and not OPENAIS.fullmatch(name) and not _is_plain(schema, typed):
+            parts.append(_schema(name, schema, shown, typed))
     page = "".join(parts)
     bare = schemas.keys() - shown.keys()
     return re.sub(r"\[(\w+)\]\(#\w+\)", lambda link: f"`{link[1]}`" if link[1] in bare else link[0], page)
@@ -237,10 +238,11 @@ def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]], typed: 
     return "\n".join(lines) + "\n"
 
 
-def _is_plain(schema: Schema) -> bool:
-    """Whether no field has anything to say beyond its name, type and bounds."""
+def _is_plain(schema: Schema, typed: bool) -> bool:
+    """Whether no field has anything to say beyond its name, type and bounds, or of an answer a few words."""
     return all(
         field.get("description", UNREAD) in (UNREAD, EMPTY, COUNTING)
+        or (not typed and _says_little(field, typed))
         for field in schema.get("properties", {}).values()
     )
 
