@@ -35,8 +35,11 @@ HEADER = """\
 
 What `/metrics` of both services and of the live check shows, with [labels](#labels) in brackets. What ends in
 `_total` is a counter; what is no `histogram` (`_bucket`, `_sum`, `_count`) either is a gauge. The usual
-`process_*` metrics are there, too.
+`process_*` metrics are there, too. What metrics after "Also" count, `/metrics` says beside them.
 """
+
+EVIDENT = 9
+"""A metric that has so few words, or fewer, is named alone: `/metrics` has the words."""
 
 # Where the values of a label come from; none of them is written by a client.
 LABELS = {
@@ -120,18 +123,20 @@ def metrics_page() -> str:
     """The whole page."""
     parts = [HEADER]
     for title, metrics in services().items():
+        evident = [metric for metric in metrics if len(metric.text.split()) <= EVIDENT]
         parts.append(f"\n## {title}\n\n")
-        parts += [_line(metric) for metric in metrics]
+        parts += [f"- {_name(metric)}: {metric.text}\n" for metric in metrics if metric not in evident]
+        parts.append(f"- Also {', '.join(map(_name, evident))}.\n" if evident else "")
     parts.append("\n## Labels\n\nNo label takes a value from a request, so none can explode.\n\n")
     parts += [f"- {label}: {values}\n" for label, values in LABELS.items()]
     return "".join(parts)
 
 
-def _line(metric: Metric) -> str:
+def _name(metric: Metric) -> str:
     told = ("; ".join(("histogram",) * (metric.kind == "histogram") + (", ".join(metric.labels),))).strip(
         "; "
     )
-    return f"- `{metric.name}`{f' ({told})' if told else ''}: {metric.text}\n"
+    return f"`{metric.name}`{f' ({told})' if told else ''}"
 
 
 def _describe(registry: CollectorRegistry) -> Iterator[Metric]:
