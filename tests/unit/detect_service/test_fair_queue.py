@@ -52,19 +52,6 @@ def until(done: threading.Event, begun: threading.Event | None = None) -> Callab
     return work
 
 
-async def test_a_job_gives_what_its_work_gives_or_raises() -> None:
-    queue = queue_of_one()
-
-    def fails() -> None:
-        raise KeyError("mine")
-
-    assert await queue.run("a", 1, lambda: 7) == 7
-    with pytest.raises(KeyError, match="mine"):
-        await queue.run("a", 1, fails)
-    assert await queue.run("a", 1, lambda: 8) == 8
-    assert queue.depth == 0
-
-
 async def test_another_tenant_has_its_turn_before_any_job_of_a_long_line_has_ended() -> None:
     queue, done = queue_of_one(), threading.Event()
     long = [asyncio.create_task(queue.run("dear", 1e6, until(done))) for _ in range(44)]

@@ -112,13 +112,6 @@ def test_the_client_s_stream_helper_gives_the_whole_response(service: Any) -> No
     assert final.output_text == snapshots[-1] == text[: text.index(stop)]
 
 
-async def test_the_asynchronous_client_streams_too(service: Any) -> None:
-    async with service.async_client() as client:
-        events = [event async for event in await client.responses.create(**REQUEST, stream=True)]
-        assert events[-1].type in ("response.incomplete", "response.completed")
-        assert (await client.responses.create(**REQUEST)).output_text is not None
-
-
 def test_metadata_comes_back_and_what_was_asked_for_is_told(service: Any) -> None:
     response = service.client().responses.create(
         **REQUEST, metadata={"topic": "tests"}, temperature=0.5, top_p=0.9, store=False, user="someone"

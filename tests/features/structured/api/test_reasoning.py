@@ -68,15 +68,6 @@ def test_a_text_is_split_alike_however_it_is_cut(data: st.DataObject) -> None:
     assert read(reasoning, pieces) == read(reasoning, [text])
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"), [("<think>ab</think>\n\nYes", 17), ("<think>ab", 9), ("Yes </think>", 0)]
-)
-def test_tokens_are_reasoning_up_to_the_end_of_the_tag(text: str, tokens: int) -> None:
-    reader = ReasoningReader(CLOSED)
-    reader.read(text, final=True)
-    assert reader.count(TOKENIZER.encode(text), TOKENIZER) == tokens
-
-
 def test_the_rule_or_the_template_names_the_tags() -> None:
     knows, plain = "{{ content.split('</think>')[-1] }}", "{{ messages }}"
     assert (thoughts_of(knows, None, "auto"), thoughts_of(plain, None, "auto")) == (Thoughts(), None)

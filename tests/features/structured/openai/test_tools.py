@@ -101,17 +101,6 @@ def test_a_streamed_call_adds_up_to_the_whole_one(tooled: Any, seed: int) -> Non
     assert chunks >= len(calls)
 
 
-def test_the_client_s_own_stream_gathers_the_calls(tooled: Any) -> None:
-    options: Any = {"tool_choice": "required", "parallel_tool_calls": False, "tools": [WEATHER]}
-    with tooled.client().chat.completions.stream(
-        model="own-template", messages=ASKED, seed=2, **options
-    ) as stream:
-        (made,) = stream.get_final_completion().choices[0].message.tool_calls
-    assert (made.function.name, made.function.arguments) == checked(
-        call(tooled, **options, seed=2).choices[0].message.tool_calls
-    )[0]
-
-
 def test_words_are_words_where_the_model_calls_nothing(tooled: Any) -> None:
     message = call(tooled, max_tokens=20).choices[0]
     assert (message.finish_reason, message.message.tool_calls) == ("length", None)

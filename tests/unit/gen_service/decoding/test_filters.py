@@ -131,14 +131,6 @@ def test_temperature_zero_leaves_the_first_of_the_likeliest_tokens() -> None:
     assert only(filter_rows(torch.ones(1, 4000), [FilterParams(temperature=0.0)])).ids.tolist() == [0]
 
 
-def test_without_any_filter_the_whole_vocabulary_is_the_support() -> None:
-    row = torch.randn(2000, generator=torch.Generator().manual_seed(3))
-    support = only(filter_rows(row[None], [FilterParams()]))
-    assert len(support.ids) == 512
-    assert len(listed(support)) == 2000
-    assert_equal(support, reference(row, FilterParams()))
-
-
 def test_tokens_are_drawn_from_the_window_and_from_the_tail_as_often_as_a_softmax_says() -> None:
     """Chi-square over 20,000 draws, of each listed token and of groups of the others; the seed is fixed."""
     row = torch.randn(5000, generator=torch.Generator().manual_seed(4)) * 2
