@@ -21,7 +21,6 @@ from random import Random
 from tempfile import mkdtemp
 from typing import Any
 
-import numpy as np
 from tokenizers import Tokenizer
 
 from ttmark.gen_service.features.structured.grammars.pieces import Place
@@ -83,7 +82,6 @@ def fetched(package: str, folder: Path) -> Path:
 
 
 def texts(folder: Path) -> Iterator[tuple[str, str]]:
-    """Names and texts."""
     for language in LANGUAGES.split():
         page = (folder / "declaration" / f"{language}.html").read_text()
         yield language, re.sub(r"\n\s*\n+", "\n", html.unescape(re.sub(r"<[^>]+>", "\n", page))).strip()
@@ -143,27 +141,6 @@ class Measured:
                 return found
         raise AssertionError
 
-    def odd(self, texts: int) -> int:
-        """Of random spellings out of the whole vocabulary, those that are read otherwise."""
-        random, found = np.random.default_rng(0), 0
-        size = max(self._backend.get_vocab().values()) + 1
-        special = np.array([*self._backend.get_added_tokens_decoder()], np.int64)
-        for _ in range(texts):
-            ids = self._backend.encode("One", add_special_tokens=False).ids
-            place = self._spelling.along(Place(), ids)
-            for _ in range(10):
-                allowed = np.unpackbits(self._spelling.after(place), bitorder="little", count=size)
-                allowed[special] = 0
-                if allowed.any():
-                    ids.append(int(random.choice(np.flatnonzero(allowed))))
-                    place = self._spelling.along(place, ids[-1:])
-            text = self._backend.decode(ids)
-            if "\ufffd" not in text and (
-                self._normal is None or unicodedata.normalize(self._normal, text) == text
-            ):
-                found += not self._begins(text, ids, ENDS)
-        return found
-
     def _next(self, place: Place, token: int) -> Place:
         found = self._places.get((place, token))
         if found is None:
@@ -219,7 +196,7 @@ def _bytes(name: str, letters: bool) -> bytes:
 
 
 def measured(name: str, folder: Path, neighbours: int) -> dict[str, Any]:
-    """Of one tokenizer by languages, and `odd`; empty: it merges nothing. What `folder` has stays."""
+    """Of one tokenizer by languages; empty: it merges nothing. What `folder` has stays."""
     kept = folder / f"{name}.json"
     found: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     languages = [*LANGUAGES.split(), "code", "Markdown"]
@@ -237,14 +214,11 @@ def measured(name: str, folder: Path, neighbours: int) -> dict[str, Any]:
         if key in missing:
             found[key] = asdict(one.counts(text, neighbours))
             kept.write_text(json.dumps(found))
-    found.setdefault("odd", one.odd(200))
-    kept.write_text(json.dumps(found))
     return found
 
 
 def row(name: str, found: dict[str, Any]) -> str:
-    """A line of the table."""
-    odd, counts = found["odd"], {key: Counts(**each) for key, each in found.items() if key != "odd"}
+    counts = {key: Counts(**each) for key, each in found.items()}
     least = min(each.neighbours for each in counts.values())
     cells = [name, f"{sum(each.neighbours for each in counts.values()):,}", f"{least:,}"]
     for what in ("refused", "misread"):
@@ -253,11 +227,10 @@ def row(name: str, found: dict[str, Any]) -> str:
             f"{sum(getattr(each, what) for each in counts.values())}" + (f" ({where})" if where else "")
         )
     cells.insert(4, f"{sum(each.spellings for each in counts.values()):,}")
-    return "| " + " | ".join([*cells, f"{odd} of 200"]) + " |"
+    return "| " + " | ".join(cells) + " |"
 
 
 def main() -> None:
-    """Prints the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -276,7 +249,6 @@ def main() -> None:
         "refused",
         "other spellings",
         "read otherwise",
-        "of odd ones",
     )
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     for name in given.names:
