@@ -25,7 +25,6 @@ QUESTIONS = (
 
 
 def main() -> None:
-    """Writes the pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--generation", required=True)
     parser.add_argument("--detection", required=True)

@@ -68,7 +68,6 @@ def locked_on(path: Path) -> date:
 
 
 def read_accepted(path: Path) -> list[Accepted]:
-    """The accepted vulnerabilities."""
     entries = tomllib.loads(path.read_text()).get("accepted", [])
     for number, entry in enumerate(entries, start=1):
         types = {name: type(value) for name, value in entry.items()}
@@ -79,7 +78,6 @@ def read_accepted(path: Path) -> list[Accepted]:
 
 
 def pip_audit(constraints: Path, arguments: Sequence[str] = (), seconds: float = SECONDS) -> dict[str, Any]:
-    """The report of pip-audit."""
     options = ["--no-deps", "--disable-pip", "--format", "json", "--progress-spinner", "off"]
     command = [sys.executable, "-m", "pip_audit", "--requirement", str(constraints), *options, *arguments]
     try:
@@ -99,7 +97,6 @@ def pip_audit(constraints: Path, arguments: Sequence[str] = (), seconds: float =
 
 
 def findings(report: dict[str, Any]) -> Iterable[Finding]:
-    """What pip-audit found, package by package."""
     for package in report["dependencies"]:
         for found in package.get("vulns", []):
             names = (found["id"], *found.get("aliases", ()))

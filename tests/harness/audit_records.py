@@ -8,7 +8,6 @@ from ttmark.services.features.audit.segments import segments
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
-    """All records of all chains in a folder."""
     lines = [line for parts in segments(folder).values() for part in parts for line in part.lines()]
     return [json.loads(line) for line in lines]
 

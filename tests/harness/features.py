@@ -11,7 +11,6 @@ NEEDS = re.compile(r"^NEEDS = \(([^)]*)\)", re.M)
 
 
 def features() -> list[str]:
-    """The names of all optional features."""
     folders = (ROOT / package / "features" for package in PACKAGES)
     return sorted({path.parent.name for folder in folders for path in folder.glob("*/__init__.py")})
 

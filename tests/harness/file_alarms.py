@@ -62,7 +62,6 @@ def files(folder: Path, count: int) -> Iterator[Path]:
 
 
 def keys_of(generator: random.Random, profile: Profile, count: int) -> FixedKeys:
-    """Fresh ones."""
     versions = [UnlockedVersion(1, KeyState.PRIMARY, generator.randbytes(16)) for _ in range(count)]
     tenant = _CALLER.tenant
     return FixedKeys([UnlockedKey(f"{n}", tenant, profile, 1, (one,)) for n, one in enumerate(versions)])

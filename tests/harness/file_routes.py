@@ -107,7 +107,6 @@ def python_with(folder: Path, *packages: str) -> str:
 
 
 def run(*command: str, text: str = "") -> bytes:
-    """What a command writes, given a text."""
     return subprocess.run(command, input=text.encode(), check=True, capture_output=True).stdout
 
 
@@ -197,7 +196,6 @@ PASTES: dict[str, Callable[[str], str]] = {
 
 
 def main() -> None:
-    """Prints the table."""
     model, *words = sys.argv[1:]
     routes: dict[str, Callable[[str], str]] = {name: partial(from_file, name) for name in FILES} | PASTES
     wanted = {name: route for name, route in routes.items() if any(one in name for one in words or [""])}

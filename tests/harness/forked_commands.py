@@ -19,8 +19,6 @@ EVERY = {module for modules in MODULES.values() for module in modules}
 
 
 class Outcome(NamedTuple):
-    """How a command ended, and what it wrote."""
-
     code: int
     output: str
     errors: str
@@ -59,7 +57,6 @@ class ForkedCommands:
         return Outcome(*json.loads(self._server.stdout.readline()))
 
     def close(self) -> None:
-        """Ends the process."""
         if self._server is not None:
             self._server.communicate()
 

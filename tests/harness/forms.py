@@ -7,10 +7,8 @@ END = b"--b--\r\n"
 
 
 def field(content: bytes, name: str = "a.txt", *, head: bytes = b"") -> bytes:
-    """One field, by default a file with that name."""
     return b"--b\r\n%b\r\n\r\n%b\r\n" % (head or _FILE % name.encode(), content)
 
 
 def form(content: bytes, name: str = "a.txt") -> bytes:
-    """A form with one file."""
     return field(content, name) + END

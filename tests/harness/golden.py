@@ -56,7 +56,6 @@ def approximately(value: Any) -> Any:
 
 
 def write_golden() -> None:
-    """Write the vectors to `tests/golden/`."""
     _write_file("watermark", {"key": KEY.hex(), "watermarks": golden_vectors()})
     _write_file("keys", {"secret": SECRET.hex(), "profiles": key_vectors()})
 

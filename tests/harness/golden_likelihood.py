@@ -143,7 +143,6 @@ def asked_about(
 
 
 def documents(keys: Sequence[UnlockedKey]) -> dict[str, str]:
-    """Texts by name."""
     by_id = {key.key_id: key for key in keys}
     generator = np.random.default_rng(34)
 
@@ -283,7 +282,6 @@ def conversation(
 
 
 def mixture_digests() -> dict[str, str]:
-    """SHA-256 of the files of mixtures."""
     folder = resources.files("ttmark.shared.watermark") / "tables"
     names = [f"mixtures-r{size}.json" for size in (1, 2, 3)]
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}

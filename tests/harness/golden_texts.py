@@ -62,12 +62,10 @@ def tokenizer_file() -> str:
 
 
 def texts_of(text: str) -> list[str]:
-    """The texts of the readings, each once."""
     return list(dict.fromkeys(one.text for one in NORMALIZER.readings(text).values()))
 
 
 def reading_vectors() -> dict[str, Any]:
-    """Texts in their readings."""
     found = [
         {name: one.text for name, one in NORMALIZER.readings(text).items()} for text in (*TEXTS, *LATER_TEXTS)
     ]

@@ -147,7 +147,6 @@ def reading_app(generator: Any, template: ChatTemplate | None) -> Any:
 
 
 async def posted(app: Any, route: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of a service in this process."""
     transport, headers = httpx.ASGITransport(app), {"Authorization": "Bearer any"}
     async with httpx.AsyncClient(
         transport=transport, base_url="http://golden", headers=headers, timeout=300

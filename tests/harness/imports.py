@@ -11,7 +11,6 @@ PACKAGES = ("library", "services", "gen_service", "detect_service", "evaluation"
 
 
 def sources() -> Iterator[Path]:
-    """All modules of the packages."""
     for package in PACKAGES:
         yield from sorted((ROOT / package).rglob("*.py"))
 

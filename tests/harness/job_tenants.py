@@ -37,8 +37,6 @@ async def provision(
 
 
 class JobAsker:
-    """Makes jobs for one tenant."""
-
     def __init__(self, client: httpx.Client, token: str) -> None:
         self._client = client
         self._headers = {"Authorization": f"Bearer {token}"}

@@ -39,8 +39,6 @@ class Joined(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Which tokens are marked, and what is said of them."""
-
     marked: NDArray[np.bool_]
     passages: tuple[FoundSegment, ...]
     share: MarkedShare

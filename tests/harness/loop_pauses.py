@@ -57,7 +57,6 @@ class WatchedBed(Bed):
         super().__init__(folder, settings=_SETTINGS, launcher=launcher or [])
 
     def program(self, service: str) -> list[str]:
-        """What the interpreter is told to run."""
         watched = ["-c", _BEAT, str(self.folder / f"{service}.pause")]
         return super().program(service) if service == "canary" else watched
 

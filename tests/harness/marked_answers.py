@@ -31,15 +31,12 @@ CHAT = "<|im_start|>"
 
 @dataclass(frozen=True, slots=True)
 class MarkedAnswer:
-    """An answer, and the key of the pool that it was written with."""
-
     index: int
     prf_key: bytes
     ids: tuple[int, ...]
 
 
 def pool() -> list[bytes]:
-    """The keys of the pool."""
     return [hashlib.sha256(f"pool {number}".encode()).digest()[:16] for number in range(POOL)]
 
 
@@ -54,7 +51,6 @@ def _lines(file: Path) -> Iterator[MarkedAnswer]:
 
 
 def chats() -> list[str]:
-    """The chat prompts that ship with the project."""
     return [text for text in read_field(CHAT_PROMPTS_PATH, "prompt") if text.startswith(CHAT)]
 
 
@@ -94,7 +90,6 @@ async def write(
 
 
 def main() -> None:
-    """Writes what is asked for."""
     folder, file, *numbers = sys.argv[1:]
     count, prompts, tokens = map(int, [*numbers, *("2000", "40", "200")[len(numbers) :]])
     torch.set_num_threads(1)

@@ -42,7 +42,6 @@ def assigned() -> list[str]:
 
 @cache
 def marks_of_each_class() -> list[str]:
-    """A mark of each canonical combining class."""
     by_class: dict[int, str] = {}
     for character in assigned():
         if unicodedata.category(character)[0] == "M":

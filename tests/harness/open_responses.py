@@ -88,7 +88,6 @@ def streamed(client: httpx.Client, body: dict[str, Any], output: str) -> list[st
 
 
 def main() -> None:
-    """Prints a JSON object: what is wrong, by question."""
     url, token, model = sys.argv[1:]
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=url, headers=headers, timeout=60) as client:

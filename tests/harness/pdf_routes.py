@@ -139,7 +139,6 @@ def _hyphenate(file: Path) -> None:
 
 
 def text_of(folder: Path, name: str, make: Callable[[str, Path], None], text: str) -> str:
-    """What is read out of a route's file."""
     file = folder / f"{re.sub('[^a-z0-9]+', '-', name.lower())}-{zlib.crc32(text.encode())}.pdf"
     if "--again" not in sys.argv or not file.exists():
         make(text, file)
@@ -147,7 +146,6 @@ def text_of(folder: Path, name: str, make: Callable[[str, Path], None], text: st
 
 
 def main() -> None:
-    """Makes the files and prints the table."""
     folder, model = Path(sys.argv[1]), sys.argv[2]
     folder.mkdir(parents=True, exist_ok=True)
     by_index = {row["index"]: row for row in rows() if row["form"] == "chat"}

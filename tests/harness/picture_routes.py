@@ -35,8 +35,6 @@ MARGIN = dict.fromkeys(("top", "bottom", "left", "right"), "20mm")
 
 
 class Routes:
-    """Ways from an answer to a picture."""
-
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
         self._random = np.random.default_rng(1)
@@ -118,7 +116,6 @@ def people(routes: Routes, answers: list[Answer], folder: str) -> None:
 
 
 def main() -> None:
-    """Prints the table."""
     model, *more = sys.argv[1:]
     count, first = (int(given) for given in (*more, *("4", "0")[len(more) :]))
     every = list(chosen(model, first + count))

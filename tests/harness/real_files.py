@@ -79,7 +79,6 @@ def _words(text: str) -> Counter[str]:
 
 
 def fetch(folder: Path) -> None:
-    """Unpacks the packages into folders by their names."""
     (folder / "build.txt").write_text("setuptools<80\n")  # what older packages are built with
     (folder / "lists/partial").mkdir(parents=True)
     (folder / "src.list").write_text(_SOURCES)
@@ -187,7 +186,6 @@ def beside(kind: str, files: Sequence[Path], folder: Path) -> dict[Path, str]:
 
 
 def main() -> None:
-    """Prints the files that differ, then the table."""
     work, *more = map(Path, sys.argv[1:])
     if not (work / "files").exists():
         fetch(work)

@@ -33,7 +33,6 @@ def lost(whole: str, found: str) -> int:
 
 
 def row(name: str, tokenizer: TextTokenizer, languages: dict[str, str]) -> str:
-    """One line of the table."""
     special, random, size = sorted(tokenizer.special_ids), Random(0), tokenizer.vocab_size
     passages = unlike = broken = odd = ours = library = characters = 0
     for text in languages.values():
@@ -56,7 +55,6 @@ def row(name: str, tokenizer: TextTokenizer, languages: dict[str, str]) -> str:
 
 
 def main() -> None:
-    """Prints the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

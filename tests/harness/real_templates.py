@@ -82,7 +82,6 @@ SHOWN: dict[str, tuple[list[dict[str, Any]], int]] = {
 
 
 def fetched(folder: Path) -> Iterator[tuple[str, str]]:
-    """Names and sources of all templates."""
     for package, inside in PACKAGES.items():
         kind = "--no-binary=:all:" if package.startswith("llama") else "--only-binary=:all:"
         command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-build-isolation", kind]

@@ -25,8 +25,6 @@ class SaidBy:
 
 
 class SilentReader(SaidBy):
-    """Fails when it is asked."""
-
     async def read(self, texts: Sequence[str], *_: Any) -> dict[str, ByteReading]:
         self.asked += texts
         return {}

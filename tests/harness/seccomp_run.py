@@ -23,7 +23,6 @@ _KEYS = {"names", "action", "args", "errnoRet", "comment"}
 
 
 def read_profile(path: Path) -> dict[str, Any]:
-    """A profile in Docker's format."""
     profile: dict[str, Any] = json.loads(path.read_text())
     for rule in profile["syscalls"]:
         if rule.keys() - _KEYS:
@@ -69,7 +68,6 @@ def _known(name: str) -> bool:
 
 
 def main() -> None:
-    """Confines this process, then becomes the command."""
     path, *command = sys.argv[1:]
     build(read_profile(Path(path))).load()  # sets no_new_privs too
     os.execvp(command[0], command)

@@ -34,7 +34,6 @@ TOKENIZER = _word_for_each_token()
 
 
 def simulated_key(secret: bytes = SECRET) -> UnlockedKey:
-    """A key with the default profile."""
     profile = Profile.model_validate(profile_fields(tokenizer_fingerprint=TOKENIZER.fingerprint))
     version = UnlockedVersion(1, KeyState.PRIMARY, *derive_prf_keys(secret, profile))
     return UnlockedKey("assistant", "acme", profile, 1, (version,))

@@ -73,7 +73,6 @@ class SimulatedSource:
     def generate(
         self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText, on_tokens: OnTokens
     ) -> None:
-        """See `TextSource`."""
         for index in indices:
             tokens = write_text(
                 self.language_model,

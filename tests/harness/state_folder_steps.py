@@ -28,7 +28,6 @@ def start() -> None:
 
 
 def command(*arguments: str) -> None:
-    """`ttmark` with these arguments."""
     app(list(arguments))
 
 

@@ -20,7 +20,6 @@ _CALL = re.compile(r"^(?:\d+ +)?(?:<\.\.\. )?(\w+)(?:\(| resumed)")
 
 
 def main() -> None:
-    """Traces, and prints."""
     if shutil.which("strace") is None:
         sys.exit("strace is missing; it is Debian's package of that name")
     with tempfile.TemporaryDirectory(prefix="ttmark-calls-") as name:

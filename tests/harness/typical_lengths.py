@@ -36,7 +36,6 @@ def least_tokens(prf_key: bytes, ids: tuple[int, ...], rate: float) -> int:
 
 
 def main() -> None:
-    """Prints a line for each decade."""
     file, *numbers = sys.argv[1:]
     count, tokens = map(int, [*numbers, *("128", "200")[len(numbers) :]])
     chosen = [one for one in read_answers(Path(file)) if len(one.ids) >= tokens][:count]

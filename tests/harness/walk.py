@@ -61,14 +61,12 @@ class Walk:
         self._last[thread] = file
 
     def start(self) -> None:
-        """Forgets what was counted, and counts."""
         self.calls.clear()
         self._last.clear()
         self.changes, self.on = 0, True
 
 
 def chat(setup: LocalSetup) -> dict[str, Any]:
-    """A streamed chat."""
     messages = [{"role": "user", "content": "What is a watermark?"}]
     return {"model": setup.model_id, "messages": messages, "max_tokens": 8, "stream": True}
 
@@ -166,7 +164,6 @@ async def _walk(name: str, setup: LocalSetup, walk: Walk) -> None:
 
 
 def main() -> None:
-    """Prints a line per walk, and the files where asked."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("walks", nargs="*", default=["chat", *DOCUMENTS])
     parser.add_argument("--list", action="store_true")

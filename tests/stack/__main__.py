@@ -63,7 +63,6 @@ services:
 
 
 def main() -> int:
-    """Runs or cleans the stack; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.stack")
     parser.add_argument("--clean", action="store_true", help="remove all that a run has made")
     parser.add_argument("--keep", action="store_true", help="leave the stack running, and the manifests out")
@@ -92,7 +91,6 @@ def main() -> int:
 
 
 def run(podman: Podman, model: Path | None, *, keep: bool) -> None:
-    """All parts, one after the other."""
     parts = Parts()
     with parts.part("base images"):
         base_images.make(podman)

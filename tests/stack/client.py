@@ -47,7 +47,6 @@ class Client:
         return document
 
     def verdict(self, text: str) -> str:
-        """What detection says of a text."""
         body = {"fpr": 1e-3, "inputs": [{"text": text}]}
         answer = self._http.post(f"{self.detect()}/v1/detect", json=body)
         _check(answer)
@@ -81,6 +80,5 @@ def _check(answer: httpx.Response) -> None:
 
 
 def text_of(document: dict[str, Any]) -> str:
-    """The text of a completion or of a chat."""
     choice = document["choices"][0]
     return str(choice.get("text") or choice["message"]["content"])

@@ -41,7 +41,6 @@ class StackFailed(Exception):
 
 
 def missing() -> list[str]:
-    """The needed commands that are not there."""
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/lib/podman"])
     return [name for name in NEEDED if shutil.which(name, path=path) is None]
 
@@ -110,7 +109,6 @@ class Podman:
         return done.stdout
 
     def has_image(self, name: str) -> bool:
-        """Whether an image of this name is in the storage."""
         command = ["podman", "image", "exists", name]
         return subprocess.run(command, env=self.environment, check=False).returncode == 0
 

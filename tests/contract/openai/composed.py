@@ -141,7 +141,6 @@ class Service:
         return len(self.generator.tokenizer.encode(text))
 
     def http(self, token: str = "author") -> httpx.Client:
-        """A plain HTTP client."""
         return self._kept(
             httpx.Client(
                 base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=30, verify=NO_TLS
@@ -170,7 +169,6 @@ class Service:
         return response
 
     def answer(self, route: str, token: str = "author", **change: Any) -> dict[str, Any]:
-        """The answer to such a request."""
         response = self.post(route, token, **change)
         assert response.status_code == 200, response.text
         answer: dict[str, Any] = response.json()

@@ -154,7 +154,6 @@ def _smollm2_engine(folder: Path, vllm: bool) -> Any:
 
 @pytest.fixture(scope="session")
 def served() -> list[Service]:
-    """The services that listen."""
     return []
 
 

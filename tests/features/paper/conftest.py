@@ -1,3 +1,1 @@
-"""The fixtures of the watermark's core."""
-
 from tests.unit.shared.watermark.conftest import *

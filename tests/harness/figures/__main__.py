@@ -86,7 +86,6 @@ def _settings(book: Book, root: Path, spans: dict[str, Spans]) -> Iterator[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line; 0: every number is right."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--write", action="store_true", help="write the values of the files into the pages")
     options = parser.parse_args(argv)

@@ -28,7 +28,6 @@ class Stated:
 
 
 def names_of(phrase: str) -> list[str]:
-    """The values that a phrase states."""
     return [name for _, name, _, _ in Formatter().parse(phrase) if name is not None]
 
 

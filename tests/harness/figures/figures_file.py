@@ -56,7 +56,6 @@ class Known:
 
 
 def read_book(root: Path) -> Book:
-    """The book of a checkout."""
     return Book.model_validate(yaml.safe_load((root / BOOK).read_text()))
 
 

@@ -130,7 +130,6 @@ def _anchor(heading: str) -> str:
 
 
 def load(path: Path) -> Any:
-    """A results file."""
     if not path.is_file():
         raise BadFigure(f"no results file {path}")
     return json.loads(path.read_text())

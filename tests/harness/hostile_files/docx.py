@@ -38,12 +38,10 @@ def package(body: str, *, before: str = "", parts: dict[str, str] | None = None)
 
 
 def table(rows: int, cells: str) -> str:
-    """A table of equal rows."""
     return f"<w:tbl>{f'<w:tr>{cells}</w:tr>' * rows}</w:tbl>"
 
 
 def cell(properties: str = "", content: str = _TEXT) -> str:
-    """A table cell."""
     return f"<w:tc><w:tcPr>{properties}</w:tcPr>{content}</w:tc>"
 
 

@@ -25,7 +25,6 @@ def document(*objects: bytes, trailer: bytes = b"") -> bytes:
 
 
 def stream(data: bytes, entries: bytes = b"") -> bytes:
-    """A stream object."""
     return b"<< /Length %d %b>>\nstream\n%b\nendstream" % (len(data), entries, data)
 
 
@@ -44,7 +43,6 @@ def page(contents: bytes, *more: bytes, resources: bytes = b"", pages: int = 1, 
 
 
 def text_page(text: bytes, font: bytes = _FONT) -> bytes:
-    """One page with one line."""
     return page(stream(b"BT /F 12 Tf 50 700 Td (%b) Tj ET" % text), font=font)
 
 

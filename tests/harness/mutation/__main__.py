@@ -30,7 +30,6 @@ ANSWERS = ROOT / "tests/mutation_answers.yml"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line."""
     options = _options(argv)
     folders = options.folder or FOLDERS
     chosen = {folder: sample(changes_in(ROOT, folder), options.lines, options.seed) for folder in folders}

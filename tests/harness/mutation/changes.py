@@ -156,7 +156,6 @@ class Change:
         return f"{self.path} | {self.code} | {self.what}"
 
     def apply(self, source: bytes) -> bytes:
-        """The file after the change."""
         return source[: self.begin] + self.replacement.encode() + source[self.end :]
 
 
@@ -183,7 +182,6 @@ def changes_in(root: Path, folder: str) -> list[Change]:
 
 
 def by_line(changes: Iterable[Change]) -> dict[tuple[str, int], list[Change]]:
-    """The changes of each line: file and number."""
     lines: dict[tuple[str, int], list[Change]] = {}
     for change in changes:
         lines.setdefault((change.path, change.line), []).append(change)

@@ -54,7 +54,6 @@ def dashboard_expressions(prometheus: Prometheus) -> Iterator[Expression]:
 
 
 def rule_expressions() -> Iterator[Expression]:
-    """Those of the recording rules and of the alerts."""
     for path in sorted((DEPLOY / "prometheus/rules").glob("*.yml")):
         for group in yaml.safe_load(path.read_text())["groups"]:
             for rule in group["rules"]:

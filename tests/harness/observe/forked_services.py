@@ -40,16 +40,13 @@ class ForkedService:
 
     @property
     def url(self) -> str:
-        """Where the service listens."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
-        """The process's id."""
         return self._process.pid or 0
 
     def wait_until_ready(self) -> None:
-        """Returns when /readyz answers 200."""
         deadline = time.monotonic() + self.start_seconds
         while not answers(f"{self.url}/readyz"):
             if not self._process.is_alive() or time.monotonic() > deadline:
@@ -57,7 +54,6 @@ class ForkedService:
             time.sleep(0.1)
 
     def terminate(self) -> None:
-        """Sends SIGTERM."""
         self._process.terminate()
 
     def wait(self) -> int | None:

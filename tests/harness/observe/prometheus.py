@@ -78,7 +78,6 @@ class Prometheus:
         return result
 
     def label_values(self, series: str, label: str) -> list[str]:
-        """Values of a label of the series, in order."""
         answer = self._http.get(f"/api/v1/label/{label}/values", params={"match[]": series}).json()
         if answer["status"] != "success":
             raise ValueError(answer["error"])

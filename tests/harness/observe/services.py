@@ -61,7 +61,6 @@ class Bed:
         return {f"ttmark-{name}": [f"127.0.0.1:{self.ports[name]}"] for name in ("gen", "detect", "canary")}
 
     def url(self, name: str) -> str:
-        """Where a service listens."""
         return f"http://127.0.0.1:{self.ports[name]}"
 
     def __enter__(self) -> Self:
@@ -112,7 +111,6 @@ class Bed:
             )
 
     def program(self, service: str) -> list[str]:
-        """What the interpreter is told to run."""
         return ["-c", _OFTEN] if self._often and service == "canary" else ["-m", "ttmark.services"]
 
     def stop(self, name: str) -> int:
@@ -123,7 +121,6 @@ class Bed:
         return code
 
     def wait_until_ready(self, name: str) -> None:
-        """Returns when the service answers /readyz with 200."""
         deadline = time.monotonic() + START_SECONDS
         while not answers(f"{self.url(name)}/readyz"):
             if self.processes[name].poll() is not None or time.monotonic() > deadline:
@@ -144,14 +141,12 @@ def variables(setup: LocalSetup) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """A TCP port of loopback that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
 
 
 def answers(url: str) -> bool:
-    """Whether a GET is answered 2xx."""
     try:
         return httpx.get(url, timeout=2, verify=_NO_TLS).is_success
     except httpx.HTTPError:

@@ -31,7 +31,6 @@ def generated() -> dict[Path, str]:
 
 
 def main() -> None:
-    """Writes every file."""
     for path, text in generated().items():
         path.write_text(text)
 

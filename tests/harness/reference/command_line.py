@@ -36,7 +36,6 @@ SHARED_BY = 2
 
 
 def command_line_page() -> str:
-    """The whole page: a heading for each command."""
     command = typer.main.get_command(app)
     context = typer.Context(command, info_name="ttmark")
     text = get_docs_for_click(obj=command, ctx=context, indent=1, name="ttmark")

@@ -80,7 +80,6 @@ Schema = Mapping[str, Any]
 
 
 def http_pages() -> dict[str, str]:
-    """Pages by file name."""
     shown: dict[str, dict[str, str]] = {}
     detection = http_page(_detection(), "detection", shown)
     generation = _without(http_page(_generation(), "generation", dict(shown)), detection, "detection")

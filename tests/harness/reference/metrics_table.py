@@ -77,8 +77,6 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric as it is exposed."""
-
     name: str
     kind: str
     labels: tuple[str, ...]
@@ -120,7 +118,6 @@ def services() -> dict[str, list[Metric]]:
 
 
 def metrics_page() -> str:
-    """The whole page."""
     parts = [HEADER]
     for title, metrics in services().items():
         evident = [metric for metric in metrics if len(metric.text.split()) <= EVIDENT]

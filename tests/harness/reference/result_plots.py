@@ -55,8 +55,6 @@ class Mark:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the drawing: its label, and a mark for each series."""
-
     label: str
     marks: tuple[Mark, ...]
 

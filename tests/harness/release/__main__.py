@@ -101,7 +101,6 @@ def make_images(options: argparse.Namespace, source: Source, out: Path, steps: S
 
 
 def command_line() -> argparse.ArgumentParser:
-    """What `RELEASE_ARGS` may hold."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--source", type=Path, default=ROOT, help="work tree")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")

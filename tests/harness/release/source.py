@@ -23,7 +23,6 @@ class Source:
     version: str
 
     def text(self, name: str) -> str:
-        """A file's text."""
         return (self.folder / name).read_text()
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 
 def bodies(kind: str, text: str) -> list[tuple[str, bytes]]:
-    """Routes and bodies."""
     if kind == "batch":
         documents = [{"text": text[i * 1500 : (i + 1) * 1500]} for i in range(256)]
         return [("aligned", json.dumps({"inputs": documents, "beta": 4.0}).encode())]
@@ -25,7 +24,6 @@ def bodies(kind: str, text: str) -> list[tuple[str, bytes]]:
 
 
 async def main(url: str, token: str, text: str, kind: str, connections: str) -> None:
-    """Sends until it is killed."""
     host, port = url.removeprefix("http://").split(":")
     requests = [
         f"POST /v1/detect/{mode} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"

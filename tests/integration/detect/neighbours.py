@@ -46,12 +46,10 @@ def timed(ask: Callable[[], httpx.Response]) -> float:
 
 
 def p99(milliseconds: Sequence[float]) -> float:
-    """The 99th percentile."""
     return round(float(np.quantile(milliseconds, 0.99)), 1)
 
 
 def cpu(process: psutil.Process) -> float:
-    """CPU seconds of a process so far."""
     times = process.cpu_times()
     return float(times.user + times.system)
 
@@ -73,7 +71,6 @@ def seconds_until_idle(process: psutil.Process, patience: float) -> float:
 
 
 def measure(folder: Path, *, connections: int, seconds: float, kind: str) -> Report:
-    """Starts the service, sends, stops it."""
     tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
     tokens = asyncio.run(provision(folder))
     text = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))

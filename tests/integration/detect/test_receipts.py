@@ -51,8 +51,6 @@ async def _authenticate(token: str) -> Principal:
 
 @dataclass(frozen=True)
 class Services:
-    """Both services in one process, with the same keys."""
-
     generation: httpx.AsyncClient
     detection: httpx.AsyncClient
     tokenizer: TextTokenizer

@@ -19,8 +19,6 @@ from ttmark.shared.tokenization import TextTokenizer
 
 @dataclass
 class Pair:
-    """A service that runs `tiny` and `other`."""
-
     first: LocalSetup
     second: LocalSetup
     http: httpx.Client

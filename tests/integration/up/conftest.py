@@ -27,8 +27,6 @@ def is_taken(port: int) -> bool:
 
 @dataclass
 class Up:
-    """A running or finished `ttmark up`."""
-
     process: subprocess.Popen[str]
     folder: Path
     state: Path

@@ -94,7 +94,6 @@ def validate(document: dict[str, Any], version: str) -> None:
 
 
 def templates(group: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The pod templates of a LeaderWorkerSet."""
     template = group["spec"]["leaderWorkerTemplate"]
     return {"leader": template["leaderTemplate"], "worker": template["workerTemplate"]}
 

@@ -124,7 +124,6 @@ class Service:
         return [kind.model_validate(result) for result in response.json()["results"]]
 
     async def one(self, mode: str, text: str, token: str = "full", **fields: Any) -> Any:
-        """The result of one text."""
         (result,) = await self.results(mode, {"inputs": [{"text": text}], **fields}, token)
         return result
 
@@ -221,5 +220,4 @@ def answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def tokenizer() -> TextTokenizer:
-    """One token per byte."""
     return byte_tokenizer()

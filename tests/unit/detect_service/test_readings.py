@@ -108,7 +108,6 @@ def test_texts_that_are_the_same_in_several_readings_are_read_once_and_have_all_
 
 
 def backends(tokenizer: TextTokenizer, count: int) -> list[DetectionBackend]:
-    """One for each of `count` keys."""
     generator = random.Random(5)
     keys = [key_of(tokenizer, generator.randbytes(16), scheme="gumbel") for _ in range(count)]
     return [

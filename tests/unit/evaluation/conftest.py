@@ -14,8 +14,6 @@ from ttmark.shared.tokenization import TextTokenizer
 
 
 class CountedSource(SimulatedSource):
-    """Remembers what it made."""
-
     def __init__(self) -> None:
         super().__init__()
         self.made: list[tuple[str, int]] = []

@@ -88,7 +88,6 @@ class Replica:
         return self.client.get(self.url + "/readyz").status_code == 200
 
     def metric(self, name: str) -> float:
-        """The value of a metric, named with its labels."""
         lines = self.client.get(self.url + "/metrics").text.splitlines()
         return next(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"{name} "))
 

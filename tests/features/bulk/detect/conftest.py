@@ -1,4 +1,2 @@
-"""The fixtures of the detection service in process."""
-
 from tests.unit.detect_service.conftest import *
 from tests.unit.detect_service.test_failing_documents import break_at  # noqa: F401

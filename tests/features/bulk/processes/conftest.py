@@ -1,3 +1,1 @@
-"""The fixtures of services in processes."""
-
 from tests.integration.detect.conftest import *

@@ -1,3 +1,1 @@
-"""A tiny model, prompts and a signing key."""
-
 from tests.integration.evaluation.conftest import *

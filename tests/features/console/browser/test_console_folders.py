@@ -37,7 +37,6 @@ def folder(tmp_path: Path, site) -> Path:
 
 @pytest.fixture
 def checked(connected: Page, folder: Path) -> Page:
-    """The console after the folder was checked."""
     connected.locator("#folder").set_input_files(str(folder))
     expect(connected.locator("#batch-title")).to_have_text("5 files")
     expect(connected.locator("#batch-note")).to_have_text("1 of another kind was passed over.")

@@ -16,7 +16,6 @@ from ttmark.shared.schemas.detection.extraction import FILE_KINDS
 
 
 def check(page: Page, *asked: str) -> None:
-    """Asks for a verdict and waits for it."""
     actions.check(page, *asked)
     expect(page.locator("#headline")).to_be_focused()
 

@@ -19,7 +19,6 @@ from ttmark.shared.schemas.detection.detect import CombinedRequest, CombinedResu
 
 
 async def asked(service: Any, texts: list[str], token: str = "pool", **more: Any) -> CombinedResult:
-    """The result of the conversation."""
     body = {"inputs": [{"text": text} for text in texts], "conversation": True, **more}
     response = await service.post("/v1/detect", body, token)
     assert response.status_code == 200, response.text

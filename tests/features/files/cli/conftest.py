@@ -1,3 +1,1 @@
-"""Commands that ask a service which a test plays."""
-
 from tests.unit.services.cli.conftest import *

@@ -1,4 +1,2 @@
-"""The fixtures of the detection service in process."""
-
 from tests.unit.detect_service.conftest import *
 from tests.unit.detect_service.foreign_keys import foreign  # noqa: F401

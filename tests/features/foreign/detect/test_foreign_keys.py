@@ -148,7 +148,6 @@ def signer(service: Service) -> ManifestSigner:
 
 
 def passages(result: dict[str, Any], text: str) -> list[str]:
-    """The words of all passages."""
     marked = [*result["segments"], *(one for mark in result["foreign_marks"] for one in mark["segments"])]
     return [without_wrappers(text[one["start_char"] : one["end_char"]]) for one in marked]
 

@@ -1,3 +1,1 @@
-"""The fixtures of real stores."""
-
 from tests.contract.keys.conftest import *

@@ -1,3 +1,1 @@
-"""The fixtures of a key store."""
-
 from tests.unit.shared.keys.conftest import *

@@ -1,3 +1,1 @@
-"""The fixtures of pages in a browser."""
-
 from tests.browser.conftest import *

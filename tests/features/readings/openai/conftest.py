@@ -1,3 +1,1 @@
-"""The fixtures of the generation service's contract."""
-
 from tests.contract.openai.conftest import *

@@ -1,4 +1,2 @@
-"""The fixtures of the generation service's contract."""
-
 from tests.contract.openai.conftest import *
 from tests.contract.openai.tools import scripted, tooled  # noqa: F401

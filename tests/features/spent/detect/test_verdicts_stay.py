@@ -161,7 +161,6 @@ def changed(text: str, count: int) -> str:
 
 
 async def verdict_of_copy(service: Any, text: str, copy: str, *, mode: str = "combined") -> str:
-    """The verdict on a copy of a text whose answers are used up."""
     async with oracle(service) as asker:
         for number in range(RULE.limit):
             await told(asker, [f"{number} {text}"], mode=mode)

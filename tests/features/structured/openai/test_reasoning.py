@@ -34,7 +34,6 @@ CASES: dict[str, tuple[str, str, str | None, str | None, int]] = {
 
 @pytest.fixture(scope="module")
 def says(serve: Any) -> Any:
-    """A service whose model says a text."""
 
     def make(text: str, template: str = KNOWS, **more: Any) -> Any:
         generator = Scripted()

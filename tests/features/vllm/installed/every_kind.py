@@ -15,8 +15,6 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
 
 
 class Maker:
-    """Makes requests for one tokenizer."""
-
     def __init__(self, tokenizer: TextTokenizer, eos_token_ids: tuple[int, ...]) -> None:
         self.tokenizer = tokenizer
         self.grammar = JsonGrammars(tokenizer, eos_token_ids).compile(SCHEMA)

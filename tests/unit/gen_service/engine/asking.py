@@ -34,7 +34,6 @@ async def collect(engine: Engine, request: GenerationRequest) -> list[Delta]:
 
 
 async def together(engine: Engine, requests: Iterable[GenerationRequest]) -> list[list[Delta]]:
-    """Of requests that are made at once."""
     return await asyncio.gather(*(collect(engine, request) for request in requests))
 
 

@@ -12,7 +12,6 @@ DANGEROUS = [["keys", "retire", "k", "2"], ["keys", "disable", "k", "1"], ["toke
 
 @pytest.fixture(params=DANGEROUS, ids=" ".join)
 def command(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A dangerous command, and a store with what it is about."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TTMARK_STORE_URL", "sqlite:///keys.db")
     monkeypatch.setenv("TTMARK_KEK", "01" * 32)

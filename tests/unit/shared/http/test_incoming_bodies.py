@@ -62,7 +62,6 @@ class Sender:
 
 
 async def answer(_: AsgiScope, __: Receive, send: Send) -> None:
-    """The application behind it."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
 
 

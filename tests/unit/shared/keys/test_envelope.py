@@ -10,7 +10,6 @@ from ttmark.shared.vault.stores.key_store_errors import RecordRolledBack, Record
 
 
 async def sealed(kek: KeyEncryptionKey, count: int) -> list[Envelope]:
-    """A record and its successors."""
     envelopes: list[Envelope] = []
     for number in range(count):
         previous = envelopes[-1] if envelopes else None

@@ -17,7 +17,6 @@ from ttmark.shared.vault.stores.store import RecordStore, Stored
 
 @pytest.fixture
 async def ring(store: RecordStore, kek: KeyEncryptionKey, clock: Any, profile: Profile) -> KeyRing:
-    """With the key `k`."""
     ring = KeyRing(store, kek, now=clock.now)
     await ring.create("k", tenant="t", profile=profile)
     return ring
