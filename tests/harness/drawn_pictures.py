@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 PARAGRAPH = (
     "The ferry was late again this morning, and nobody at the gate could say why it came at noon with bread, "
-    "two goats and a piano for the school in the upper village."
+    "two goats and a piano for the bakery in the upper village."
 )
 ITEMS = ("Bread", "two loaves, since nobody bakes on the island before noon"), ("Water", "for both days")
 TEXT = f"{PARAGRAPH}\n\n" + "\n".join(

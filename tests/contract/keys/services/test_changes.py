@@ -45,18 +45,19 @@ def _nobody_is_held(cluster: Any) -> Iterator[None]:
 
 
 def test_a_promotion_waits_for_the_replica_that_does_not_know_the_version_yet(cluster, record_result):
-    cluster.operator.key("rotated")
-    assert ttmark(cluster, "keys", "promote", "rotated", "1").exit_code == 0
+    name = f"rotated-{time.time_ns()}"  # a second run finds the key of the first
+    cluster.operator.key(name)
+    assert ttmark(cluster, "keys", "promote", name, "1").exit_code == 0
     cluster.held.add("detect-2")
-    assert ttmark(cluster, "keys", "rotate", "rotated").exit_code == 0
+    assert ttmark(cluster, "keys", "rotate", name).exit_code == 0
     time.sleep(1)
-    refused = ttmark(cluster, "keys", "promote", "rotated", "2")
+    refused = ttmark(cluster, "keys", "promote", name, "2")
     assert refused.exit_code == 1
     assert "not known yet to detect-2:" in refused.output
     assert "force" in refused.output
     release = time.monotonic() + 1
     threading.Timer(1, cluster.held.clear).start()
-    waited = ttmark(cluster, "keys", "promote", "rotated", "2", "--wait", "20")
+    waited = ttmark(cluster, "keys", "promote", name, "2", "--wait", "20")
     assert waited.exit_code == 0, waited.output
     late = time.monotonic() - release
     assert late >= 0
@@ -96,9 +97,10 @@ def test_after_a_promotion_new_texts_carry_the_new_version_and_old_ones_are_stil
 
 def test_completions_fill_a_version_and_the_next_one_is_detected_by_all(cluster, kek):
     operator = cluster.operator
-    operator.key("initech-main", tenant="initech")
-    token = operator.token(tenant="initech")
-    operator.do(lambda ring, _: ring.rotate_after("initech-main", 32))
+    tenant = f"initech-{time.time_ns()}"
+    operator.key(tenant, tenant=tenant)
+    token = operator.token(tenant=tenant)
+    operator.do(lambda ring, _: ring.rotate_after(tenant, 32))
     replicas = cluster.of("gen")
     for replica in replicas:
         eventually(lambda replica=replica: replica.ask(token).status_code == 200)
