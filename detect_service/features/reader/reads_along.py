@@ -12,7 +12,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from ttmark.detect_service.features.reader.dialect import (
     Origin,
-    OriginNotRead,
     ReaderBusy,
     ReaderDown,
     ReaderError,
@@ -40,60 +39,58 @@ class TooSlow(ReaderError):
     outcome = "too_slow"
 
 
-class ReadsAlong:
-    """Asks the reader, and counts what comes of it; a text without a reading is no error.
+class ReaderMetrics:
+    """Texts by what came of them, the time that requests waited, and whether the reader answers."""
 
-    Tenants take turns, a few texts at a time. Nothing is sent while the reader is down, of a tenant to whom
-    it said that it is busy, or that would not be read in time, as far as the tenant's last readings say.
-
-    Args:
-        client: None: there is no reader.
-    """
-
-    def __init__(
-        self, client: ReaderClient | None, registry: CollectorRegistry, timeout_seconds: float = 5.0
-    ) -> None:
-        self._client = client
-        self._timeout = timeout_seconds
-        self._probe = None if client is None else ReaderProbe(client, self._give_up)
-        self._places, self._long = asyncio.Semaphore(_PLACES), asyncio.Semaphore(_PLACES - 1)
-        self._tenants: OrderedDict[str, TenantReadings] = OrderedDict()  # in the order of their last use
-        self._limits: set[asyncio.Timeout] = set()
-        self._texts = Counter(
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.texts = Counter(
             "ttmark_detect_reader_texts",
             "Texts that a language model was asked to read along, by what came of it.",
             ["outcome"],
             registry=registry,
         )
-        self._seconds = Histogram(
+        self.seconds = Histogram(
             "ttmark_detect_reader_seconds",
             "Time that a request waited for its texts to be read.",
             buckets=_SECONDS,
             registry=registry,
         )
         for outcome in ("read", "refused", "failed", "busy", "too_slow"):
-            self._texts.labels(outcome)
-        up = Gauge(
+            self.texts.labels(outcome)
+        self.up = Gauge(
             "ttmark_detect_reader_up",
             "Whether the language model that reads along answers; 0 where there is none, -1: it refuses us.",
             registry=registry,
         )
+
+
+class ReadsAlong:
+    """Asks the reader, and counts what comes of it; a text without a reading is no error.
+
+    Tenants take turns, a few texts at a time. Nothing is sent while the reader is down, of a tenant to whom
+    it said that it is busy, or that would not be read in time, as far as the tenant's last readings say.
+    """
+
+    def __init__(self, client: ReaderClient, metrics: ReaderMetrics, timeout_seconds: float = 5.0) -> None:
+        self._client = client
+        self._timeout = timeout_seconds
+        self._probe = ReaderProbe(client, self._give_up)
+        self._places, self._long = asyncio.Semaphore(_PLACES), asyncio.Semaphore(_PLACES - 1)
+        self._tenants: OrderedDict[str, TenantReadings] = OrderedDict()  # in the order of their last use
+        self._limits: set[asyncio.Timeout] = set()
+        self._texts, self._seconds = metrics.texts, metrics.seconds
         numbers = {"up": 1.0, "down": 0.0, "token": -1.0}
-        up.set_function(lambda: numbers[self._probe.state] if self._probe else 0.0)
+        metrics.up.set_function(lambda: numbers[self._probe.state])
 
     async def watch(self) -> None:
-        """Tries for ever whether the reader answers, if there is one."""
-        if self._probe is not None:
-            await self._probe.run()
+        """Tries for ever whether the reader answers."""
+        await self._probe.run()
 
     async def aclose(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
+        await self._client.aclose()
 
     @property
-    def state(self) -> Literal["none", "down", "up"]:
-        if self._probe is None:
-            return "none"
+    def state(self) -> Literal["down", "up"]:
         return "up" if self._probe.state == "up" else "down"
 
     def expected_seconds(self, line: str, sizes: Sequence[int]) -> float:
@@ -178,8 +175,6 @@ class ReadsAlong:
         origin: Origin = NO_ORIGIN,
     ) -> list[ByteReading]:
         """Readings of texts that go to the reader together, when it is the tenant's turn."""
-        if self._client is None or self._probe is None:
-            raise OriginNotRead("there is no reader")
         costs = cost_of(texts)
         self._check(costs, tenant, limit)
         is_short = costs * self._rate(tenant) <= _SHORT_SECONDS
@@ -240,7 +235,7 @@ class ReadsAlong:
 
     @property
     def _rate_of_tries(self) -> float:
-        seconds = None if self._probe is None else self._probe.seconds
+        seconds = self._probe.seconds
         return (self._timeout if seconds is None else seconds) / cost_of([PROBE])
 
     def _of(self, line: str) -> TenantReadings:

@@ -12,7 +12,7 @@ from ttmark.detect_service.api.metrics import MODES, REFUSALS, DetectionMetrics,
 from ttmark.detect_service.features.files.routes import ExtractionMetrics
 from ttmark.detect_service.features.files.text.extraction import Format
 from ttmark.detect_service.features.jobs.job_service import EVENTS, JobMetrics
-from ttmark.detect_service.features.reader.reads_along import ReadsAlong
+from ttmark.detect_service.features.reader.reads_along import ReaderMetrics
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.api.server_metrics import PROVIDER, Operation
 from ttmark.gen_service.engine.loop.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
@@ -107,7 +107,7 @@ def services() -> dict[str, list[Metric]]:
     ExtractionMetrics(detection)
     WorkMetrics(detection)
     JobMetrics(detection)
-    ReadsAlong(None, detection)
+    ReaderMetrics(detection)
     CanaryMetrics(canary)
     return {
         "Both services": metrics_of(shared),

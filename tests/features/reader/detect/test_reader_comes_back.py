@@ -16,7 +16,7 @@ from tests.features.reader.detect.test_model_reader import Handler, asking, hang
 from tests.unit.detect_service.conftest import Service
 from tests.unit.detect_service.served import served
 from ttmark.detect_service.features.reader import reading_speed, reads_along
-from ttmark.detect_service.features.reader.reads_along import PROBE, ReadsAlong
+from ttmark.detect_service.features.reader.reads_along import PROBE, ReaderMetrics, ReadsAlong
 from ttmark.shared.http.app import beside
 
 LONG, SHORT = "a long text " * 400, "a short text"
@@ -29,7 +29,7 @@ async def watched(answer: Callable[..., None], **options: Any) -> AsyncIterator[
     with serving(answer) as server:
         async with asking(server, timeout_seconds=seconds) as client:
             server.registry = CollectorRegistry()
-            reader = ReadsAlong(client, server.registry, seconds)
+            reader = ReadsAlong(client, ReaderMetrics(server.registry), seconds)
             async with beside(None, [reader.watch])(FastAPI()):
                 await until(lambda: bool(server.tries))
                 yield reader, server

@@ -15,7 +15,7 @@ from tests.features.reader.detect.test_model_reader import Handler, asking, hone
 from tests.harness.likelihood import detect_likelihood
 from tests.unit.detect_service.conftest import HUMAN, Service
 from tests.unit.detect_service.served import served
-from ttmark.detect_service.features.reader.reads_along import ReadsAlong
+from ttmark.detect_service.features.reader.reads_along import ReaderMetrics, ReadsAlong
 from ttmark.detect_service.features.reader.vllm_dialect import vllm_dialect
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.schemas.detection.detect import CombinedResult
@@ -31,7 +31,7 @@ async def read_by(service: Service, answer: Callable[..., None], **options: Any)
     with serving(answer) as server:
         async with asking(server, timeout_seconds=seconds) as client:
             registry = CollectorRegistry()
-            reader = ReadsAlong(client, registry, seconds)
+            reader = ReadsAlong(client, ReaderMetrics(registry), seconds)
             async with served(
                 service.backend, service.authenticate, options={"registry": registry}, reader=reader
             ) as http:
@@ -87,7 +87,7 @@ async def test_of_several_texts_those_that_the_reader_refuses_are_unread_alone(s
     reads = ["one dog", "a cat", "two dogs", "three"]
     with serving(no_cats) as server:
         async with asking(server) as client:
-            found = await ReadsAlong(client, CollectorRegistry()).read(reads, "a")
+            found = await ReadsAlong(client, ReaderMetrics(CollectorRegistry())).read(reads, "a")
     assert sorted(found) == sorted(["one dog", "two dogs", "three"])
 
 
@@ -222,7 +222,7 @@ async def test_without_a_reading_after_what_it_continues_there_is_no_answer(
         dialect = vllm_dialect("small", service.tokenizer, 100) if kind == "vllm" else None
         async with asking(server, dialect, timeout_seconds=0.3) as client:
             registry = CollectorRegistry()
-            reader = ReadsAlong(None if kind == "none" else client, registry)
+            reader = None if kind == "none" else ReadsAlong(client, ReaderMetrics(registry))
             async with served(
                 service.backend, service.authenticate, options={"registry": registry}, reader=reader
             ) as http:
@@ -235,7 +235,8 @@ async def test_without_a_reading_after_what_it_continues_there_is_no_answer(
     )
     assert why in answer.json()["detail"]
     outcome = {"outcome": "failed" if expected[0] == 503 else "refused"}
-    assert registry.get_sample_value("ttmark_detect_reader_texts_total", outcome) == 1.0
+    counted = None if kind == "none" else 1.0
+    assert registry.get_sample_value("ttmark_detect_reader_texts_total", outcome) == counted
 
 
 async def test_what_a_text_continues_takes_the_scope_for_evidence_and_goes_with_one_result(service: Service):
