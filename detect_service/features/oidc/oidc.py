@@ -106,10 +106,7 @@ class OidcTokens:
     def beside(self, ours: Authenticate) -> Authenticate:
         """Takes a token of three parts as the provider's, any other as one of ours."""
 
-        async def either(token: str) -> Principal:
-            return await (self.authenticate if token.count(".") == 2 else ours)(token)
-
-        return either
+        return lambda token: (self.authenticate if token.count(".") == 2 else ours)(token)
 
     @asynccontextmanager
     async def kept_fresh(self) -> AsyncIterator[None]:
