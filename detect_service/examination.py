@@ -246,7 +246,9 @@ class Examination:
         request, selection, readers = self.request, self.selection, self.documents[index]
         found, reader_state = self._both_steps(index, readings)
         best, finding = (0, None) if found is None else found
-        decision = self._decision(index, finding)
+        decision = decide(finding, request.fpr)
+        for companion in self.companions:
+            decision = companion.decide(index, finding, decision)
         result = self._verdict(index, readers, finding, decision)
         if finding is not None and self.shows_evidence:
             result = with_evidence(
@@ -261,13 +263,6 @@ class Examination:
         if selection.other_keys is not None:
             result = selection.other_keys.added(self, index, result, decision)
         return self._told(index, result, found, readings), finding
-
-    def _decision(self, index: int, finding: Finding | None) -> Decision:
-        """Of document number `index` by our own keys."""
-        decision = decide(finding, self.request.fpr)
-        for companion in self.companions:
-            decision = companion.decide(index, finding, decision)
-        return decision
 
     def _told(
         self, index: int, result: DetectionResult, found: Best | None, readings: Readings

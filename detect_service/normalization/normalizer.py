@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, groupby, pairwise
+from operator import ne
 from typing import NamedTuple
 
 import numpy as np
@@ -43,21 +44,6 @@ _NEEDLESS_SPACE = regex.compile(r"(?<![ \t])(?!(?<=\S)  \n)(?:([ \t]++)(?=\n)|(?
 _DOUBLED_SPACE = re.compile(r"(?<=[\w,;])[ \t]([ \t]+)(?=\S)")
 # Typography puts some in; where they are more than one blank in four it was no typography.
 _NO_BREAK_SPACE = re.compile("[\u00a0\u202f]")
-
-
-def invisible_characters(text: str) -> list[Span]:
-    """Spans of characters that show nothing and that no script or emoji needs there."""
-    return [match.span() for match in _INVISIBLE.finditer(text) if match["stray"]]
-
-
-def plain_white_space(text: str) -> str:
-    """The text with line feeds and spaces for their look-alikes; a CR before a line feed stays for now."""
-    return str(_ODD_SPACE.sub(" ", _ODD_LINE_END.sub(_line_end, text)))
-
-
-def needless_spaces(text: str) -> list[Span]:
-    """Spans of spaces and tabs at the ends of lines, and of all but the first of a run inside a line."""
-    return [match.span(1 if match[1] else 2) for match in _NEEDLESS_SPACE.finditer(text)]
 
 
 def odd_spaces(text: str) -> int:
@@ -304,7 +290,7 @@ class TextNormalizer:
         draft.join(broken_lines(draft.text))
         white_space = counts.white_space + sum(map(len, _DOUBLED_SPACE.findall(draft.text)))
         counts = counts._replace(white_space=white_space)
-        draft.remove(needless_spaces(draft.text))
+        draft.remove([match.span(1 if match[1] else 2) for match in _NEEDLESS_SPACE.finditer(draft.text)])
         unwrapped = NormalizedText(draft.text, counts, draft.origin)
         draft.expand(_TYPOGRAPHY)
         typography = NormalizedText(draft.text, counts, draft.origin)
@@ -312,9 +298,10 @@ class TextNormalizer:
         return {"as_sent": as_sent, "unwrapped": unwrapped, "typography": typography}
 
     def _plain(self, text: str) -> tuple["_Draft", TrickCounts]:
-        draft = _Draft(plain_white_space(text))
+        draft = _Draft(str(_ODD_SPACE.sub(" ", _ODD_LINE_END.sub(_line_end, text))))
         draft.remove([match.span() for match in _CR.finditer(draft.text)])
-        invisible = draft.remove(invisible_characters(draft.text))
+        stray = (match.span() for match in _INVISIBLE.finditer(draft.text) if match["stray"])
+        invisible = draft.remove(list(stray))
         marks = look_alikes = 0
         if not draft.text.isascii():
             below = _mostly_below(draft.text)
@@ -339,7 +326,7 @@ class TextNormalizer:
             return word.translate(self._look_alikes)
 
         draft.text = _WORD.sub(plain_word, before.translate(dotless))
-        return styled + _differences(before, draft.text)
+        return styled + sum(map(ne, before, draft.text))
 
 
 class _Draft:
@@ -387,8 +374,3 @@ class _Draft:
 
     def _move(self, places: NDArray[np.int64]) -> None:
         self.origin = places if self.origin is None else self.origin[places]
-
-
-def _differences(before: str, after: str) -> int:
-    """Number of positions at which two texts of one length differ."""
-    return 0 if before == after else sum(a != b for a, b in zip(before, after, strict=True))

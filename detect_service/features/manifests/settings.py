@@ -1,7 +1,6 @@
 """Settings of manifests that are verified."""
 
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -40,15 +39,11 @@ class TrustSettings(LabelSettings):
         if self.c2pa_trust_file is None:
             return ManifestExaminer(workers if find_spec("c2pa") else None)
         require("provenance")
-        return ManifestExaminer(workers, _certificates(self.c2pa_trust_file))
+        from cryptography import x509
 
-
-def _certificates(path: Path) -> str:
-    from cryptography import x509
-
-    content = read_own(path, _TRUST)
-    try:
-        x509.load_pem_x509_certificates(content)
-        return content.decode("ascii")
-    except ValueError as error:
-        raise StartupError(f"{_TRUST}: the file holds no certificates in PEM") from error
+        content = read_own(self.c2pa_trust_file, _TRUST)
+        try:
+            x509.load_pem_x509_certificates(content)
+            return ManifestExaminer(workers, content.decode("ascii"))
+        except ValueError as error:
+            raise StartupError(f"{_TRUST}: the file holds no certificates in PEM") from error

@@ -167,7 +167,11 @@ class Chain:
         # A clock that is put back must not make a range of times ambiguous.
         time = max(written(self._now()), self._time)
         if self._file < 0 or self._size >= self._segment_bytes or time[:10] != self._time[:10]:
-            self._next_segment()
+            if self._file >= 0:
+                os.fsync(self._file)
+            self._close_segment()
+            part = ChainSegment.named(self._folder, self._head.chain, self._head.sequence + 1)
+            self._open(part, os.O_RDWR | os.O_CREAT)
         line, head = record_line(self._head, time, event)
         self._write(line + b"\n")
         self._head, self._time = head, time
@@ -184,13 +188,6 @@ class Chain:
                 os.ftruncate(self._file, self._size)
             raise
         self._size += written
-
-    def _next_segment(self) -> None:
-        if self._file >= 0:
-            os.fsync(self._file)
-        self._close_segment()
-        part = ChainSegment.named(self._folder, self._head.chain, self._head.sequence + 1)
-        self._open(part, os.O_RDWR | os.O_CREAT)
 
     def _open(self, part: ChainSegment, flags: int) -> None:
         self._file = os.open(part.path, flags | os.O_APPEND, 0o600)
