@@ -16,7 +16,6 @@ from ttmark.shared.watermark.detectors.block_scores import DirectEvidence, posit
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence
 from ttmark.shared.watermark.likelihood.marked_passages import POSSIBLY, find_carried, share_of
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.schemes.watermark import Watermark
 
 Core = tuple[int, int]
 
@@ -126,8 +125,10 @@ def block_scores(
         key, version = made_with.key, made_with.version
         name = key.key_id, version.version, made_with.pool_key
         if name not in known:
-            prf_key = version.prf_keys[made_with.pool_key]
-            known[name] = _aligned_blocks(key.profile.watermark(), prf_key, token_ids(key), beta)
+            watermark, tokens = key.profile.watermark(), token_ids(key)
+            scores = position_scores(watermark, version.prf_keys[made_with.pool_key], tokens)
+            path = alignment_path(scores, watermark.block_size, beta)
+            known[name] = BlockScores(path + watermark.context_width, scores[path], watermark.block_size)
         return known[name]
 
     runs = []
@@ -137,12 +138,6 @@ def block_scores(
         runs.append(_where(run, (run.starts >= segment.start) & (run.starts + run.size <= segment.end)))
         rest = _where(rest, (rest.starts + size <= segment.start) | (rest.starts >= segment.end))
     return sorted([rest, *runs], key=lambda run: int(run.starts[0]) if run.starts.size else 0)
-
-
-def _aligned_blocks(watermark: Watermark, prf_key: bytes, tokens: Tokens, beta: float) -> BlockScores:
-    scores = position_scores(watermark, prf_key, tokens)
-    path = alignment_path(scores, watermark.block_size, beta)
-    return BlockScores(path + watermark.context_width, scores[path], watermark.block_size)
 
 
 def _where(run: BlockScores, mask: NDArray[np.bool_]) -> BlockScores:

@@ -36,15 +36,24 @@ def body_route(
 
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             body_type = get_type_hints(self.endpoint)["body"]
-            valid = partial(_valid_body, partial(valid_fields, body_type, TypeAdapter(body_type)))
+            adapter: TypeAdapter[Any] = TypeAdapter(body_type)
+
+            def valid(request: Request, *, is_long: bool) -> Any:
+                state = request.scope["state"]
+                if PARSED_BODY not in state:
+                    missing = {"type": "missing", "loc": ("body",), "msg": "Field required"}
+                    raise RequestValidationError([missing])
+                if is_long:
+                    shorten(state[PARSED_BODY])
+                return valid_fields(body_type, adapter, state[PARSED_BODY])
 
             async def handle(request: Request) -> Response:
                 caller = caller_with_scope(request, scope)
                 size = body_size(request)
                 if size <= LONG_BODY_BYTES:
-                    body = valid(request)
+                    body = valid(request, is_long=False)
                 else:
-                    body = await run_long(request, size, partial(_shortened, shorten, valid, request))
+                    body = await run_long(request, size, partial(valid, request, is_long=True))
                 response: Response = await self.endpoint(body, caller, request)
                 return response
 
@@ -71,18 +80,6 @@ def body_scopes(routers: Iterable[APIRouter]) -> dict[str, Scope]:
 def body_size(request: Request) -> int:
     size: int = request.scope["state"].get(BODY_BYTES, 0)
     return size
-
-
-def _shortened(shorten: Callable[[Any], None], valid: Callable[[Request], Any], request: Request) -> Any:
-    shorten(request.scope["state"].get(PARSED_BODY))
-    return valid(request)
-
-
-def _valid_body(valid: Callable[[Any], Any], request: Request) -> Any:
-    state = request.scope["state"]
-    if PARSED_BODY not in state:
-        raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
-    return valid(state[PARSED_BODY])
 
 
 def valid_fields(body_type: type[BaseModel], adapter: TypeAdapter[Any], fields: Any) -> Any:

@@ -1,9 +1,7 @@
 """Output rows as a Parquet file."""
 
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -38,10 +36,5 @@ def write_parquet(lines: Path, out: Path) -> None:
     """Writes the output rows in the JSONL file `lines` to `out`, a row group at a time."""
     schema = output_schema()
     with lines.open("rb") as file, parquet.ParquetWriter(out, schema) as writer:
-        for rows in _groups(file):
+        while rows := [orjson.loads(line) for line in islice(file, _ROWS_IN_A_GROUP)]:
             writer.write_table(pa.Table.from_pylist(rows, schema=schema))
-
-
-def _groups(lines: Iterator[bytes]) -> Iterator[list[dict[str, Any]]]:
-    while rows := [orjson.loads(line) for line in islice(lines, _ROWS_IN_A_GROUP)]:
-        yield rows

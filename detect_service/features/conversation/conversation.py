@@ -36,7 +36,6 @@ from ttmark.shared.schemas.detection.detect import (
 )
 from ttmark.shared.watermark.likelihood.conversation import ConversationEvidence, detect_conversation
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
-from ttmark.shared.watermark.likelihood.reading import Reading
 
 Floats = NDArray[np.float64]
 Try = tuple[UnlockedKey, UnlockedVersion, int]
@@ -133,19 +132,14 @@ def _of_keys(
         for message, own in zip(messages, way, strict=True):
             reader = message.readers[own] if message.readers else None
             tokens.append(np.zeros(0, dtype=np.int64) if reader is None else reader.token_ids(key))
-            read.append(None if reader is None else _reading(reader, key, readings))
+            found = None if reader is None else readings.get(reader.content)
+            read.append(None if reader is None or found is None else reader.reading(key, found))
             redrawn = None if message.asked is None or reader is None else message.asked.redrawn(key)[own]
             silent.append(None if redrawn is None else redrawn.rows)
-        found = detect_conversation(key.profile.watermark(), prf_keys, tokens, readings=read, silent=silent)
-        parts.append(found.of_keys)
+        watermark = key.profile.watermark()
+        evidence = detect_conversation(watermark, prf_keys, tokens, readings=read, silent=silent)
+        parts.append(evidence.of_keys)
     return np.concatenate(parts, axis=1)
-
-
-def _reading(
-    reader: DocumentReader, key: UnlockedKey, readings: Mapping[Content, ByteReading]
-) -> Reading | None:
-    found = readings.get(reader.content)
-    return None if found is None else reader.reading(key, found)
 
 
 NAME = "conversation"

@@ -41,7 +41,6 @@ from ttmark.shared.schemas.detection.detect import (
     DetectionResponse,
     DetectionResult,
     Document,
-    Message,
     Verdict,
 )
 from ttmark.shared.schemas.detection.public import PublicAnswer, PublicQuestion, PublicVerdict, TextProvenance
@@ -171,16 +170,12 @@ def _answer(result: DetectionResult, rate: float, words: Words) -> Response | To
             retry_after=None if result.error is None else result.error.retry_after,
         )
     result = result.model_copy(update={"asked_before": None, "reads_back": None})
+    said = public_message(result, rate, words)
+    if result.metadata:
+        said = with_manifests(said, result.metadata, alone=result.basis == Basis.METADATA, words=words)
     answer = PublicAnswer(
         verdict=_VERDICTS[result.verdict],
         basis=result.basis if result.basis != Basis.WATERMARK else None,
-        message=_said(result, rate, words),
+        message=said,
     )
     return json_answer(answer, headers={"Cache-Control": "no-store"})
-
-
-def _said(result: DetectionResult, rate: float, words: Words) -> Message:
-    said = public_message(result, rate, words)
-    if not result.metadata:
-        return said
-    return with_manifests(said, result.metadata, alone=result.basis == Basis.METADATA, words=words)

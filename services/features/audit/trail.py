@@ -174,13 +174,6 @@ class AuditTrail:
             await self._heads.put(head)
             self._anchored = head.chain, head.sequence
 
-    async def _prune(self, keep: timedelta) -> None:
-        """The store learns of the checkpoint before anything goes: it alone excuses what is missing."""
-        old = await asyncio.to_thread(self._chain.checkpoint, keep)
-        if old:
-            await self.anchor()
-            await asyncio.to_thread(remove, old)
-
     def close(self) -> None:
         with suppress(OSError):
             self._chain.close()
@@ -201,8 +194,11 @@ class AuditTrail:
         while True:
             try:
                 await self.anchor()
-                if self._keep is not None:
-                    await self._prune(self._keep)
+                keep = self._keep
+                if keep is not None and (old := await asyncio.to_thread(self._chain.checkpoint, keep)):
+                    # The store learns of the checkpoint before anything goes: it excuses what is missing.
+                    await self.anchor()
+                    await asyncio.to_thread(remove, old)
             except Exception as error:  # the next time it may go
                 if not self._failing:
                     self._log.warning("audit_head_not_stored", reason=str(error), records=self.unanchored)

@@ -106,7 +106,10 @@ class Canary:
         try:
             with self.metrics.steps.labels("detect").time():
                 generated = self._detect(text, [key_id])
-                human = self._detect(self._human_text(), None)
+                # In a new order each time: the same text over and over would bend statistics of p-values.
+                words = human_text().split()
+                random.shuffle(words)
+                human = self._detect(" ".join(words), None)
         except ClientError as error:
             return "detection_failed", str(error)
         for result in (generated, human):
@@ -134,13 +137,6 @@ class Canary:
         if not completion.choices or mark is None or mark.key_id is None:
             raise ClientError("the answer holds no text, or names no key")
         return completion.choices[0].text, mark.key_id
-
-    def _human_text(self) -> str:
-        """A human's words in a new order each time: the same text over and over would bend the detector's
-        statistics of p-values."""
-        words = human_text().split()
-        random.shuffle(words)
-        return " ".join(words)
 
     def _detect(self, text: str, keys: list[str] | None) -> DetectionResult:
         request = CombinedRequest(inputs=[Document(text=text)], keys=keys, fpr=_FPR)
