@@ -326,7 +326,8 @@ class TextNormalizer:
             return word.translate(self._look_alikes)
 
         draft.text = _WORD.sub(plain_word, before.translate(dotless))
-        return styled + sum(map(ne, before, draft.text))
+        changed: int = sum(map(ne, before, draft.text))
+        return styled + changed
 
 
 class _Draft:
