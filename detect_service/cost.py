@@ -6,7 +6,6 @@ blocks as well; `docs/results/detection.md` says how well that held.
 
 from collections.abc import Callable, Sequence
 
-from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.method import Method
@@ -51,20 +50,6 @@ def request_cost(
         for document, size in zip(documents, lengths, strict=True):
             total += size * (_TAKE_TOKEN if document.text is None else _READ_TOKEN)
     return round(total)
-
-
-def check_cost_of(
-    request: DetectionRequest,
-    method: Method,
-    readers: Sequence[DocumentReader],
-    selection: KeySelection,
-    backend: DetectionBackend,
-) -> None:
-    """Holds a request to the limit of work once its documents are read. Raises TooMuchWork: it is more."""
-    limit = backend.max_request_blocks
-    if limit:
-        exact = request_cost(request, method, readers, selection, lambda one, key: one.token_ids(key).size)
-        check_cost(exact, limit)
 
 
 def reading_cost(tokens: int) -> int:

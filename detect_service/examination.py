@@ -16,7 +16,7 @@ from ttmark.detect_service.cascade import (
     with_reading,
     without_reading,
 )
-from ttmark.detect_service.cost import check_cost_of
+from ttmark.detect_service.cost import check_cost, request_cost
 from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.documents.document_limits import read_document, readers_of
 from ttmark.detect_service.documents.document_reader import DocumentReader
@@ -104,10 +104,19 @@ class Examination:
             self.documents[index] = self._readers(index)
         if not self.is_priced:
             read = [reader for readers in self.documents.values() for reader in readers]
-            check_cost_of(self.request, self.method, read, self.selection, self.backend)
+            self._check_cost(read)
         for index, readers in self.documents.items():
             if readers:
                 self._unless_it_fails(index, self._look_at)
+
+    def _check_cost(self, read: Sequence[DocumentReader]) -> None:
+        """Holds the request to the limit of work once it is read. Raises TooMuchWork: it is more."""
+        limit = self.backend.max_request_blocks
+        if limit:
+            exact = request_cost(
+                self.request, self.method, read, self.selection, lambda one, key: one.token_ids(key).size
+            )
+            check_cost(exact, limit)
 
     @property
     def unread(self) -> list[Content]:

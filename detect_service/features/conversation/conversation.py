@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.cascade import FIRST_SHARE, SECOND_SHARE, conversation_may_be_read
-from ttmark.detect_service.cost import check_cost_of
 from ttmark.detect_service.documents.document_reader import WEIGHTS, DocumentReader
 from ttmark.detect_service.documents.documents_without_verdict import is_fault, not_examined
 from ttmark.detect_service.examination import Examination
@@ -174,7 +173,7 @@ class ConversationExamination(Examination):
             asked = None if self._counted is None else self._counted.documents[index]
             self._messages.append(ReadMessage(readers, asked) if readers else ReadMessage())
         readers = [reader for one in self._messages for reader in one.readers]
-        check_cost_of(self.request, self.method, readers, self.selection, self.backend)
+        self._check_cost(readers)
         self._evidence = self._unless_all_fails(
             lambda: grown_evidence(self._messages, self.selection.own, {})
         )

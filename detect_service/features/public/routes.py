@@ -10,9 +10,10 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from ttmark.detect_service.api.admission import Admission, HttpGate
 from ttmark.detect_service.api.body_route import body_route, json_answer
-from ttmark.detect_service.api.metrics import DetectionMetrics, Journal
+from ttmark.detect_service.api.features import Application
+from ttmark.detect_service.api.metrics import Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.ask import Means, ask
+from ttmark.detect_service.ask import ask
 from ttmark.detect_service.features.manifests.manifest_examiner import with_manifests
 from ttmark.detect_service.features.public.public_allowance import words_of
 from ttmark.detect_service.features.public.tier import PAGE_PATH, PUBLIC_PATH, PublicTier
@@ -21,7 +22,6 @@ from ttmark.detect_service.features.spent.spent_question import stage_of as coun
 from ttmark.detect_service.question import Gate, Question
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message
-from ttmark.shared.events import EventSink
 from ttmark.shared.http.auth import GUEST, require
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.http.request_id import request_id
@@ -109,31 +109,24 @@ def _without_figures() -> Iterator[None]:
         raise TooManyRequests("Too many texts are being checked.", retry_after=error.retry_after) from None
 
 
-def public_routers(
-    tier: PublicTier,
-    document: TextProvenance,
-    means: Means,
-    metrics: DetectionMetrics,
-    audit: EventSink,
-    admission: Admission,
-) -> Sequence[APIRouter]:
-    asking = APIRouter(tags=["public"], route_class=body_route(Scope.DETECT_PUBLIC, admission.run_long))
+def public_routers(tier: PublicTier, document: TextProvenance, app: Application) -> Sequence[APIRouter]:
+    asking = APIRouter(tags=["public"], route_class=body_route(Scope.DETECT_PUBLIC, app.admission.run_long))
     open_to_all = APIRouter(tags=["public"])
     counts = tier.allowance
     spending = None if counts is None else Spending(counts.ledger, counts.refused, name="public")
-    means = means.with_stages([counting(spending)])
+    means = app.means.with_stages([counting(spending)])
 
     @asking.post(PUBLIC_PATH, response_model=PublicAnswer, responses=problems(*BODY_PROBLEMS))
     async def ask_publicly(body: PublicQuestion, caller: Caller, request: Request) -> Response:
         """Whether a text contains passages made here, at the deployment's one rate."""
         if len(body.text) > tier.characters:
             raise TooLarge(f"The text may have {tier.characters} characters.", param="text")
-        gate = PublicGate(admission, caller, request, tier, body.text)
-        journal = Journal(CombinedRequest.mode, metrics, PUBLIC_PATH, request.scope["state"])
+        gate = PublicGate(app.admission, caller, request, tier, body.text)
+        journal = Journal(CombinedRequest.mode, app.metrics, PUBLIC_PATH, request.scope["state"])
         words = preferred_words(request.headers.get("accept-language"))
 
         def render(response: DetectionResponse) -> Response | TooManyRequests:
-            journal.close(caller, audit)
+            journal.close(caller, app.options.audit)
             return _answer(response.results[0], tier.rate, words)
 
         question = Question(

@@ -40,7 +40,8 @@ def public_tier(tier: PublicTier, guests: Guests | None = None) -> Feature:
             None if app.provided.get(CaseKey) is None else PUBLIC_KEY_PATH,
             verifies_manifests=examiner is not None and examiner.workers is not None,
         )
-        routes = public_routers(tier, document, app.means, app.metrics, app.options.audit, app.admission)
-        return Part(routes, limits={PUBLIC_PATH: public_limits(tier, app.options.limits)})
+        return Part(
+            public_routers(tier, document, app), limits={PUBLIC_PATH: public_limits(tier, app.options.limits)}
+        )
 
     return Feature(part, guests=guests)
