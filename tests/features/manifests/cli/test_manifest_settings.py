@@ -7,6 +7,7 @@ import pytest
 
 from tests.harness.certificates import credential
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
+from ttmark.detect_service.features.manifests.service import manifest_examiner
 from ttmark.detect_service.features.manifests.settings import TrustSettings
 from ttmark.gen_service.features.manifests.settings import SigningSettings
 from ttmark.gen_service.features.policy import service as policy
@@ -73,7 +74,7 @@ def test_files_that_others_may_write_are_refused(files: Files, tmp_path: Path, m
         files(ours.chain, ours.key, mode=mode).manifest_rule()
     trusted = TrustSettings(c2pa_trust_file=tmp_path / "chain.pem")
     with pytest.raises(StartupError, match="others than its owner may write"):
-        trusted.manifest_examiner(ExtractionWorkers())
+        manifest_examiner(trusted, ExtractionWorkers())
 
 
 def test_a_trust_list_holds_certificates(tmp_path: Path) -> None:
@@ -81,8 +82,8 @@ def test_a_trust_list_holds_certificates(tmp_path: Path) -> None:
     path.write_bytes(credential().root + credential().root)
     path.chmod(0o644)
     settings = TrustSettings(c2pa_trust_file=path)
-    assert settings.manifest_examiner(ExtractionWorkers()).anchors == path.read_text()
-    assert TrustSettings().manifest_examiner(ExtractionWorkers()).anchors is None
+    assert manifest_examiner(settings, ExtractionWorkers()).anchors == path.read_text()
+    assert manifest_examiner(TrustSettings(), ExtractionWorkers()).anchors is None
     path.write_text("none")
     with pytest.raises(StartupError, match="holds no certificates in PEM"):
-        settings.manifest_examiner(ExtractionWorkers())
+        manifest_examiner(settings, ExtractionWorkers())

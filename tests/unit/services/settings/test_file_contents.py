@@ -8,8 +8,10 @@ from tests.unit.services.settings.wrong_values import CLASSES, SECRET
 from ttmark.detect_service.features.cases.settings import CaseSettings
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.jobs.settings import JobSettings
+from ttmark.detect_service.features.manifests.service import manifest_examiner
 from ttmark.detect_service.features.manifests.settings import TrustSettings
 from ttmark.detect_service.features.public.settings import PublicSettings
+from ttmark.detect_service.features.reader.service import open_reader
 from ttmark.detect_service.features.reader.settings import ReaderSettings
 from ttmark.gen_service.features.manifests.settings import SigningSettings
 from ttmark.gen_service.features.policy.settings import PolicySettings
@@ -23,15 +25,15 @@ from ttmark.services.startup import StartupError
 READERS: dict[str, Callable[[], object]] = {
     "TTMARK_C2PA_CERT_FILE": lambda: SigningSettings().manifest_rule(),
     "TTMARK_C2PA_KEY_FILE": lambda: SigningSettings().manifest_rule(),
-    "TTMARK_C2PA_TRUST_FILE": lambda: TrustSettings().manifest_examiner(ExtractionWorkers()),
+    "TTMARK_C2PA_TRUST_FILE": lambda: manifest_examiner(TrustSettings(), ExtractionWorkers()),
     "TTMARK_CASE_KEY_FILE": lambda: CaseSettings().load_case_key(),
     "TTMARK_ENGINE_FILE": lambda: arguments_of(EngineFileSettings().engine_file),
     "TTMARK_KEK_FILE": lambda: KeyStoreSettings().load_kek(),
     "TTMARK_LEDGER_FILE": lambda: KeyStoreSettings().open_ledger(),
     "TTMARK_POLICY_FILE": lambda: PolicySettings().load_policy(),
     "TTMARK_PUBLIC_TOKEN_FILE": lambda: PublicSettings().load_public_token(),
-    "TTMARK_READER_CA_FILE": lambda: ReaderSettings().open_reader(),
-    "TTMARK_READER_TOKEN_FILE": lambda: ReaderSettings().open_reader(),
+    "TTMARK_READER_CA_FILE": lambda: open_reader(ReaderSettings()),
+    "TTMARK_READER_TOKEN_FILE": lambda: open_reader(ReaderSettings()),
     "TTMARK_STORE_URL_FILE": lambda: KeyStoreSettings().url(),
     "TTMARK_TOKEN_FILE": lambda: CanarySettings().access_token(),
     "TTMARK_WEBHOOK_SECRET_FILE": lambda: JobSettings().open_webhooks(),
