@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import typer
 
@@ -12,6 +12,7 @@ from ttmark.detect_service.features.files.commands.input_files import (
     named_files,
     read_texts,
 )
+from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli.files import shown
 from ttmark.services.cli.terminal import print_table
 from ttmark.services.startup import StartupError
@@ -23,14 +24,11 @@ from ttmark.shared.schemas.detection.detect import (
     Document,
 )
 
-if TYPE_CHECKING:
-    from ttmark.detect_service.options import DetectionOptions
-
 _CHAT = ".json"
 _WRITER = "assistant"
 
 
-def detect_conversation(names: Sequence[str], options: "DetectionOptions", client: Client) -> CombinedResult:
+def detect_conversation(names: Sequence[str], options: DetectionOptions, client: Client) -> CombinedResult:
     """The one result of the messages in the files, in order.
 
     Raises:

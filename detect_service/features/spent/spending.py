@@ -105,7 +105,7 @@ class Spending:
             kind = b"ids" if document.text is None else b"text"
             standing = next(standings) if one.counts else one.standing
             asked.append(replace(one, scope=scope_of(named + kind), scopes=scopes[kind], standing=standing))
-        return Counted(asked, selection.own, self.ledger.rule, told)
+        return Counted(asked, self.ledger.rule, told)
 
     async def close(self, caller: Principal, counted: Counted, asker: str = "") -> None:
         """Keeps what was said of passages whose rows are about to be spent; every answer is made by now."""

@@ -310,14 +310,12 @@ class Counted:
     """The documents of a request, counted.
 
     Attributes:
-        keys: ours that they are tried with.
         rule: what their caller may learn.
         memories: what is to be remembered of them, once they are answered.
         reasons: why some got no verdict.
     """
 
     documents: Sequence[SpentDocument]
-    keys: Sequence[UnlockedKey]
     rule: AnswerRule
     memories: list[Memory] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)

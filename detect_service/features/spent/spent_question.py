@@ -95,7 +95,7 @@ class SpentQuestion(Companion):
         return asked.described(result, self._before.get(index))
 
     def record(self, index: int) -> dict[str, object]:
-        spent = self.counted.documents[index].named(self.counted.keys)
+        spent = self.counted.documents[index].named(self.examination.selection.own)
         return {} if spent is None else {"spent": spent}
 
     def _refused(self, index: int, refusal: Refusal, *, is_told: bool = True) -> DetectionResult:

@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import orjson
 import typer
@@ -26,9 +26,6 @@ from ttmark.shared.client import Client, ClientError
 from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.detection.detect import DEFAULT_FPR
 from ttmark.shared.schemas.detection.jobs import JobResult, JobStatus
-
-if TYPE_CHECKING:
-    from ttmark.detect_service.features.files.commands.input_files import NotExamined
 
 app = typer.Typer(
     help="Detection jobs: thousands of documents, answered in the background.", no_args_is_help=True
@@ -80,7 +77,7 @@ def submit(
         _check(out)
         readable, unreadable, skipped = job_documents(sources)
         for one in unreadable:
-            _name(one)
+            warn(f"{one.name}: {one.reason}")
         if skipped:
             typer.echo(f"passed over in folders: {skipped} of other kinds", err=True)
         if not readable:
@@ -96,7 +93,7 @@ def submit(
                 f"{wait:g}: give it more, or send fewer documents"
             ) from error
         for one in refused:
-            _name(one)
+            warn(f"{one.name}: {one.reason}")
         typer.echo(made.id)
         failed = _results(client, made.id, out, wait=True) if out is not None else 0
     if failed or refused or unreadable:
@@ -158,10 +155,6 @@ def _client(url: str, token: str | None, plain_http: bool, *, patience: float = 
         warn(f"{str(error).removesuffix('.')}; trying again in {math.ceil(seconds)} s")
 
     return Client(url, access_token(token), patience=patience, plain_http=plain_http, on_wait=say)
-
-
-def _name(one: "NotExamined") -> None:
-    warn(f"{one.name}: {one.reason}")
 
 
 def _check(out: Path | None) -> None:
