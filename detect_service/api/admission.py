@@ -81,12 +81,7 @@ class Admission:
         return await self.queued(caller, round(size * _BLOCKS_IN_A_BYTE), request, work)
 
     async def queued(self, caller: Principal, blocks: int, request: Request, work: Callable[[], T]) -> T:
-        """The result of `work`, done by the workers when it is the tenant's turn.
-
-        Raises:
-            TooManyRequests: too much of the tenant's work waits.
-            ClientDisconnect: the client has left, and the work was given up.
-        """
+        """The result of `work` in turn. Raises TooManyRequests: too much waits; ClientDisconnect."""
         try:
             return await unless_disconnected(request.receive, self.queue.run(caller.line, blocks, work))
         except QueueFull:

@@ -45,12 +45,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a feature adds to the application.
-
-    Attributes:
-        background: runs while the application serves.
-        limits: of bodies, by path, where they are others.
-    """
+    """What a feature adds; `background` runs while the application serves, `limits` of bodies are by path."""
 
     routes: Sequence[APIRouter] = ()
     background: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()

@@ -29,12 +29,7 @@ _WRITER = "assistant"
 
 
 def detect_conversation(names: Sequence[str], options: DetectionOptions, client: Client) -> CombinedResult:
-    """The one result of the messages in the files, in order.
-
-    Raises:
-        StartupError: a file is not read, or there are no messages, or too many.
-        ClientError: the service is away, or refuses.
-    """
+    """The one result of messages in files, in order. Raises StartupError: one is not read; ClientError."""
     messages = list(_messages(names))
     if not 1 <= len(messages) <= MAX_DOCUMENTS:
         raise StartupError(f"a conversation has 1 to {MAX_DOCUMENTS} messages, not {len(messages)}")

@@ -22,12 +22,7 @@ JobStore = SqliteJobs | RedisJobs
 
 
 class JobHead(BaseModel):
-    """Who made a job, when, and what it asks.
-
-    Attributes:
-        created_at: Unix time.
-        part_documents: in each part but the last.
-    """
+    """Who made a job, when (Unix time), and what it asks; `part_documents`: in each part but the last."""
 
     model_config = ConfigDict(frozen=True)
 

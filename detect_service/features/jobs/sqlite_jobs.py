@@ -63,12 +63,7 @@ _HELD = "job_id = ? AND part = ? AND worker = ? AND results IS NULL"
 
 
 class SqliteJobs:
-    """Jobs and their parts in a `SqliteFile`. Methods raise StoreUnavailable when it does not answer in time.
-
-    Attributes:
-        keys: idempotency keys of requests to make a job.
-        lease_seconds: how long after a worker's last sign of life its part is given to another one.
-    """
+    """Jobs and their parts in a `SqliteFile`. Methods raise StoreUnavailable when it does not answer."""
 
     def __init__(self, path: Path, *, lease_seconds: float) -> None:
         self._file = SqliteFile(f"job store {path}", path, _SCHEMA)

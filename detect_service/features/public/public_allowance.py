@@ -56,12 +56,7 @@ def words_of(text: str) -> int:
 
 
 class PublicAllowance:
-    """Counts what the public asks, in all replicas that share the counters.
-
-    Args:
-        refused: told what a caller was refused for.
-        key: names what is counted, as in `AnswerLedger`.
-    """
+    """Counts what the public asks, in all replicas; `key` names what is counted, as in `AnswerLedger`."""
 
     def __init__(
         self,

@@ -43,12 +43,7 @@ def check_address(url: httpx.URL) -> None:
 
 
 async def local_address(url: httpx.URL) -> str:
-    """The IP address of a reader inside the deployment.
-
-    Raises:
-        ReaderElsewhere: it lies outside.
-        ReaderDown: its name is not known.
-    """
+    """The IP address of a reader inside. Raises ReaderElsewhere: it lies outside; ReaderDown: not known."""
     try:
         return (await asyncio.to_thread(_local_addresses, url))[0]
     except (OSError, UnicodeError) as error:

@@ -41,12 +41,7 @@ Run = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Asks a ledger about documents.
-
-    Attributes:
-        refused: told why documents of a caller got no verdict.
-        name: of what is asked, where that is not the mode of the request.
-    """
+    """Asks a ledger about documents; `refused` is told why some got no verdict, `name` replaces the mode."""
 
     ledger: AnswerLedger
     refused: Callable[[Principal, Sequence[Reason]], None]

@@ -53,12 +53,7 @@ _MOST_RECALLED = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AskedRows:
-    """What the ledger looks at of a document.
-
-    Attributes:
-        exact: the document and the options that it was sent with; equal only for an exact repetition.
-        names: of its rows [rows], each once.
-    """
+    """A document for the ledger: `exact`, equal for an exact repetition alone, and `names` of rows [rows]."""
 
     exact: bytes
     names: Names

@@ -206,12 +206,7 @@ def written(time: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What goes of one chain.
-
-    Attributes:
-        first, last: the oldest and the newest record that go.
-        all_of_it: nothing of the chain is left, and its writer is gone.
-    """
+    """What goes of one chain, from record to record; `all_of_it`: nothing is left, and its writer is gone."""
 
     first: Record
     last: Record

@@ -20,12 +20,7 @@ from ttmark.services.features.audit.segments import ChainSegment
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The first record of a chain that is not what was written.
-
-    Attributes:
-        sequence: its number, or that of the first that is missing.
-        place: file and line, where there is one.
-    """
+    """The first record of a chain that is not what was written, or is missing; `place`: file and line."""
 
     chain: str
     sequence: int

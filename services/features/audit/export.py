@@ -18,12 +18,7 @@ Sign = Callable[[bytes], bytes]
 
 
 class Range(BaseModel):
-    """What an export holds.
-
-    Attributes:
-        chains: of each the numbers of the first and last record, and the hash of the last.
-        since, until: the times that were asked for; None: open.
-    """
+    """What an export holds: of each chain its first and last number and last hash; the times asked for."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
