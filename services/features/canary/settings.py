@@ -1,8 +1,9 @@
 """Settings of the live check (`ttmark serve canary`)."""
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator
 
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Folder, Host, Port, ReadableFile, WebAddress
@@ -10,6 +11,14 @@ from ttmark.services.startup import StartupError
 from ttmark.services.state_folder import STATE_FOLDER
 from ttmark.shared.access.tokens import parse_token
 from ttmark.shared.vault.stores.key_store_errors import InvalidToken
+
+
+def _is_token(value: SecretStr) -> SecretStr:
+    try:
+        parse_token(value.get_secret_value())
+    except InvalidToken as error:
+        raise ValueError(str(error)) from None
+    return value
 
 
 class CanarySettings(Settings):
@@ -29,7 +38,7 @@ class CanarySettings(Settings):
         max_length=512,
         description="Model to generate with, as generation names it; of several the first.",
     )
-    token: SecretStr | None = Field(
+    token: Annotated[SecretStr, AfterValidator(_is_token)] | None = Field(
         default=None, description="Access token with generate, detect and detect:evidence."
     )
     token_file: ReadableFile = Field(
@@ -38,15 +47,13 @@ class CanarySettings(Settings):
 
     def access_token(self) -> str:
         """The token itself, or that in the file. Raises StartupError: there is none."""
-        if self.token is None:
-            name = "TTMARK_TOKEN_FILE"
-            token = self.text_of("token_file", advice="`ttmark tokens create` makes one")
-        else:
-            name, token = "TTMARK_TOKEN", self.token.get_secret_value()
+        if self.token is not None:
+            return self.token.get_secret_value()
+        token = self.text_of("token_file", advice="`ttmark tokens create` makes one")
         try:
             parse_token(token)
         except InvalidToken as error:
-            raise StartupError(f"{name}: {error}") from None
+            raise StartupError(f"TTMARK_TOKEN_FILE: {error}") from None
         return token
 
     @field_validator("model")
