@@ -10,8 +10,8 @@ from ttmark.detect_service.features.reader.reads_along import ReaderMetrics, Rea
 from ttmark.detect_service.features.reader.settings import ReaderSettings
 from ttmark.detect_service.features.reader.vllm_dialect import vllm_dialect
 from ttmark.detect_service.stage import Stage
-from ttmark.services.model_folder import model_id
 from ttmark.services.composition.opening import Opening
+from ttmark.services.model_folder import model_id
 from ttmark.services.startup import StartupError
 from ttmark.shared.tokenization import TextTokenizer
 
