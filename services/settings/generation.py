@@ -28,7 +28,7 @@ class GenerationSettings(ServiceSettings):
     gen_port: Port = Field(default=8000, description="Port to listen on.")
     model: Annotated[tuple[Model, ...], NoDecode, BeforeValidator(_split_models)] = Field(
         default=(),
-        description="`smollm2`, `demo`, a hub id or a folder with a causal language model; several, "
+        description="`smollm2`, `demo`, a hub id or a model's folder; several, "
         "separated by commas; empty: `smollm2` where it lies in the state folder, else "
         "`demo`.",
     )

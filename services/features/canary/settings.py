@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Folder, Host, Port, ReadableFile, WebAddress
 from ttmark.services.startup import StartupError
-from ttmark.services.state_folder import STATE_FOLDER
+from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
 from ttmark.shared.access.tokens import parse_token
 from ttmark.shared.vault.stores.key_store_errors import InvalidToken
 
@@ -32,7 +32,7 @@ class CanarySettings(Settings):
     detect_url: WebAddress = Field(
         default="http://127.0.0.1:8001", description="The detection service to check."
     )
-    state: Folder = Field(default=STATE_FOLDER, description="State folder of `ttmark up`.")
+    state: Folder = Field(default=STATE_FOLDER, description=STATE_MEANING)
     model: str = Field(
         default="",
         max_length=512,
