@@ -21,32 +21,6 @@ from ttmark.services.cli import (
 from ttmark.services.startup import StartupError, in_one_line, needs, one_clear_line
 from ttmark.shared.features import modules_of
 
-_PORTABLE = "portable marks are gone: hand on the key that you imported, and `ttmark keys import` takes it"
-_MARK = "portable marks are gone: `ttmark keys import` the key, then ask the service"
-_REVEAL = "no version is made public any more: `ttmark keys export` writes its PRF keys while it is detected"
-_KEPT = "no cases are kept: keep the file"
-_VERIFY = "verify is an option of detect: `ttmark detect FILE --prompt TEXT`, with --chat and the sampling"
-
-DROPPED = {
-    "ttmark case store": _KEPT,
-    "ttmark case show": _KEPT,
-    "ttmark case delete": _KEPT,
-    "ttmark case export-kept": "commit 510b5342 is the last that exports kept cases",
-    "ttmark keys describe": _PORTABLE,
-    "ttmark keys reveal": _REVEAL,
-    "ttmark detect --mark": _MARK,
-    "ttmark detect --secret-file": _MARK,
-    "ttmark verify": _VERIFY,
-}
-"""By what was typed, without its values."""
-
-
-def dropped(command: str, typed: Sequence[str]) -> str | None:
-    """What took the place of a word that the command, such as `ttmark keys`, does not know; None: nothing."""
-    names = (f"{command} {word.partition('=')[0]}" for word in typed)
-    return next((DROPPED[name] for name in names if name in DROPPED), None)
-
-
 _PREFIX = "TTMARK_"
 
 
@@ -81,7 +55,7 @@ class Commands(TyperGroup):
             code = super().main(typed, **options | {"standalone_mode": False})
         except typer.TyperException as error:
             if type(error).__name__ != "NoArgsIsHelpError":  # that one has printed the help
-                typer.echo(f"ttmark: {_usage(error, typed)}", err=True)
+                typer.echo(f"ttmark: {_usage(error)}", err=True)
             return error.exit_code
         except typer.Abort:
             raise StartupError("stopped") from None
@@ -91,11 +65,8 @@ class Commands(TyperGroup):
         return code if isinstance(code, int) else 0
 
 
-def _usage(error: typer.TyperException, typed: Sequence[str]) -> str:
+def _usage(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
-    told = dropped(context.command_path, typed) if context else None
-    if told is not None:
-        return told
     help_ = f" (see {context.command_path} --help)" if context else ""
     return in_one_line(" ".join(error.format_message().split())) + help_
 

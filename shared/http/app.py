@@ -232,9 +232,7 @@ def _from_http_exception(error: HTTPException, path: str) -> ServiceError:
     headers = dict(error.headers or {})
     if error.status_code == 404:
         hint = "." if path.startswith("/v1/") else "; those of the API begin with /v1."
-        instead = instead_of(path)
-        message = f"There is no such route{hint}" if instead is None else f"This route is gone. {instead}"
-        return NotFound(message, headers=headers)
+        return NotFound(f"There is no such route{hint}", headers=headers)
     if error.status_code == 405:
         return MethodNotAllowed("The route does not have this method.", headers=headers)
     if error.status_code < 500:
@@ -257,18 +255,3 @@ def beside(lifespan: Lifespan | None, works: Sequence[Callable[[], Coroutine[Any
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     return both
-
-
-DROPPED_ROUTES = {
-    "/v1/cases": "The service keeps no cases: keep the signed file that `case` adds to an answer.",
-    "/v1/watermark/verify": "Ask POST /v1/detect of the detection service, with a prompt and sampling.",
-    "/v1/queue": "The service has no queue: attach signed cases to tickets of a system for them.",
-}
-"""By what a path begins with, of either service. What is still there below it is not asked for here."""
-
-
-def instead_of(path: str) -> str | None:
-    """What took the place of the route that this path named."""
-    return next(
-        (instead for route, instead in DROPPED_ROUTES.items() if f"{path}/".startswith(f"{route}/")), None
-    )

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.features.vllm import service as vllm
+from ttmark.gen_service.features.vllm.vllm_settings import VllmSettings
 from ttmark.services.composition.served_models import load_engine
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.startup import MODULES, StartupError
@@ -70,3 +72,8 @@ def test_a_file_that_is_none_is_refused(monkeypatch, tmp_path, content, said):
     file.write_bytes(content)
     monkeypatch.setenv("TTMARK_ENGINE_FILE", str(file))
     assert said in refusal(settings(engine="vllm"))
+
+
+def test_both_engines_share_readings_and_prefixes_alike() -> None:
+    ours, theirs = EngineSettings(), VllmSettings()
+    assert (theirs.reading_share, theirs.prefix_cache) == (ours.reading_share, ours.prefix_cache)

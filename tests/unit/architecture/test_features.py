@@ -20,7 +20,6 @@ TESTS_OF_BOTH = {
     "unit/detect_service/test_failing_documents.py",
     "unit/detect_service/test_languages.py",
     "unit/gen_service/api/test_chat_template.py",
-    "unit/services/settings/test_dropped_settings.py",
     "unit/services/settings/test_file_contents.py",
     "unit/services/settings/test_wrong_values.py",
 }

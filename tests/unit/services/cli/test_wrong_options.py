@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli import up
-from ttmark.services.cli.main import DROPPED, app
+from ttmark.services.cli.main import app
 from ttmark.services.startup import StartupError
 from ttmark.shared.client import client
 
@@ -131,11 +131,3 @@ def test_every_wrong_value_of_every_option_is_one_line(folder: Path, step: int) 
             wrong.append(f"{what}: {said}")
     print(f"\n{sum(counts.values())} command lines, by exit code: {dict(counts)}")
     assert wrong == []
-
-
-@pytest.mark.parametrize("name", DROPPED)
-def test_what_is_gone_is_unknown_and_says_in_one_line_what_took_its_place(name: str) -> None:
-    result = CliRunner().invoke(app, [*name.split()[1:], "x"])
-    assert (result.exit_code, result.stderr) == (2, f"ttmark: {DROPPED[name]}\n")
-    other = CliRunner().invoke(app, [*name.split()[1:-1], "--nonsense", "x"])
-    assert (other.exit_code, "--nonsense" in other.stderr) == (2, True)

@@ -10,8 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from ttmark.services.cli.main import app
-from ttmark.services.settings.unknown_variables import DROPPED, FORMER, check_names, known_names
-from ttmark.services.startup import StartupError
+from ttmark.services.settings.unknown_variables import check_names, known_names
 
 MISTYPED = {
     "TTMARK_POLICYFILE": "TTMARK_POLICY_FILE",
@@ -36,12 +35,6 @@ def test_a_mistyped_variable_stops_every_command_with_the_nearest_name(name, mon
 def test_help_is_given_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TTMARK_LABLE", "eu")
     assert CliRunner().invoke(app, ["keys", "list", "--help"]).exit_code == 0
-
-
-@pytest.mark.parametrize("name", FORMER)
-def test_a_setting_that_there_was_is_named_with_what_replaces_it(name: str) -> None:
-    with pytest.raises(StartupError, match=f"{name} is not read any more: set TTMARK_"):
-        check_names({name: "1"})
 
 
 @pytest.mark.parametrize(
@@ -85,7 +78,7 @@ def test_every_variable_that_the_project_spells_is_known(root: Path) -> None:
             spelt |= set(
                 re.findall(r"\bTTMARK_[A-Z0-9_]*[A-Z0-9]\b(?![*<{])", path.read_text(errors="ignore"))
             )
-    assert spelt - known_names() - FORMER.keys() - DROPPED.keys() == set()
+    assert spelt - known_names() == set()
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 import uvicorn
 
 from ttmark.shared.http.connections import ConnectionLimits, allow_open_files, bounded_protocol
+from ttmark.shared.http.request_body import HttpLimits
 
 HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n"
@@ -234,3 +235,7 @@ def test_work_for_who_has_gone_ends_soon(serve, asked, closes, monkeypatch):
     with connect(serve(), asked) as connection:
         closes(connection)
         assert GONE.get(timeout=10) is True
+
+
+def test_a_body_has_as_long_on_the_connection_as_it_has_in_the_application() -> None:
+    assert HttpLimits().body_seconds == ConnectionLimits().body_seconds

@@ -6,7 +6,6 @@ import httpx
 import pytest
 
 from ttmark.shared.http import service_errors as errors
-from ttmark.shared.http.app import DROPPED_ROUTES
 from ttmark.shared.http.service_errors import ServiceError, openai_envelope, problem_document
 
 Code = Callable[[httpx.Response], str]
@@ -73,15 +72,6 @@ async def test_whatever_goes_wrong_has_its_status_code_and_headers_and_shows_not
     assert ('"param":"key_id"' in response.text) is (code == "key_not_found")
     assert "secret" not in response.text
     assert "Traceback" not in response.text
-
-
-@pytest.mark.parametrize("below", ["", "/", "/0123", "/changes/x"])
-@pytest.mark.parametrize("route", DROPPED_ROUTES)
-async def test_a_route_that_there_was_says_what_took_its_place(client, style, route: str, below: str) -> None:
-    response = await client.post(f"{route}{below}", json={"name": "a"})
-    said = response.json()["error"]["message"] if style == "openai" else response.json()["detail"]
-    assert (response.status_code, said) == (404, f"This route is gone. {DROPPED_ROUTES[route]}")
-    assert "is gone" not in (await client.get(f"{route}s{below}")).text
 
 
 async def test_a_field_that_breaks_the_schema_is_named_and_a_problem_lists_all(client, style, code_of):
