@@ -1,6 +1,6 @@
 """Settings of what says openly that a model wrote a text: `AIGC` metadata, C2PA manifests."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -8,9 +8,6 @@ from ttmark.services.settings.provenance import LabelSettings, read_own
 from ttmark.services.settings.values import ReadableFile
 from ttmark.services.startup import StartupError, require
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
-
-if TYPE_CHECKING:
-    from ttmark.gen_service.features.manifests.provenance import ManifestRule
 
 _CERTIFICATE, _KEY = "TTMARK_C2PA_CERT_FILE", "TTMARK_C2PA_KEY_FILE"
 
@@ -35,27 +32,22 @@ class SigningSettings(LabelSettings):
         default="on_request", description="Which texts end in a manifest."
     )
 
-    def manifest_rule(self) -> "ManifestRule":
-        """The rule for texts of this service.
+    def load_signer(self) -> ManifestSigner | None:
+        """What signs manifests; None where no certificate is named.
 
         Raises:
             StartupError: a file is missing, cannot be read, or others may write it; the two cannot sign; the
                 extra is not installed.
         """
-        from ttmark.gen_service.features.manifests.provenance import (
-            ManifestRule,  # the settings load without the service
-        )
-
         chain, key = self.c2pa_cert_file, self.c2pa_key_file
         if chain is None and key is None:
             if self.c2pa_manifests == "always":
                 raise StartupError("TTMARK_C2PA_MANIFESTS=always needs TTMARK_C2PA_CERT_FILE")
-            return ManifestRule()
+            return None
         if chain is None or key is None:
             raise StartupError(f"{_CERTIFICATE} and {_KEY} go together")
         require("provenance")
         try:
-            signer = ManifestSigner(read_own(chain, _CERTIFICATE), read_own(key, _KEY), self.signpost)
+            return ManifestSigner(read_own(chain, _CERTIFICATE), read_own(key, _KEY), self.signpost)
         except UnusableCredential as error:
             raise StartupError(f"{_CERTIFICATE} and {_KEY} cannot sign manifests: {error}") from error
-        return ManifestRule(signer, self.c2pa_manifests == "always")

@@ -31,13 +31,11 @@ def files(tmp_path: Path) -> Files:
     return write
 
 
-def test_a_certificate_and_its_key_make_a_rule(files: Files) -> None:
+def test_a_certificate_and_its_key_make_a_signer(files: Files) -> None:
     ours = credential()
-    rule = files(ours.chain, ours.key, mode=0o644).manifest_rule()
-    assert rule.signer is not None
-    assert not rule.always
-    assert files(ours.chain, ours.key, c2pa_manifests="always").manifest_rule().always
-    assert SigningSettings().manifest_rule().signer is None
+    assert files(ours.chain, ours.key, mode=0o644).load_signer() is not None
+    assert files(ours.chain, ours.key, c2pa_manifests="always").load_signer() is not None
+    assert SigningSettings().load_signer() is None
 
 
 def test_a_rule_of_the_policy_needs_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +61,7 @@ def test_what_cannot_sign_is_refused_at_the_start(files: Files, tmp_path: Path) 
     }
     for message, settings in cases.items():
         with pytest.raises(StartupError, match=message) as raised:
-            settings().manifest_rule()
+            settings().load_signer()
         assert "PRIVATE" not in str(raised.value)
 
 
@@ -71,7 +69,7 @@ def test_what_cannot_sign_is_refused_at_the_start(files: Files, tmp_path: Path) 
 def test_files_that_others_may_write_are_refused(files: Files, tmp_path: Path, mode: int) -> None:
     ours = credential()
     with pytest.raises(StartupError, match="others than its owner may write"):
-        files(ours.chain, ours.key, mode=mode).manifest_rule()
+        files(ours.chain, ours.key, mode=mode).load_signer()
     trusted = TrustSettings(c2pa_trust_file=tmp_path / "chain.pem")
     with pytest.raises(StartupError, match="others than its owner may write"):
         manifest_examiner(trusted, ExtractionWorkers())

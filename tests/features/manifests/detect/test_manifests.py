@@ -26,7 +26,7 @@ from ttmark.detect_service.features.manifests.manifest_examiner import (
     ManifestExaminer,
 )
 from ttmark.detect_service.features.manifests.manifest_stripping import parted
-from ttmark.gen_service.features.manifests.provenance import ManifestRule, Manifests
+from ttmark.gen_service.features.manifests.provenance import Manifests
 from ttmark.shared.manifests.report import manifest_report
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import wrapped, wrapper_size, wrappers
@@ -314,7 +314,7 @@ CHOICES = 8
 async def generated(service: Service) -> AsyncIterator[str]:
     """Signed texts without end."""
     signer = ManifestSigner(service.authority.chain, service.authority.key)
-    generation = build_service(FakeGenerator(), hooks=[Manifests(ManifestRule(signer))])
+    generation = build_service(FakeGenerator(), hooks=[Manifests(signer)])
     body = {"model": "tiny", "prompt": "Once", "n": CHOICES, "watermark": {"manifest": True}}
     transport = httpx.ASGITransport(generation.app)
     headers = {"Authorization": "Bearer author"}

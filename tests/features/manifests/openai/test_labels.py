@@ -8,7 +8,7 @@ from tests.contract.openai.composed import BODIES, build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.contract.openai.signed_texts import NOT_ASKED, assert_signed, post, streamed, texts
 from tests.harness.certificates import Credential, credential
-from ttmark.gen_service.features.manifests.provenance import LabelRule, Labels, ManifestRule, Manifests
+from ttmark.gen_service.features.manifests.provenance import Labels, Manifests
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import without_wrappers
@@ -25,14 +25,14 @@ def authority() -> Credential:
 @pytest.fixture(scope="module")
 def services(serve, authority) -> dict[str | None, Any]:
     """By the place of the label; None: without one."""
-    rule = ManifestRule(ManifestSigner(authority.chain, authority.key))
+    signer = ManifestSigner(authority.chain, authority.key)
     labels = {
-        None: LabelRule(),
-        "start": LabelRule(Label(WORDS, "start"), producer="Example 01"),
-        "end": LabelRule(Label(WORDS, "end")),
+        None: Labels(None),
+        "start": Labels(Label(WORDS, "start"), producer="Example 01"),
+        "end": Labels(Label(WORDS, "end")),
     }
     return {
-        place: serve(build_service(FakeGenerator(), hooks=[Manifests(rule), Labels(label)]))
+        place: serve(build_service(FakeGenerator(), hooks=[Manifests(signer), label]))
         for place, label in labels.items()
     }
 

@@ -11,7 +11,7 @@ from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import credential
 from tests.harness.imports import ROOT
-from ttmark.gen_service.features.manifests.provenance import ManifestRule, Manifests
+from ttmark.gen_service.features.manifests.provenance import Manifests
 from ttmark.gen_service.features.policy.marking_policy import MarkingPolicy, PolicyHook
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import wrappers
@@ -61,11 +61,7 @@ def services(serve: Callable[..., Any]) -> dict[bool, Any]:
     signer = ManifestSigner(ours.chain, ours.key)
     policy = MarkingPolicy.model_validate_json(json.dumps({"rules": RULES}))
     return {
-        always: serve(
-            build_service(
-                FakeGenerator(), hooks=[Manifests(ManifestRule(signer, always)), PolicyHook(policy)]
-            )
-        )
+        always: serve(build_service(FakeGenerator(), hooks=[Manifests(signer, always), PolicyHook(policy)]))
         for always in (False, True)
     }
 

@@ -10,7 +10,7 @@ from tests.contract.openai.fake_generator import FakeGenerator
 from tests.contract.openai.signed_texts import NOT_ASKED, assert_signed, post, streamed, texts
 from tests.harness.certificates import Credential, credential
 from ttmark.detect_service.features.manifests.manifest_examiner import signed_span
-from ttmark.gen_service.features.manifests.provenance import ManifestRule, Manifests
+from ttmark.gen_service.features.manifests.provenance import Manifests
 from ttmark.shared.manifests.report import manifest_report
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 from ttmark.shared.manifests.wrapper import without_wrappers, wrappers
@@ -28,7 +28,7 @@ def signer(authority: Credential) -> ManifestSigner:
 
 @pytest.fixture(scope="module")
 def signing(serve: Callable[..., Any], signer: ManifestSigner) -> Any:
-    return serve(build_service(FakeGenerator(), hooks=[Manifests(ManifestRule(signer))]))
+    return serve(build_service(FakeGenerator(), hooks=[Manifests(signer)]))
 
 
 @pytest.mark.parametrize("route", BODIES)

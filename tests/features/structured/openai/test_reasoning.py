@@ -10,7 +10,7 @@ from tests.contract.openai.composed import build_service
 from tests.contract.openai.tools import KNOWS_TOOLS, NOW, WEATHER, Scripted
 from tests.features.structured.openai.test_structured_output import MESSAGES, Pet
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
-from ttmark.gen_service.features.manifests.provenance import LabelRule, Labels
+from ttmark.gen_service.features.manifests.provenance import Labels
 from ttmark.shared.labels import Label
 
 KNOWS = (
@@ -109,7 +109,7 @@ def test_receipt_and_label_are_of_the_answer_alone(says: Any, monkeypatch: pytes
         return -3.0
 
     monkeypatch.setattr("ttmark.gen_service.api.account.scored", scored)
-    service = says(THOUGHT, hooks=[Labels(LabelRule(Label("AI", "start")))])
+    service = says(THOUGHT, hooks=[Labels(Label("AI", "start"))])
     answer = service.client("auditor").chat.completions.create(**CHAT)
     assert seen == [answer.choices[0].message.content] == ["AI\n\nThe answer is yes."]
     assert answer.model_extra["watermark"]["log10_p"] == -3.0

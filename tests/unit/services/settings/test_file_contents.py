@@ -23,8 +23,8 @@ from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError
 
 READERS: dict[str, Callable[[], object]] = {
-    "TTMARK_C2PA_CERT_FILE": lambda: SigningSettings().manifest_rule(),
-    "TTMARK_C2PA_KEY_FILE": lambda: SigningSettings().manifest_rule(),
+    "TTMARK_C2PA_CERT_FILE": lambda: SigningSettings().load_signer(),
+    "TTMARK_C2PA_KEY_FILE": lambda: SigningSettings().load_signer(),
     "TTMARK_C2PA_TRUST_FILE": lambda: manifest_examiner(TrustSettings(), ExtractionWorkers()),
     "TTMARK_CASE_KEY_FILE": lambda: CaseSettings().load_case_key(),
     "TTMARK_ENGINE_FILE": lambda: arguments_of(EngineFileSettings().engine_file),
