@@ -225,7 +225,7 @@ def answered(template: ChatTemplate, *, special: bool) -> str:
     generator.eos_token_ids |= {backend.token_to_id(_TURN_END) or 0}
     model = AnsweringModel(ServedModel(cast(Any, generator), template))
     model.grammars._thread.shutdown(wait=False)
-    reasoning, use = model.reasoning(prompt), tool_use(tools, "auto", None, model)
+    reasoning, use = model.answers.reasoning(prompt), tool_use(tools, "auto", None, model)
     assert use is not None
     tokens = backend.encode(text, add_special_tokens=False).ids
     try:
@@ -263,7 +263,7 @@ def served(template: ChatTemplate, *, special: bool) -> str:
     model.grammars._thread.shutdown(wait=False)  # hundreds of them would not fit
     choices: tuple[Literal["auto", "required"], ...] = ("auto", "required")
     for call, (prompt, text) in told:
-        reasoning = model.reasoning(prompt)
+        reasoning = model.answers.reasoning(prompt)
         if reasoning is not None and reasoning.opened:
             thoughts = learned_of(template).thoughts
             text = f"Hm.{thoughts.close if thoughts and thoughts.opening else '</think>'}{text}"

@@ -18,7 +18,6 @@ class AnswerMarks:
     """How answers say what is reasoning, words and calls.
 
     Attributes:
-        special: the special tokens in the marks.
         thoughts: the marks of reasoning as they show in the text; None: there are none.
         tools: how the model calls tools, as it shows in the text; None: `no_tools` says why not.
         opening: what a prompt ends in that has begun the reasoning.
@@ -72,12 +71,7 @@ def answer_marks(
 
 
 class AnsweringModel:
-    """How a served model answers.
-
-    Attributes:
-        grammars: makes grammars over its tokens.
-        answers: the marks of calls and reasoning.
-    """
+    """How a served model answers."""
 
     def __init__(self, model: ServedModel, rule: ReasoningRule = "auto") -> None:
         self.generator = model.generator
@@ -85,6 +79,3 @@ class AnsweringModel:
         self.chats = model.chat_template is not None
         self.grammars = JsonGrammars(tokenizer, ends)
         self.answers = answer_marks(model.chat_template, tokenizer, ends, rule)
-
-    def reasoning(self, prompt: str) -> Reasoning | None:
-        return self.answers.reasoning(prompt) if self.answers.thoughts else None

@@ -48,11 +48,7 @@ class CallReader:
         self._steps = self._answer()
 
     def read(self, text: str, *, final: bool = False) -> tuple[str, list[CallDelta]]:
-        """Words, and pieces of calls, at most one for each, that become certain with more text.
-
-        Args:
-            final: there is no more.
-        """
+        """Words, and pieces of calls, at most one for each, that become certain with more text."""
         self._held += text
         self._seen += text
         self._final = final

@@ -12,11 +12,11 @@ from ttmark.gen_service.api.plan.served_model import ServedModel
 from ttmark.gen_service.api.plan.stages import CompletionState, Hook, Stage
 from ttmark.gen_service.decoding.request import Constraint, Delta
 from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
+from ttmark.gen_service.features.structured.call_reader import CallReader
 from ttmark.gen_service.features.structured.formats.marks import without_marks
 from ttmark.gen_service.features.structured.grammars.json_grammar import ANY_OBJECT
 from ttmark.gen_service.features.structured.reasoning import Reasoning, ReasoningReader, ReasoningRule
 from ttmark.gen_service.features.structured.structured_outputs import Asked, asked_form, response_grammar
-from ttmark.gen_service.features.structured.tool_calls import Calls
 from ttmark.gen_service.features.structured.tools import tool_use
 from ttmark.shared.schemas.fields import RequestPart
 from ttmark.shared.schemas.generation.chat import ChatRequest
@@ -25,11 +25,7 @@ from ttmark.shared.schemas.generation.sampling import ChoiceFields
 
 
 class Forms(Hook):
-    """Tools, reasoning and forms, of all models.
-
-    Args:
-        rule: in which tags models reason before they answer.
-    """
+    """Tools, reasoning and forms, of all models."""
 
     fields = (
         "guided_choice",
@@ -82,12 +78,12 @@ class FormedAnswer(Stage):
         self._may_reason = isinstance(body, ChatRequest | ResponsesRequest)
         self.shown = self._tools.shown if self._tools else ()
         self._thoughts: dict[int, ReasoningReader] = {}
-        self._calls: dict[int, Calls] = {}
+        self._calls: dict[int, CallReader] = {}
         self._reasoning: Reasoning | None = None
 
     async def constrain(self, prompts: Sequence[Prompt]) -> Constraint | None:
         if self._may_reason:
-            self._reasoning = self._model.reasoning(prompts[0].text)
+            self._reasoning = self._model.answers.reasoning(prompts[0].text)
         if self._tools or self._reasoning:
             self.marks = self._model.answers.special.shown
         field, form = self._asked
@@ -103,9 +99,12 @@ class FormedAnswer(Stage):
         if self._tools is None:
             text = without_marks(text) if self._reasoning else text
             return replace(delta, text=text, reasoning=reasoning)
-        calls = self._calls.setdefault(delta.index, Calls(self._tools))
+        calls = self._calls.setdefault(delta.index, CallReader(self._tools.form, self._tools.schemas))
         words, pieces = calls.read(text, final=final)
-        reason = calls.finish_reason(delta.finish_reason)
+        for piece in pieces:
+            if piece.function.name is not None:
+                piece.id, piece.type = self._tools.new_id(piece.function.name, piece.index), "function"
+        reason = "tool_calls" if delta.finish_reason == "stop" and calls.whole else delta.finish_reason
         return replace(delta, text=words, reasoning=reasoning, calls=tuple(pieces), finish_reason=reason)
 
     def held(self, index: int, state: CompletionState, text: str) -> str:

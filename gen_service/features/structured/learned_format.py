@@ -14,6 +14,7 @@ from typing import Any
 
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate, Render
 from ttmark.gen_service.features.structured.call_reader import read_whole
+from ttmark.gen_service.features.structured.formats.tagged_values import kind_of
 from ttmark.gen_service.features.structured.formats.tool_formats import (
     ARGUMENTS,
     ID,
@@ -93,17 +94,12 @@ def _learned(source: str, special_tokens: tuple[tuple[str, str], ...]) -> Learne
 
 
 def tool(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    properties = {key: {"type": _kind(value), "description": "One."} for key, value in arguments.items()}
+    properties = {key: {"type": kind_of(value), "description": "One."} for key, value in arguments.items()}
     parameters = {"type": "object", "properties": properties, "required": list(properties)}
     return {
         "type": "function",
         "function": {"name": name, "description": "Does it.", "parameters": parameters},
     }
-
-
-def _kind(value: Any) -> str:
-    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
-    return names.get(type(value), "null")
 
 
 class _Sketch:

@@ -115,7 +115,6 @@ async def response_grammar(
 
     Args:
         asked: the form of the answer, which the request calls `field`; JSON or text where there are tools.
-        tools: that it may call.
         reasoning: that may come first, and is held to nothing.
 
     Raises:

@@ -78,7 +78,6 @@ class ToolUse:
         functions: those that it may call.
         must: whether it has to.
         several: whether it may call more than one.
-        marks: the special tokens in the format's marks.
     """
 
     form: ToolFormat

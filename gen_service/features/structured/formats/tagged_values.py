@@ -44,10 +44,14 @@ def resolved(schema: Any, whole: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"type": types, **schema} if types else schema
 
 
+def kind_of(value: Any) -> str:
+    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+    return names.get(type(value), "null")
+
+
 def fits(value: Any, schema: Any) -> bool:
     """Whether a value is of a type that a schema allows."""
-    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
-    kind, allowed = names.get(type(value), "null"), kinds(schema)
+    kind, allowed = kind_of(value), kinds(schema)
     return not allowed or kind in allowed or (kind == "integer" and "number" in allowed)
 
 

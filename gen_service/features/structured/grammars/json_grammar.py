@@ -99,11 +99,7 @@ class SchemaRefused(Exception):
 
 
 class JsonGrammars:
-    """Makes grammars for one model; what that takes of its tokenizer is prepared at the first.
-
-    Args:
-        ends: tokens that end a text.
-    """
+    """Makes grammars for one model; what that takes of its tokenizer is prepared at the first."""
 
     def __init__(self, tokenizer: TextTokenizer, ends: Collection[int]) -> None:
         self._tokenizer = tokenizer

@@ -80,8 +80,8 @@ def test_the_rule_or_the_template_names_the_tags() -> None:
 def test_a_model_reasons_where_its_tags_show_in_the_text() -> None:
     generator, template = FakeGenerator(), ChatTemplate("{{ messages }}")
     told = AnsweringModel(ServedModel(generator, template), "think")
-    assert (told.reasoning("Hi"), told.reasoning("Hi<think>\n")) == (CLOSED, OPENED)
-    assert AnsweringModel(ServedModel(generator, template)).reasoning("Hi<think>\n") is None
+    assert (told.answers.reasoning("Hi"), told.answers.reasoning("Hi<think>\n")) == (CLOSED, OPENED)
+    assert AnsweringModel(ServedModel(generator, template)).answers.reasoning("Hi<think>\n") is None
 
 
 OWN_MARKS = (
@@ -99,7 +99,7 @@ def test_thoughts_and_words_have_the_marks_of_the_template(special: bool, size: 
     if special:
         generator.tokenizer.backend.add_special_tokens(["<|plan|>", "<|done|>", "<|say|>", "<|said|>"])
     model = AnsweringModel(ServedModel(generator, ChatTemplate(OWN_MARKS)))
-    reasoning = model.reasoning("")
+    reasoning = model.answers.reasoning("")
     assert reasoning is not None
     tokens = generator.tokenizer.backend.encode(text, add_special_tokens=False).ids
     stream = TextStream(generator.tokenizer, (), model.answers.special.shown)
@@ -141,7 +141,7 @@ def test_json_stands_between_the_marks_of_words(
     if special:
         generator.tokenizer.backend.add_special_tokens(re.findall(r"<\|\w+\|>", template))
     model = AnsweringModel(ServedModel(generator, ChatTemplate(template)))
-    reasoning, encode = model.reasoning(""), generator.tokenizer.backend.encode
+    reasoning, encode = model.answers.reasoning(""), generator.tokenizer.backend.encode
     source = answer_source(ANSWER, reasoning)
     if tools:
         asked = Tool(type="function", function=Function(name="now"))
@@ -216,7 +216,7 @@ def test_thoughts_in_other_marks_are_no_words(name: str, special: bool) -> None:
         generator.tokenizer.backend.add_special_tokens(marks)
     template = ChatTemplate(source)
     model = AnsweringModel(ServedModel(generator, template))
-    reasoning = model.reasoning(template.render([ChatMessage(role="user", content="?")]))
+    reasoning = model.answers.reasoning(template.render([ChatMessage(role="user", content="?")]))
     assert reasoning is not None
     tokens = generator.tokenizer.backend.encode(text, add_special_tokens=False).ids
     for size in range(1, 8):

@@ -29,7 +29,6 @@ from ttmark.gen_service.features.structured.call_reader import CallReader
 from ttmark.gen_service.features.structured.formats.tool_formats import OURS, ToolFormat
 from ttmark.gen_service.features.structured.forms import as_held
 from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars, SchemaRefused
-from ttmark.gen_service.features.structured.tool_calls import Calls
 from ttmark.gen_service.features.structured.tools import NO_ARGUMENTS, ToolUse, tool_use
 from ttmark.shared.http.service_errors import UnsupportedFeature
 from ttmark.shared.schemas.generation.chat import ChatMessage
@@ -183,7 +182,7 @@ def test_a_model_may_write_a_call_as_its_template_does(name: str, special: bool)
     for choice in choices:
         use = tool_use(tools, choice, None, model)
         assert use is not None
-        model.grammars.compile(use.source(None, model.reasoning(""))).begin().advance(token_ids)
+        model.grammars.compile(use.source(None, model.answers.reasoning(""))).begin().advance(token_ids)
     stream = TextStream(generator.tokenizer, (), model.answers.special.shown)
     pieces = [*(stream.push(token) for token in token_ids), stream.finish()]
     assert model.answers.tools is not None
@@ -394,5 +393,5 @@ def test_control_tokens_in_tools_and_calls_are_text(template: str, arguments: st
 def test_a_receipt_is_of_what_clients_hold(name: str) -> None:
     use = ToolUse(FORMS[name], (), FUNCTIONS, must=False, several=True)
     for words in ("", *(["Words. "] if not FORMS[name].alone else [])):
-        said, calls = Calls(use).read(words + EXAMPLES[name], final=True)
+        said, calls = CallReader(use.form, use.schemas).read(words + EXAMPLES[name], final=True)
         assert as_held(CompletionState(said, calls=calls)).splitlines() == [*filter(None, [words]), '}"{']
