@@ -79,11 +79,6 @@ class EngineSource:
         return self._engine
 
     @cached_property
-    def language_model(self) -> CausalModel:
-        """The same model outside the engine."""
-        return CausalModel(self.model)
-
-    @cached_property
     def tokenizer(self) -> TextTokenizer:
         """The model's tokenizer; of a folder it is read without the model."""
         return TextTokenizer.load(self.model) if Path(self.model).is_dir() else self.engine.tokenizer

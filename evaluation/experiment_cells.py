@@ -106,9 +106,5 @@ class Cell:
             raise ValueError("texts without a watermark")
         return Watermark(self.scheme, self.block_size, self.context_width)
 
-    def unmarked(self) -> "Cell":
-        """The cell of the same length and sampling without a watermark."""
-        return Cell(None, 1, self.setting, self.tokens)
-
     def key(self, seed: int, index: int) -> bytes:
         return prf_key(seed, self.name, index)

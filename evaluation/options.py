@@ -12,8 +12,6 @@ from ttmark.gen_service.smollm2 import SMOLLM2
 DEMO = "demo"
 SMOLLM2_FOLDER = Path(".ttmark/models") / SMOLLM2
 RUNS = Path(".ttmark/evaluation")
-CHAT_PROMPTS_PATH = Path(__file__).with_name("prompts.jsonl")
-"""In SmolLM2's chat template three questions, then a text by people to go on with, and so on."""
 
 Model = Annotated[
     str | None,
@@ -46,14 +44,14 @@ def chosen_model(model: str | None) -> str:
     return model or (SMOLLM2 if SMOLLM2_FOLDER.is_dir() else DEMO)
 
 
-def chosen_prompts(prompts: Path | None, model: str, chats: Path = CHAT_PROMPTS_PATH) -> Path:
+def chosen_prompts(prompts: Path | None, model: str, chats: Path) -> Path:
     """The given file, or that of the demo model, or `chats`, which are in SmolLM2's template."""
     return prompts or (chats if model == SMOLLM2 else PROMPTS_PATH)
 
 
-def run_folder(out: Path | None, model: str | None = None) -> Path:
-    """The given folder of a run, or that of the chosen model: runs of different models do not mix."""
-    return out or RUNS / re.sub(r"[^\w.-]+", "-", chosen_model(model)).strip("-.")
+def run_folder(model: str | None) -> Path:
+    """That of the chosen model: runs of different models do not mix."""
+    return RUNS / re.sub(r"[^\w.-]+", "-", chosen_model(model)).strip("-.")
 
 
 def model_path(model: str) -> str:

@@ -17,12 +17,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ttmark.evaluation.experiment_cells import Cell
 from ttmark.evaluation.report import groups
 from ttmark.shared.keys.records import UnlockedKey
-from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
-
-
-def write_kept(path: Path, value: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n", mode=AS_UMASK_SAYS)
 
 
 def read_lines(file: Path) -> list[Any]:
@@ -55,9 +49,6 @@ class Completion:
 
     index: int
     token_ids: tuple[int, ...]
-
-    def tokens(self, length: int | None = None) -> NDArray[np.int64]:
-        return np.array(self.token_ids[:length], dtype=np.int64)
 
 
 def progress_bars(console: Console | None = None) -> Progress:
@@ -138,8 +129,6 @@ class Questions(Generic[About]):
     """Asks each question once; answers are kept by the label of what it is about and the hash of the text.
 
     Args:
-        ask: what is asked.
-        progress: shows how far each group of questions is.
         name: of the file of the answers.
     """
 

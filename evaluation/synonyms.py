@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ttmark.evaluation.text_edits import words_of
+from ttmark.evaluation.text_edits import Material, words_of
 
 PARTS, SENSES = ("noun", "verb", "adj", "adv"), 2
 """Parts of speech, and senses of a word that count: those met most often."""
@@ -35,7 +35,7 @@ class Synonyms:
                     found[fields[0]] += [word for word in words[sense] if word != fields[0]]
         return cls(found)
 
-    def put_into(self, text: str, share: float, generator: np.random.Generator) -> str:
+    def put_into(self, text: str, share: float, _: Material, generator: np.random.Generator) -> str:
         """`share` of the words, or as many as have synonyms, become one of theirs."""
         words = words_of(text)
         known = {

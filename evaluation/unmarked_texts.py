@@ -23,11 +23,7 @@ _NAMES = ("Ada", "Boris", "Chandra", "Dilek", "Emeka", "Fumiko")
 
 @dataclass(frozen=True, slots=True)
 class TextSet:
-    """Texts of one origin.
-
-    Attributes:
-        origin: for readers of a report.
-    """
+    """Texts of one origin."""
 
     name: str
     origin: str
@@ -46,10 +42,10 @@ def human_documents() -> list[str]:
     return read_human_texts(HUMAN_TEXTS_PATH)
 
 
-def standard_library() -> Iterator[str]:
+def standard_library() -> list[str]:
     """The source files of Python's standard library, in order."""
-    for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))[:FILES]:
-        yield path.read_text(encoding="utf-8")
+    files = sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))[:FILES]
+    return [file.read_text(encoding="utf-8") for file in files]
 
 
 def docstrings() -> Iterator[str]:
@@ -70,7 +66,7 @@ _SOURCES: Mapping[str, tuple[str, Callable[[], Sequence[str]]]] = {
         # scipy draws the numbers of some examples at each import.
         lambda: ["\n".join(one for one in docstrings() if "may vary" not in one)],
     ),
-    "people, code": ("Python by people, of its standard library", lambda: list(standard_library())),
+    "people, code": ("Python by people, of its standard library", standard_library),
 }
 
 

@@ -238,17 +238,14 @@ def attacks(
     """The whole catalogue, as far as there is what it needs.
 
     Args:
-        synonyms: those that words are exchanged for.
         translated: a text, translated into another language and back.
         rewriter: a model that says sentences in other words, and translates them where nobody else does.
         verdict: what an ordinary caller is told of a text.
-        stolen: marked answers that an attacker has.
     """
     yield from ATTACKS
     if synonyms is not None:
-        yield Attack(
-            WORDS, "words exchanged for synonyms", DICTIONARY, _exchanged(synonyms), OF_WORDS, _SINGLE
-        )
+        exchanged = synonyms.put_into
+        yield Attack(WORDS, "words exchanged for synonyms", DICTIONARY, exchanged, OF_WORDS, _SINGLE)
     yield Attack(COPIES, "shown as a web page and copied", BY_HAND, shown)
     yield Attack(COPIES, "sent by mail", BY_HAND, mailed, "quoted {:.0f} times", (0.0, 1.0, 2.0))
     yield Attack(
@@ -269,10 +266,6 @@ def attacks(
     if stolen:
         some = tuple(sorted({min(10.0, len(stolen)), float(len(stolen))}))
         yield Attack(FORGING, "stitched from sentences", STOLEN, stitched(stolen), "of {:.0f} answers", some)
-
-
-def _exchanged(synonyms: Synonyms) -> Edit:
-    return lambda text, share, _, generator: synonyms.put_into(text, share, generator)
 
 
 def _rewritten(name: str, client: EndpointClient) -> Edit:

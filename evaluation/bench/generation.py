@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, cast, get_args
 
+import orjson
 import torch
 import typer
 from rich.console import Console
@@ -16,10 +17,10 @@ from ttmark.evaluation.bench.transformers_peer import Transformers
 from ttmark.evaluation.bench.workload import CHAT, PAPER, STRICT, Measurement, Workload, ratio_table, setting
 from ttmark.evaluation.options import Json, model_path
 from ttmark.evaluation.report import Table
-from ttmark.evaluation.run_folder import write_kept
 from ttmark.evaluation.run_manifest import command_line, machine, versions
 from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings, Quantization
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 _FILTERS = {"paper": (PAPER,), "strict": (STRICT,), "chat": (CHAT,), "both": (PAPER, STRICT)}
 _BUDGETS_BESIDE_PEERS = (4, 8)
@@ -157,5 +158,7 @@ def show(
     console.print(", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in described.items()))
     if json is not None:
         command = command_line(without="--json")
-        write_kept(json, {"command": command, "machine": described, "versions": versions(), "rows": rows})
+        kept = {"command": command, "machine": described, "versions": versions(), "rows": rows}
+        json.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(json, orjson.dumps(kept, option=orjson.OPT_INDENT_2) + b"\n", mode=AS_UMASK_SAYS)
     return seen

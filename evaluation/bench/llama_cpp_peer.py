@@ -20,20 +20,13 @@ _CONTEXT = 1024  # tokens of a sequence
 
 
 class LlamaCpp:
-    """A GGUF file as llama.cpp serves it.
-
-    Args:
-        threads: of a pass.
-    """
+    """A GGUF file as llama.cpp serves it."""
 
     def __init__(self, gguf: str, threads: int) -> None:
         self._gguf, self._threads = gguf, threads
 
     def measure(self, workload: "Workload", prompts: Sequence[Sequence[int]]) -> "Measurement":
         """All prompts at once, with the peak of its memory.
-
-        Args:
-            prompts: token ids of each sequence.
 
         Raises:
             RuntimeError: xllamacpp is not installed, or cannot read the file.

@@ -16,11 +16,7 @@ _KEY = bytes(range(16))
 
 
 class OurEngine:
-    """An engine on a model, started once for all its measurements.
-
-    Args:
-        label: what it is called besides.
-    """
+    """An engine on a model, started once for all its measurements."""
 
     def __init__(self, engine: RunningEngine, label: str = "") -> None:
         self._engine, self._label = engine, label

@@ -80,7 +80,7 @@ class Quality:
     def run(self) -> None:
         name = chosen_model(self.model)
         prompts = chosen_prompts(self.prompts, name, PROMPTS_PATH)
-        folder = self.out or run_folder(None, self.model) / self.name
+        folder = self.out or run_folder(self.model) / self.name
         settings = as_served(folder, self.threads, self.batch)
 
         def source(path: str) -> AnswerSource:

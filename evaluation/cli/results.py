@@ -99,7 +99,7 @@ class Results:
         """`service`: what asks the detection service."""
         name = chosen_model(self.model)
         prompts = chosen_prompts(self.prompts, name, PROMPTS_PATH)
-        folder = self.out or run_folder(None, self.model) / self.name
+        folder = self.out or run_folder(self.model) / self.name
         settings = as_served(folder, self.threads, self.batch)
 
         def source(path: str) -> MarkedSource:

@@ -90,8 +90,6 @@ class Conformance:
     """Measures one deployed key on one model.
 
     Attributes:
-        run: makes the answers.
-        questions: asks the detection.
         sets: of texts without a mark, besides the model's.
     """
 

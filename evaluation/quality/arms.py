@@ -53,12 +53,10 @@ class Arm(Cell):
 
     @property
     def name(self) -> str:
-        """See `Cell`."""
         return f"{self.kind}-{self.setting.slug}-n{self.tokens}"
 
     @property
     def title(self) -> str:
-        """See `Cell`."""
         return f"answers, {self.kind}"
 
 
@@ -66,7 +64,6 @@ class AnswerSource(EngineSource):
     """Answers that end where the model ends them: `EACH` in turn to a prompt, `ONE_KEY` by one key."""
 
     def request(self, cell: Cell, index: int, seed: int) -> GenerationRequest:
-        """See `EngineSource`."""
         number, place = divmod(index, EACH)
         text_seed = sampling_seed(seed, cell.name, index)
         kind = KINDS.get(getattr(cell, "kind", UNMARKED))

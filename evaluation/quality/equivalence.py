@@ -149,7 +149,6 @@ class Verdict:
         return f"undecided, {self.answers_needed:,} needed" if self.answers_needed else "undecided"
 
     def stored(self) -> dict[str, Any]:
-        """Plain values."""
         interval = self.difference.interval
         return {
             **asdict(self),

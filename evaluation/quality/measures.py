@@ -140,7 +140,7 @@ def margins_table(measures: Sequence[Margin]) -> Table:
     )
 
 
-def verdicts_table(title: str, verdicts: Sequence[Verdict], notes: Sequence[str] = ()) -> Table:
+def verdicts_table(title: str, verdicts: Sequence[Verdict], notes: Sequence[str]) -> Table:
     """One comparison, measure by measure."""
     columns: dict[str, Callable[[Verdict], Any]] = {
         "measure": lambda one: one.difference.margin.measure,

@@ -8,7 +8,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -217,10 +216,6 @@ def _sbw(vocab_size: int, key: int, *, detects: bool) -> Any:
         return sbw.WatermarkBatch(**given)
     no_tokenizer = type("NoTokenizer", (), {"bos_token_id": None})()
     return sbw.WatermarkDetector(tokenizer=no_tokenizer, **given)
-
-
-def has_sbw() -> bool:
-    return find_spec("sbw") is not None
 
 
 class RepeatingGumbel(Watermark):

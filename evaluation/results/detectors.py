@@ -1,4 +1,4 @@
-"""Who looks for a mark: the detection service, the other system's own detector, and our likelihood ratio."""
+"""The detection service as an experiment asks it, and the language models that read along for it."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -9,10 +9,8 @@ import numpy as np
 
 from ttmark.evaluation.engine_source import CausalModel, log_likelihood
 from ttmark.gen_service.api.plan.prompts import text_ids
-from ttmark.shared.byte_reading import ByteReading, byte_ends, byte_spans
+from ttmark.shared.byte_reading import ByteReading, byte_ends
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
-from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.schemes.watermark import Watermark
 
 Reader = Callable[[str], ByteReading]
@@ -62,20 +60,3 @@ class FindsTogether(Protocol):
 
 MakeService = Callable[[Watermark, TextTokenizer], FindsTogether]
 """For keys with a mark and a tokenizer."""
-
-
-def likelihood_finds(
-    watermark: Watermark,
-    tokenizer: TextTokenizer,
-    text: str,
-    prf_key: bytes,
-    fpr: float,
-    read: Reader | None = None,
-) -> bool:
-    """Whether our likelihood ratio, which models edits, finds a mark that is on its own kind of blocks."""
-    found = tokenizer.encode_with_offsets(text)
-    reading = None
-    if read is not None:
-        reading = Reading(read(text).log_probs(byte_spans(text, found.offsets)))
-    test = LikelihoodTest(watermark, np.array(found.ids, dtype=np.int64), rate=fpr, reading=reading)
-    return bool(test.under([prf_key]).log10_p <= np.log10(fpr))

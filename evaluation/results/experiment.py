@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,15 @@ from ttmark.evaluation.engine_source import EngineSource, completion_request
 from ttmark.evaluation.experiment_cells import Cell, prf_key, sampling_seed
 from ttmark.evaluation.intervals import Interval, clopper_pearson
 from ttmark.evaluation.quality.arms import KINDS, OURS, ours
-from ttmark.evaluation.quality.peers import PEERS, PeerMark, has_sbw
+from ttmark.evaluation.quality.peers import PEERS, PeerMark
 from ttmark.evaluation.report import Table, groups, rate_name, table_by
-from ttmark.evaluation.results.detectors import MakeService, Pool, Reader, likelihood_finds, reader_of
+from ttmark.evaluation.results.detectors import MakeService, Pool, Reader, reader_of
 from ttmark.evaluation.text_edits import Material, mix, words_of
 from ttmark.evaluation.text_files import read_field
 from ttmark.evaluation.unmarked_texts import human_documents
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking
 from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
 from ttmark.shared.watermark.schemes.registry import scheme_title
 from ttmark.shared.watermark.schemes.watermark import Watermark
 
@@ -42,7 +44,7 @@ MOST_READ = 200
 
 
 def titles() -> dict[str, str]:
-    others = {name: title for name, (title, _) in PEERS.items() if name != "sbw" or has_sbw()}
+    others = {name: title for name, (title, _) in PEERS.items() if name != "sbw" or find_spec("sbw")}
     return {OURS: "ours, pairs", SINGLE: "ours, single tokens", **others}
 
 
@@ -206,11 +208,15 @@ class Detectors:
         return finds
 
     def _likelihood(self, cell: Marked, mark: Watermark) -> Finds:
+        """Our likelihood ratio, which models edits, on the mark's own kind of blocks."""
+
         def finds(text: str, index: int, fpr: float, own: bool) -> bool:
             pool = cell.pool(self._seed, index, 1 - own)
             # One key alone: that of a pool which wrote the text.
             key = pool[sampling_seed(self._seed, cell.name, index) % len(pool)]
-            return likelihood_finds(mark, self._tokenizer, text, key, fpr)
+            tokens = np.array(self._tokenizer.encode(text), dtype=np.int64)
+            test = LikelihoodTest(mark, tokens, rate=fpr)
+            return bool(test.under([key]).log10_p <= np.log10(fpr))
 
         return finds
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import torch
 
-from ttmark.evaluation.options import CHAT_PROMPTS_PATH
 from ttmark.evaluation.run_folder import append_lines, read_lines
 from ttmark.evaluation.text_files import read_field
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
@@ -27,6 +26,8 @@ WATERMARK = Watermark("gumbel", 2, 2)
 SAMPLED = {name: SAMPLING[name] for name in ("temperature", "top_p", "top_k", "repetition_penalty")}
 AT_ONCE, BRANCHES, OPENING_BITS = 48, 8, 8.0
 CHAT = "<|im_start|>"
+PROMPTS_PATH = Path(__file__).with_name("prompts.jsonl")
+"""In SmolLM2's chat template three questions, then a text by people to go on with, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def _lines(file: Path) -> Iterator[MarkedAnswer]:
 
 
 def chats() -> list[str]:
-    return [text for text in read_field(CHAT_PROMPTS_PATH, "prompt") if text.startswith(CHAT)]
+    return [text for text in read_field(PROMPTS_PATH, "prompt") if text.startswith(CHAT)]
 
 
 async def write(

@@ -18,7 +18,6 @@ def test_texts_on_disk_are_not_generated_again(open_run: Callable[[], Run], sour
     first = open_run().texts(CELL, 3)
     again = open_run().texts(CELL, 5)
     assert again[:3] == first
-    assert again[0].tokens(2).tolist() == list(first[0].token_ids[:2])
     assert source.made == [(CELL.name, index) for index in range(5)]
 
 

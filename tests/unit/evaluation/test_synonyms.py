@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ttmark.evaluation.synonyms import Synonyms
+from ttmark.evaluation.text_edits import Material
 
 pytestmark = pytest.mark.long
 
@@ -24,6 +25,6 @@ def test_synonyms_keep_blanks_and_signs_and_are_as_many_as_asked(tmp_path: Path)
     assert known.of == {"boat": ["ship", "dish"]}
     text = "A boat,\n boat and boat! boat"
     for share, changed in ((0.0, 0), (0.34, 2), (1.0, 4)):
-        put = known.put_into(text, share, np.random.default_rng(1))
+        put = known.put_into(text, share, Material.of([]), np.random.default_rng(1))
         assert put.count("ship") + put.count("dish") == changed
         assert put.replace("ship", "boat").replace("dish", "boat") == text

@@ -70,8 +70,7 @@ def test_smollm2_is_the_default_where_it_is(smollm2_state, tmp_path, monkeypatch
     [("demo", "demo"), ("Qwen/Qwen3-0.6B", "Qwen-Qwen3-0.6B"), ("../models/mine", "models-mine")],
 )
 def test_the_runs_of_different_models_lie_in_different_folders(model: str, folder: str) -> None:
-    assert run_folder(None, model) == Path(".ttmark/evaluation") / folder
-    assert run_folder(Path("here"), model) == Path("here")
+    assert run_folder(model) == Path(".ttmark/evaluation") / folder
 
 
 def test_every_service_gives_a_model_the_same_name_whether_it_sees_the_folder_or_not(tmp_path, monkeypatch):
