@@ -55,7 +55,6 @@ class Finding:
 
     @property
     def watermarked(self) -> bool:
-        """Whether the mark was found."""
         return self.verdict == "watermarked"
 
     def __bool__(self) -> bool:

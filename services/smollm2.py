@@ -191,8 +191,6 @@ def get_smollm2(state: Path, progress: Progress = lambda *_: None, *, read_all: 
     this at once: one works, the others wait for it.
 
     Args:
-        state: the state folder.
-        progress: is told what is going on.
         read_all: hash every file of a folder that is there, instead of looking at sizes and times.
 
     Raises:

@@ -36,11 +36,7 @@ Step = tuple[Delta, Answer | None]
 
 @dataclass(frozen=True)
 class Accounting:
-    """Where the use of tokens and keys is granted and recorded.
-
-    Attributes:
-        allowance: None: there is no limit.
-    """
+    """Where the use of tokens and keys is granted and recorded."""
 
     backend: GenerationBackend
     metrics: GenerationMetrics

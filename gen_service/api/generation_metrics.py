@@ -55,9 +55,7 @@ class GenerationMetrics:
     """Completions by outcome, tokens, latencies as a client sees them, and what became of the watermark.
 
     Args:
-        models: names under which models are served.
         rules: names of those of the marking policy.
-        tracer: makes the span of each completion.
     """
 
     def __init__(

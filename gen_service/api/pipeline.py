@@ -145,9 +145,7 @@ class EventStream(StreamingResponse):
     """Sends the events of `content` until they end or the client goes; `source` is closed in any case.
 
     Args:
-        content: events as bytes.
         source: what `content` reads from and may not have begun to read when the client goes.
-        headers: of the answer.
     """
 
     media_type = "text/event-stream"

@@ -268,9 +268,7 @@ class TandemBlock:
     """A watermarked block, drawn in one go from the joint distribution of its tokens.
 
     Attributes:
-        marking: the watermark and its key.
         context: tokens that key the block.
-        builder: the joint distribution, as far as it is known.
         uniform: the random number that draws the block.
         share: the least in any branch, as far as they are known, of the model's own choice of a token.
         model_logits: as in `PlainBlock`.

@@ -13,7 +13,6 @@ class Bans:
 
     Args:
         min_tokens: tokens of the completion before any of `ends` may come.
-        ends: tokens that end the text.
         bad_words: token sequences that the completion may not have; the prompt does not count.
     """
 

@@ -174,7 +174,6 @@ class ReadingRequest:
     Attributes:
         prompt_ids: what the text continues; may be empty.
         filters: the sampling at which the text is supposed to have been made.
-        tenant: whose it is.
         repetition_penalty: part of that sampling; no other penalty or bias is supposed.
 
     Raises:

@@ -97,19 +97,10 @@ class Sequence:
         return self.completion_length > self.params.min_tokens
 
     def open_block(self, max_branches: int) -> Block:
-        """The block in the making, or a new one: watermarked, or plain for a reason that is counted.
-
-        Args:
-            max_branches: branches of a block level that may be probed together, if the request allows it.
-        """
+        """The block in the making, or a new one: watermarked, or plain for a reason that is counted."""
         if self.block is None:
             self.block = self._new_block(min(max_branches, self.params.max_branches or max_branches))
         return self.block
-
-    def forget_branches(self) -> None:
-        """Gives up what is known of a watermarked block; it is begun again to the same result."""
-        if isinstance(self.block, TandemBlock):
-            self.block = None
 
     def adjust(self, block: Block, logits: torch.Tensor) -> torch.Tensor | None:
         """Applies bias, penalties, bans and grammar to the block's `logits` [paths, vocab], in place.

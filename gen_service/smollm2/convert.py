@@ -40,7 +40,6 @@ def convert(gguf: Path, folder: Path, progress: Callable[[float], None] = lambda
     """Writes bf16 safetensors, tokenizer, configuration, chat template and model card into `folder`.
 
     Args:
-        gguf: the file.
         folder: exists and is empty.
         progress: is told the share that is done.
 

@@ -31,7 +31,6 @@ class KeyStore:
 
     Attributes:
         audit: tells what `in_command` opens, in the module `events` of each feature that has one.
-        audited: whether anybody listens.
     """
 
     records: RecordStore

@@ -30,10 +30,6 @@ class LocalSetup:
 
     Attributes:
         model: `smollm2`, `demo`, a hub id or a folder, as the generation service takes it.
-        model_id: the name that requests use.
-        tokenizer_folder: folder with the model's tokenizer.json.
-        store_url: the key store.
-        key_id: the key that generation uses.
         other_key_id: a second key, to show that detection tells keys apart.
         state: the state folder, also for logs.
     """

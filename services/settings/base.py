@@ -20,11 +20,7 @@ _MOST_PROBLEMS = 5
 
 
 class WrongSettings(StartupError):
-    """Values of settings are none.
-
-    Attributes:
-        problems: what is wrong, by variable.
-    """
+    """Values of settings are none; `problems` says by variable what is wrong."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         said = [f"{name}: {reason}" for name, reason in problems.items()]

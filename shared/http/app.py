@@ -57,7 +57,6 @@ class AppOptions:
 
     Attributes:
         authenticate: gives the principal of a token; raises InvalidToken or another KeyStoreError.
-        limits: on the bodies of requests.
         lifespan: runs around the time in which the application serves.
         registry: where the metrics go and what /metrics shows.
         tracer_provider: makes a span of each request under `/v1`, a child of the caller's.

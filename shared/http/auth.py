@@ -36,7 +36,6 @@ class Guests(Confidential):
     """Who sends no Authorization header to `path`, in a POST, is answered under `token`.
 
     Attributes:
-        path: the one route.
         token: what they are let in with; whatever else it allows stays shut.
         key: makes names of addresses that nobody can turn back, the same in all replicas. Few addresses share
             one by chance; they are counted together.

@@ -91,7 +91,6 @@ class PolicyDenied(Forbidden):
     """A rule of the deployment forbids it.
 
     Args:
-        rule: its name.
         reason: why the text would be unmarked.
     """
 

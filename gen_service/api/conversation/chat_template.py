@@ -22,7 +22,8 @@ Render = Callable[[Sequence[Mapping[str, Any]], Tools, bool], str]
 
 def turn_of(message: ChatMessage, *, parts: bool) -> dict[str, Any]:
     """The message for a template; with `parts` its content stays in parts where the caller wrote parts."""
-    turn: dict[str, Any] = {"role": _role(message), "content": message.text, **_thoughts(message)}
+    role = "system" if message.role == "developer" else message.role
+    turn: dict[str, Any] = {"role": role, "content": message.text, **_thoughts(message)}
     if parts and isinstance(message.content, list):
         turn["content"] = [part.model_dump(include={"type", "text"}) for part in message.content]
     return turn
@@ -44,10 +45,6 @@ def _thoughts(message: ChatMessage) -> dict[str, str]:
     """By all names that templates know."""
     told = message.thoughts
     return {} if told is None else dict.fromkeys(("reasoning_content", "thinking", "reasoning"), told)
-
-
-def _role(message: ChatMessage) -> str:
-    return "system" if message.role == "developer" else message.role
 
 
 Tell = Callable[[Sequence[ChatMessage], Tools, bool], tuple[Turns, Tools]]
@@ -83,7 +80,6 @@ class ChatTemplate:
     """A Jinja template as Hugging Face tokenizers carry it, run in a sandbox with a budget.
 
     Args:
-        source: the template.
         special_tokens: names such as `bos_token` and their texts.
         tools: another one, for conversations with tools.
 

@@ -33,7 +33,6 @@ class GenerationBackend:
         default_keys: key ids used when a request names none and the key is the caller's tenant's and fits the
             model's tokenizer; the first that does.
         receipts: what is said of the detectability of completions, and to whom.
-        hooks: of the features that there are.
         opening_bits: surprise of a completion's tokens before its first mark.
         ignore_unknown_fields: answers requests that have fields which nobody knows.
     """

@@ -38,8 +38,6 @@ def sampling_params(
 
     Args:
         resolved: what `SamplingDefaults.under` makes of the body.
-        ends: tokens that end a text of the model.
-        bad_words: the request's, as token ids.
 
     Raises:
         BadRequest: naming the field that the engine refuses.
@@ -102,11 +100,8 @@ class Plan:
     """What is about to be generated.
 
     Attributes:
-        response_id: id of the response.
         model_id: what the request calls the model.
-        prompts: in the order of the request.
         requests: completion number `i` continues prompt `i // choices_per_prompt`.
-        stages: of the features that it asks for.
     """
 
     response_id: str

@@ -19,10 +19,7 @@ class Generator(Protocol):
     """A model that continues prompts; `ttmark.gen_service.engine.Engine` is one.
 
     Attributes:
-        model_id: name under which the model is served.
         context_length: most tokens of prompt and completion together.
-        vocab_size: number of token ids.
-        eos_token_ids: tokens that end a completion.
         start_token_id: what stands before a text that is read without a prompt; None where the model has no
             such token.
     """

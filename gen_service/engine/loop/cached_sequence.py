@@ -29,18 +29,11 @@ PROMPT_CUT = 32
 
 
 class CachedSequence(Sequence):
-    """State of one completion in the engine, whose thread alone touches it, but for `cancelled`.
+    """One completion in the engine, a `Schedulable`, whose thread alone touches it, but for `cancelled`.
 
     A prompt is cached in chunks, cut at multiples of the chunk size, which attend in pieces, cut at multiples
     of `prompt_cut`, and a completion in the groups in which it was sampled: always in the same places, so
     that computing a sequence again, or going on from the rows of another, repeats the same arithmetic.
-
-    Attributes:
-        tenant: whose it is.
-        repeatable: its text must not depend on what is in the cache.
-        extent: its cache rows, while it runs.
-        cached: tokens in the cache.
-        reused: prompt tokens that were in the cache when it was first admitted; None before.
     """
 
     def __init__(
@@ -111,7 +104,8 @@ class CachedSequence(Sequence):
         self.extent = None
         self.cached = 0
         self._probe = None
-        self.forget_branches()
+        if isinstance(self.block, TandemBlock):
+            self.block = None  # it is begun again to the same result
 
     def _adopted(self) -> tuple[Branches, Ints] | None:
         """The probed branch that the last block has chosen, if nothing else is to be cached."""
@@ -131,11 +125,7 @@ def _tree_size(paths: Ints) -> int:
 
 
 class TextReading(CachedSequence):
-    """A sequence that is all prompt to the scheduler, and wants the logits of every row of the text.
-
-    Attributes:
-        logprobs: of the text's tokens, as far as it is read.
-    """
+    """A sequence that is all prompt to the scheduler, and wants the logits of every row of the text."""
 
     def __init__(
         self, request: ReadingRequest, tokenizer: TextTokenizer, deadline: float, prompt_cut: int

@@ -21,7 +21,8 @@ from ttmark.gen_service.engine.loop.step import Arrivals, EngineStats, Stepper
 from ttmark.gen_service.engine.loop.stream import DeltaStream, Mailbox
 from ttmark.gen_service.engine.memory import available_memory
 from ttmark.gen_service.engine.model.attention import KvCache
-from ttmark.gen_service.engine.model.loaded_model import LoadedModel, how_it_runs
+from ttmark.gen_service.engine.model.grouping import grouped_matrices
+from ttmark.gen_service.engine.model.loaded_model import LoadedModel
 from ttmark.gen_service.engine.model.loading import load_model
 from ttmark.gen_service.engine.scheduling.fair_share import check_place, reading_places
 from ttmark.gen_service.engine.scheduling.kv_cache_rows import Cuts, ExtentAllocator
@@ -110,7 +111,15 @@ class Engine:
 
     @property
     def runs_as(self) -> dict[str, Any]:
-        return how_it_runs(self._runner)
+        """Number format, CPU threads, how matrices lie, and for which processors kernels were compiled."""
+        runner = self._runner
+        grouped = grouped_matrices(runner.model, None) if runner.fused is None else []
+        return {
+            "dtype": str(runner.model.dtype).removeprefix("torch."),
+            "threads": torch.get_num_threads(),
+            "matrices": f"int{min(each.bits for each in grouped)}" if grouped else runner.weights,
+            "kernels": None if runner.kernels is None else runner.kernels.level,
+        }
 
     def record_in(self, metrics: EngineMetrics) -> None:
         """Records every step in `metrics`; to be called before `start`."""

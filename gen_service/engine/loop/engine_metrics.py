@@ -87,11 +87,7 @@ class EngineMetrics:
         waiting: Callable[[], float],
         levels: Mapping[str, Callable[[], float]],
     ) -> None:
-        """Reads these at each scrape, so that they are true even while the engine's thread hangs.
-
-        Args:
-            levels: each of LEVELS.
-        """
+        """Reads these at each scrape, also while the engine's thread hangs; `levels` are each of LEVELS."""
         self._requests.labels(model, "running").set_function(running)
         self._requests.labels(model, "waiting").set_function(waiting)
         for name, gauge in self._levels.items():

@@ -44,12 +44,7 @@ class EngineStats:
 
 
 class Stepper:
-    """The completions in hand and what takes them further; the engine's thread alone calls it.
-
-    Attributes:
-        mailboxes: of the completions in hand.
-        drain_rate: how fast they leave.
-    """
+    """The completions in hand and what takes them further; the engine's thread alone calls it."""
 
     def __init__(self, runner: Runner, scheduler: Scheduler[CachedSequence], decoder: Decoder) -> None:
         self.mailboxes: dict[CachedSequence, Mailbox] = {}

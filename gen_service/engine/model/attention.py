@@ -257,7 +257,6 @@ class AttentionPlan:
     probes (prefix, ancestors, self), padding (nothing).
 
     Attributes:
-        cache: where keys and values live.
         slots: the cache rows that take the keys and values of the chunks and commits. They are written before
             anything is read, so a piece sees the pieces before it of the same pass.
         spans: of the commits and probes, by sliding window (None: full attention) and heads per KV head.

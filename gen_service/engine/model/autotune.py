@@ -60,8 +60,6 @@ class Choice:
     """How a model runs fastest.
 
     Attributes:
-        dtype: number format.
-        threads: CPU threads of torch.
         plain: as JSON, what `open_llama` and `ModelFacts` take: the model was seen to run without
             transformers; None: it needs that.
     """
@@ -102,11 +100,7 @@ def own_threads() -> int:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceFile:
-    """Choices by what they depend on.
-
-    Attributes:
-        path: of a JSON file, which may be deleted at any time.
-    """
+    """Choices by what they depend on, in a JSON file that may be deleted at any time."""
 
     path: Path
 
@@ -140,10 +134,6 @@ def choice_key(folder: Path, options: Iterable[Choice], quantization: str) -> st
     """What a choice depends on: processor, cores, packages, the model's files, what there is to choose from.
 
     Weights count by name, size and time of change.
-
-    Args:
-        folder: of the model.
-        quantization: as set.
     """
     weights = sorted(path for ending in _WEIGHTS for path in folder.glob(ending))
     files = [(path.name, (status := path.stat()).st_size, status.st_mtime_ns) for path in weights]

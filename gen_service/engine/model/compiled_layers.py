@@ -40,7 +40,6 @@ class CompiledLayers:
 
     Args:
         layers: of `FusedLlama`, whose matrices are all `GroupedMatrix`, with one window.
-        heads, kv_heads, dim: of queries, of keys and values, numbers of each.
     """
 
     def __init__(

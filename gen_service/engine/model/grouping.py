@@ -77,9 +77,6 @@ class GroupedLinear(torch.nn.Module):
 def group_linears(model: torch.nn.Module, grouping: Grouping, head: torch.nn.Module | None) -> None:
     """Puts `GroupedLinear` in place of the linear layers of a model whose inputs come in groups.
 
-    Args:
-        head: the output layer.
-
     Raises:
         ValueError: the model has no such layer, or values would change; what was replaced stays so.
     """

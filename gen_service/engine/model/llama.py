@@ -232,8 +232,6 @@ _RELATIVES = {
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """Weights of one layer."""
-
     attention_norm: torch.Tensor
     query_key_value: Matrix | GroupedMatrix
     bias: torch.Tensor | None

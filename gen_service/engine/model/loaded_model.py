@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from ttmark.gen_service.engine.model.attention import KvCache
-from ttmark.gen_service.engine.model.grouping import grouped_matrices
 from ttmark.gen_service.engine.model.llama import FusedLlama
 from ttmark.gen_service.engine.model.runner import Runner
 from ttmark.gen_service.engine.native import Kernels, find_kernels
@@ -74,17 +73,6 @@ class LoadedModel:
     tokenizer: TextTokenizer
     facts: ModelFacts
     acceleration: Acceleration = Acceleration()
-
-
-def how_it_runs(runner: Runner) -> dict[str, Any]:
-    """Number format, CPU threads, how matrices lie, and for which processors kernels were compiled."""
-    grouped = grouped_matrices(runner.model, None) if runner.fused is None else []
-    return {
-        "dtype": str(runner.model.dtype).removeprefix("torch."),
-        "threads": torch.get_num_threads(),
-        "matrices": f"int{min(each.bits for each in grouped)}" if grouped else runner.weights,
-        "kernels": None if runner.kernels is None else runner.kernels.level,
-    }
 
 
 def kernels_for(model: Any) -> Kernels | None:

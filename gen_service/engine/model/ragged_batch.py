@@ -78,7 +78,6 @@ class RaggedBatch:
     """Rows of one pass: chunks, commits, probes, padding.
 
     Attributes:
-        rows: how many there are.
         probes: first probed row, and the row after the last.
     """
 

@@ -17,9 +17,6 @@ class FairLine(ABC, Generic[J]):
 
     A tenant below its share of the places gets one at once, although others hold them all.
 
-    Args:
-        places: sequences that have one at the same time.
-
     Attributes:
         waiting: sequences without cache rows; of each tenant the first is due first.
         running: sequences with cache rows; of each tenant the first is due first.

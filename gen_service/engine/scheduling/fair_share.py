@@ -49,12 +49,9 @@ _WRITING, _READING = "writing", "reading"
 class ReadingShare:
     """Rows that were written and read, weighted so that readings stay within their share.
 
-    While something is written, readings get at most `share` times the rows that were written since they came
-    in: they spend what writing has earned them, and neither saves up while the other is away. While nothing
-    is written they take whatever there is.
-
-    Args:
-        share: above 0.
+    While something is written, readings get at most `share` (above 0) times the rows that were written since
+    they came in: they spend what writing has earned them, and neither saves up while the other is away. While
+    nothing is written they take whatever there is.
     """
 
     def __init__(self, share: float) -> None:

@@ -20,7 +20,6 @@ class Work(NamedTuple):
     """What one sequence computes in a pass.
 
     Attributes:
-        rows: its rows of the pass.
         cached: tokens that it has in the cache afterwards; no more than before where it probes.
     """
 
@@ -32,7 +31,6 @@ class Schedulable(Protocol):
     """What the scheduler knows of a sequence.
 
     Attributes:
-        tenant: whose it is.
         repeatable: whether its text must not depend on what is in the cache.
         token_limit: tokens that there will be at most.
         tokens: prompt and completion.

@@ -36,7 +36,6 @@ class Scheduler(FairLine[J]):
     the first cache rows that are needed are theirs.
 
     Args:
-        max_sequences: sequences of a pass.
         growth_tokens: cache rows that a sequence gets beyond its tokens when it is admitted.
         cuts: where a sequence may go on from what earlier ones of its tenant have left in the cache; None:
             nothing is kept.

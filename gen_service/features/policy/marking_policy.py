@@ -131,10 +131,6 @@ class MarkingPolicy(BaseModel):
 
         A request that asks for a mark gets one, whatever rule would leave its text unmarked.
 
-        Args:
-            prompt_tokens: of all prompts.
-            most_tokens: that all completions of the request together may have.
-
         Raises:
             PolicyDenied: the text would carry no mark, and a rule wants such requests refused.
         """

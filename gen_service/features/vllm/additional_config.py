@@ -12,7 +12,6 @@ class Lifeline:
     """A process, on whose life that of others hangs.
 
     Attributes:
-        process: its number.
         numbered_by: what gave it the number: a boot of a machine, and one of its PID namespaces.
     """
 

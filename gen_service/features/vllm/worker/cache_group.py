@@ -90,11 +90,7 @@ class CacheGroup:
 
     Args:
         runner: vLLM's model runner, with its cache.
-        number: of the group.
         scratch: scratch blocks of each group; they follow those that the scheduler was told of.
-
-    Attributes:
-        layers: their names.
     """
 
     def __init__(self, runner: Any, number: int, scratch: int) -> None:

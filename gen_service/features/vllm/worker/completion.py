@@ -58,12 +58,7 @@ class Completion(Sequence):
 
 
 class Reading:
-    """A text that is read: how likely the model finds each of its tokens.
-
-    Attributes:
-        logprobs: of the text's tokens, as far as it is read.
-        failed: whether it cannot be read.
-    """
+    """A text that is read: how likely the model finds each of its tokens."""
 
     def __init__(self, ticket: str, request: ReadingRequest) -> None:
         self.ticket = ticket

@@ -30,10 +30,6 @@ class TandemRunner(Runner):  # type: ignore[misc]
     drafts are always right. Its last row says what comes next. `_sample` has the blocks decided, with probes
     in between, and hands vLLM the first token of each; the proposer hands it the others as drafts. Rows that
     a probe has computed are left out of the next step's forward.
-
-    Attributes:
-        in_hand: the requests in hand, and their decisions.
-        kept: rows of chosen branches.
     """
 
     in_hand: WorkerRequests
