@@ -97,15 +97,6 @@ class Support:
     def tail_mass(self) -> float:
         return 0.0 if self.tail is None else self.tail.mass
 
-    def whole(self) -> "Support":
-        """The same with every token listed, for whoever measures distributions."""
-        if self.tail is None:
-            return self
-        ids, weights = self.tail.listed()
-        order = np.argsort(-weights, kind="stable")
-        beyond = weights[order] / weights.sum() * self.tail.mass
-        return Support(np.concatenate([self.ids, ids[order]]), np.concatenate([self.probs, beyond]))
-
     def probability(self, token: int) -> float:
         """Of one token; 0 where the filters leave it out."""
         listed = np.flatnonzero(self.ids == token)

@@ -18,14 +18,7 @@ import httpx
 
 from ttmark.shared.client import calls, outcomes
 from ttmark.shared.client.calls import AnyAnswer, Call, Fields
-from ttmark.shared.client.outcomes import (
-    Attempt,
-    OnWait,
-    attempts,
-    broken_off,
-    parsed,
-    parsed_event,
-)
+from ttmark.shared.client.outcomes import Attempt, OnWait, attempts, parsed, parsed_event, unanswered
 from ttmark.shared.outgoing import DEADLINE, MOST_BYTES, Deadline, blocking, http_client, loop_of_calls
 from ttmark.shared.schemas.detection.detect import (
     CombinedRequest,
@@ -227,7 +220,7 @@ class AsyncClient(_Either):
                     yield event
                     deadline.begin_anew()
         except httpx.HTTPError as error:
-            raise broken_off(call, self._http.base_url, error) from error
+            raise unanswered(call, self._http.base_url, error).error from error
         finally:
             await response.aclose()
 

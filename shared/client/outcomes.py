@@ -174,7 +174,7 @@ def attempts(
     while True:
         attempt = yield pause
         if isinstance(attempt, httpx.HTTPError):
-            failure = _unanswered(call, base_url, attempt)
+            failure = unanswered(call, base_url, attempt)
         elif attempt.is_success or (arrived and call.method == "DELETE" and attempt.status_code == 404):
             return attempt
         else:
@@ -208,7 +208,7 @@ def _answered(call: Call[Any], response: httpx.Response) -> _Failure:
     return _Failure(error, error.code == "request_in_progress")
 
 
-def _unanswered(call: Call[Any], base_url: httpx.URL, failure: httpx.HTTPError) -> _Failure:
+def unanswered(call: Call[Any], base_url: httpx.URL, failure: httpx.HTTPError) -> _Failure:
     if isinstance(failure, NotSent):
         return _Failure(ServiceUnreachable(str(failure)), again=False)
     if isinstance(failure, AnswerNotRead):
@@ -218,11 +218,6 @@ def _unanswered(call: Call[Any], base_url: httpx.URL, failure: httpx.HTTPError) 
         return _Failure(ServiceUnreachable(message), isinstance(failure, httpx.ConnectError))
     error = answer_lost(call, message) if call.method == "POST" else ServiceUnreachable(message)
     return _Failure(error, call.repeatable and isinstance(failure, _BROKEN), arrived=True)
-
-
-def broken_off(call: Call[Any], base_url: httpx.URL, failure: httpx.HTTPError) -> ClientError:
-    """The answer has begun and did not end."""
-    return _unanswered(call, base_url, failure).error
 
 
 def answer_lost(call: Call[Any], why: str, status: int | None = None) -> AnswerLost:

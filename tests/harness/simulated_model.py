@@ -136,4 +136,14 @@ def supports(logits: torch.Tensor, setting: SamplingSetting) -> list[Support]:
     """What the setting's filters leave of each row."""
     params = FilterParams(setting.temperature, setting.top_k, setting.top_p)
     found = filter_rows(logits, [params] * len(logits))
-    return [support.whole() for support in found if support is not None]
+    return [whole(support) for support in found if support is not None]
+
+
+def whole(support: Support) -> Support:
+    """The same with every token listed."""
+    if support.tail is None:
+        return support
+    ids, weights = support.tail.listed()
+    order = np.argsort(-weights, kind="stable")
+    beyond = weights[order] / weights.sum() * support.tail.mass
+    return Support(np.concatenate([support.ids, ids[order]]), np.concatenate([support.probs, beyond]))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
+from tests.harness.simulated_model import whole
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams, Floats, Groups, Ints, Support, top_k
 from ttmark.gen_service.decoding.filters import filter_rows
 
@@ -37,10 +38,10 @@ def only(supports: list[Support | None]) -> Support:
 
 def listed(support: Support) -> dict[int, float]:
     """The whole support, its tail included."""
-    whole = support.whole()
-    assert whole.tail is None
-    assert len(set(whole.ids.tolist())) == len(whole.ids)
-    return dict(zip(whole.ids.tolist(), whole.probs.tolist(), strict=True))
+    every = whole(support)
+    assert every.tail is None
+    assert len(set(every.ids.tolist())) == len(every.ids)
+    return dict(zip(every.ids.tolist(), every.probs.tolist(), strict=True))
 
 
 def assert_equal(support: Support, expected: dict[int, float]) -> None:

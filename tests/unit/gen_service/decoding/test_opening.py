@@ -58,7 +58,7 @@ def blocks_of_opening(asked: GenerationRequest, tokens: list[int], bits: float) 
             reading.adjust(block, row)
             support = filter_rows(row, [reading.filters])[0]
             assert support is not None
-            spent -= math.log2(support.whole().probability(token))
+            spent -= math.log2(support.probability(token))
             reading.append(block, (token,))
         blocks += 1
     return blocks
