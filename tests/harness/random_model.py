@@ -1,12 +1,13 @@
 """Models with random weights and a working tokenizer."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig
+
+from tests.harness.byte_tokenizers import trained_bytes
 
 END_OF_TEXT = "<|end|>"
 _TEXT = "The quick brown fox jumps over the lazy dog, naïve café owners sigh: 日本語 and 🦊 too. "
@@ -15,17 +16,6 @@ _TEXT = "The quick brown fox jumps over the lazy dog, naïve café owners sigh: 
 def byte_tokenizer() -> Tokenizer:
     """A byte-level BPE tokenizer with a few merges; id 0 ends a text."""
     return trained_bytes([_TEXT], 300, special_tokens=[END_OF_TEXT])
-
-
-def trained_bytes(texts: Iterable[str], vocab_size: int, **options: Any) -> Tokenizer:
-    """BPE over bytes, as GPT-2, Llama 3 and Qwen have it; `options` as those of the trainer."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    options |= {"vocab_size": vocab_size, "initial_alphabet": alphabet, "show_progress": False}
-    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(**options))
-    return tokenizer
 
 
 TOKENS: dict[str, Any] = {"vocab_size": 300, "bos_token_id": None, "eos_token_id": 0, "pad_token_id": None}

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from tests.harness.random_model import trained_bytes
+from tests.harness.byte_tokenizers import trained_bytes
 from ttmark.shared.tokenization import TextTokenizer
 
 _SPACE = "▁"

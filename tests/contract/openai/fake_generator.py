@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import numpy as np
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.harness.byte_tokenizers import bytes_alone
 from ttmark.gen_service.decoding.request import (
     Delta,
     GenerationRequest,
@@ -25,10 +25,7 @@ END_OF_TEXT = "</s>"
 
 def byte_tokenizer() -> TextTokenizer:
     """One token per byte, and an end of text."""
-    symbols = [*sorted(pre_tokenizers.ByteLevel.alphabet()), END_OF_TEXT]
-    backend = Tokenizer(models.BPE(vocab={symbol: index for index, symbol in enumerate(symbols)}, merges=[]))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    backend.decoder = decoders.ByteLevel()
+    backend = bytes_alone(more=[END_OF_TEXT])
     backend.add_special_tokens([END_OF_TEXT])
     return TextTokenizer(backend)
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import httpx
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.harness.byte_tokenizers import bytes_alone
 from tests.harness.certificates import Credential, credential
 from tests.harness.detection_routes import route_of
 from tests.unit.detect_service.served import of, served
@@ -40,11 +40,7 @@ LETTERS = [ord(letter) for letter in "abcdefghijklmnopqrstuvwxyz .,"]
 
 def byte_tokenizer() -> TextTokenizer:
     """One token per byte, so that text and tokens map one to one."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE(vocab={symbol: i for i, symbol in enumerate(alphabet)}, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    return TextTokenizer(tokenizer)
+    return TextTokenizer(bytes_alone())
 
 
 def watermarked_text(

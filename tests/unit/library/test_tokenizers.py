@@ -11,8 +11,8 @@ from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split
 from transformers import AutoTokenizer, LlamaForCausalLM
 
 import ttmark
+from tests.harness.byte_tokenizers import trained
 from tests.harness.random_model import small_llama
-from tests.unit.gen_service.decoding.small_tokenizers import trained
 from ttmark.library.generation_requests import generation_request, sampling_params
 from ttmark.library.in_transformers import InTransformers
 from ttmark.library.tokenizer import text_tokenizer

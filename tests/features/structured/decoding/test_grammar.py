@@ -9,8 +9,8 @@ import torch
 from llguidance import LLMatcher, LLTokenizer
 from tokenizers import Tokenizer
 
+from tests.harness.byte_tokenizers import bytes_alone, trained
 from tests.harness.random_model import byte_tokenizer
-from tests.unit.gen_service.decoding.small_tokenizers import bytes_alone, trained
 from ttmark.gen_service.features.structured.grammars.grammar import Grammar, GrammarFailed
 from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars, SchemaRefused
 from ttmark.shared.tokenization import TextTokenizer

@@ -8,8 +8,8 @@ from tokenizers import Regex, Tokenizer, models
 from tokenizers.decoders import Fuse
 from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split
 
+from tests.harness.byte_tokenizers import trained
 from tests.harness.trained_tokenizers import bpe_with_byte_fallback
-from tests.unit.gen_service.decoding.small_tokenizers import trained
 from ttmark.evaluation.bench.workload import _TEXT
 from ttmark.gen_service.features.structured.grammars.pieces import Place
 from ttmark.gen_service.features.structured.grammars.spelling import Spelling

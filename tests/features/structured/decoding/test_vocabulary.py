@@ -5,8 +5,8 @@ import pytest
 from llguidance import LLMatcher, LLTokenizer
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
 
+from tests.harness.byte_tokenizers import bytes_alone, trained
 from tests.harness.random_model import byte_tokenizer
-from tests.unit.gen_service.decoding.small_tokenizers import bytes_alone, trained
 from ttmark.gen_service.features.structured.grammars.json_grammar import guided
 from ttmark.gen_service.features.structured.grammars.vocabulary import Vocabulary
 from ttmark.shared.tokenization import TextTokenizer

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
-from tests.unit.gen_service.decoding.small_tokenizers import bytes_alone
+from tests.harness.byte_tokenizers import bytes_alone
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.api.conversation.control_tokens import ConversationEncoder
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH

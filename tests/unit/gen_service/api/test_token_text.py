@@ -2,8 +2,8 @@
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.harness.byte_tokenizers import bytes_alone
 from tests.harness.trained_tokenizers import bpe_with_byte_fallback
-from tests.unit.gen_service.decoding.small_tokenizers import bytes_alone
 from ttmark.gen_service.api.format import finite, token_text
 from ttmark.shared.tokenization import TextTokenizer
 

@@ -24,16 +24,18 @@ def bytes_alone(*, use_regex: bool = False, more: Iterable[str] = ()) -> Tokeniz
     return byte_level(models.BPE(vocab=vocabulary, merges=[]), use_regex=use_regex)
 
 
+def trained_bytes(
+    texts: Iterable[str], vocab_size: int, pre_tokenizer: Any = None, **options: Any
+) -> Tokenizer:
+    """BPE over bytes, by default as GPT-2, Llama 3 and Qwen have it; `options` as those of the trainer."""
+    backend = byte_level(models.BPE(), use_regex=True)
+    backend.pre_tokenizer = pre_tokenizer or backend.pre_tokenizer
+    options |= {"vocab_size": vocab_size, "initial_alphabet": BYTES, "show_progress": False}
+    backend.train_from_iterator(texts, trainers.BpeTrainer(**options))
+    return backend
+
+
 def trained(texts: Iterable[str], vocab_size: int, pre_tokenizer: Any = None) -> Tokenizer:
     """With merges of these texts, within the pieces of a pre-tokenizer; token 0 ends a text."""
-    backend = byte_level(models.BPE())
-    backend.pre_tokenizer = pre_tokenizer or backend.pre_tokenizer
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=[END],
-        initial_alphabet=BYTES,
-        max_token_length=8,
-        show_progress=False,
-    )
-    backend.train_from_iterator(texts, trainer)
-    return backend
+    whole = byte_level(models.BPE()).pre_tokenizer
+    return trained_bytes(texts, vocab_size, pre_tokenizer or whole, special_tokens=[END], max_token_length=8)
