@@ -10,6 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.contract.keys.asker import LIMIT, Asker, principal, rows
+from tests.harness.waiting import until
 from ttmark.shared.access.scopes import Principal, Quota, Scope, TokenLimits
 from ttmark.shared.events import Event
 from ttmark.shared.limits.counters import Counters, LocalCounters
@@ -130,9 +131,7 @@ async def test_while_the_shared_counters_are_away_each_replica_counts_for_itself
     assert away.calls == ["add", "look"]
     assert not counters.shared
     away.away.clear()
-    async with asyncio.timeout(5):
-        while not counters.shared:  # noqa: ASYNC110 - nobody asks meanwhile
-            await asyncio.sleep(0.01)
+    await until(lambda: counters.shared)
     assert await limit.admit("token", limit=3) is None
     assert away.calls[-1] == "add"
     await counters.close()

@@ -2,23 +2,21 @@
 
 import logging
 import os
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
-import uvicorn
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from tests.contract.openai.composed import Service, build_service
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH, MODEL, FakeGenerator, byte_tokenizer
+from tests.harness.listening import listening
 from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.services.model_folder import read_chat_template
@@ -160,26 +158,14 @@ def served() -> list[Service]:
 @pytest.fixture(scope="session")
 def serve(served: list[Service]) -> Iterator[Callable[[Service], Service]]:
     """Makes a service listen on loopback until the session ends."""
-    servers: list[tuple[uvicorn.Server, threading.Thread]] = []
+    with ExitStack() as ends:
 
-    def start(service: Service) -> Service:
-        listener = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(
-            uvicorn.Config(service.app, log_config=None, access_log=False, ws="none", lifespan="off")
-        )
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        servers.append((server, thread))
-        served.append(service)
-        service.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        return service
+        def start(service: Service) -> Service:
+            service.url = f"http://127.0.0.1:{ends.enter_context(listening(service.app))}"
+            served.append(service)
+            return service
 
-    yield start
-    for server, thread in servers:
-        server.should_exit = True
-        thread.join(timeout=10)
+        yield start
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """What a client hears when the engine refuses, fails or stalls; only a fake does so on demand."""
 
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -9,6 +8,7 @@ import openai
 import pytest
 
 from tests.contract.openai.composed import BODIES
+from tests.harness.waiting import eventually
 from ttmark.gen_service.decoding.request import SequenceFailed
 from ttmark.gen_service.engine.errors import ContextTooLong, Draining, EngineDied, OutOfTime, Overloaded
 
@@ -125,10 +125,7 @@ def test_a_client_that_leaves_cancels_its_completions(fake, route, pause, stream
         fake.http().stream("POST", f"/v1/{route}", json=body, timeout=0.25) as answer,
     ):
         next(answer.iter_raw())
-    deadline = time.monotonic() + 5
-    while fake.generator.cancelled < choices.get("n", 1):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: fake.generator.cancelled >= choices.get("n", 1))
     assert fake.generator.running == 0
 
 

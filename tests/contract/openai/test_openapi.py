@@ -57,9 +57,7 @@ def test_valid_requests_to_a_real_model_are_answered_as_documented(fake, path, e
         done += 1
 
     cases = given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
-    limits = settings(
-        max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-    )
+    limits = settings(max_examples=examples, database=None, suppress_health_check=list(HealthCheck))
     for number in range(1, runs + 1):
         seed(number)(limits(cases(check)))()
 

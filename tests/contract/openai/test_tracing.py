@@ -1,12 +1,12 @@
 """Tracing: a span for each request and each completion, joined to the caller's, without what was written."""
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
+from tests.harness.waiting import eventually
 from ttmark.gen_service.decoding.request import SequenceFailed
 
 REQUEST = {"model": "tiny", "prompt": "confidential prompt", "max_tokens": 4}
@@ -20,10 +20,7 @@ def spans(traced: Any, exporter: Any) -> Iterator[Any]:
     exporter.clear()
 
     def finished(count: int) -> dict[str, list[Any]]:
-        deadline = time.monotonic() + 5
-        while len(exporter.get_finished_spans()) < count:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(lambda: len(exporter.get_finished_spans()) >= count)
         by_name: dict[str, list[Any]] = {}
         for span in exporter.get_finished_spans():
             by_name.setdefault(span.name, []).append(span)

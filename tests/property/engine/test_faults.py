@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.unit.gen_service.engine.asking import Faulty, collect, marking, until
+from tests.harness.waiting import until
+from tests.unit.gen_service.engine.asking import Faulty, collect, marking
 from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams, SequenceFailed
 from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.engine.settings import EngineSettings

@@ -25,7 +25,7 @@ from ttmark.shared.vault.stores.key_store_errors import (
 from ttmark.shared.vault.stores.redis_connections import RedisAddress
 
 KEK = KeyEncryptionKey(bytes(32))
-few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(),
     lambda children: st.lists(children) | st.dictionaries(st.text(), children),

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.harness.waiting import until as reached
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
 from ttmark.shared.watermark.interruption import MadeOnce, aside, pause
 
@@ -129,9 +130,7 @@ async def test_a_job_that_nobody_waits_for_ends_at_its_next_pause_or_never_begin
     assert all(task.cancelled() for task in (waiting, running, *paused))
     assert await asyncio.wait_for(queue.run("d", 1, lambda: "free"), PATIENCE) == "free"
     assert heard.given_up == 7
-    async with asyncio.timeout(PATIENCE):
-        while queue.depth:  # noqa: ASYNC110 - threads end in their own time
-            await asyncio.sleep(0.001)
+    await reached(lambda: not queue.depth)
 
 
 async def test_others_go_on_while_a_job_is_aside() -> None:

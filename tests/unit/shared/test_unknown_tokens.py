@@ -29,7 +29,7 @@ BYTES = [token for token in IDS if "\ufffd" in FALLBACK.backend.decode([token])]
 
 
 @given(noise=st.lists(st.tuples(st.integers(1, len(IDS) - 1), st.sampled_from(BYTES)), max_size=6))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_every_token_that_is_left_has_its_place(noise: list[tuple[int, int]]) -> None:
     """The library's decoder writes U+FFFD for each byte beside one of no character."""
     ids = list(IDS)

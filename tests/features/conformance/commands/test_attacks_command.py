@@ -1,18 +1,16 @@
 """`ttmark conformance attacks`: texts of the demo model, the detection service, a signed report."""
 
 import json
-import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
-import uvicorn
 from typer.testing import Result
 
 import ttmark
 from tests.harness.command_line import invoke
+from tests.harness.listening import listening
 from tests.harness.measured_here import measured_here
 from tests.unit.detect_service.served import detection_app
 from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
@@ -50,13 +48,8 @@ def service_and_texts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
         AppOptions(authenticate=authenticate),
         workers=ExtractionWorkers(),
     )
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(served, log_config=None, access_log=False, lifespan="off"))
-    thread = Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}", texts
-    server.should_exit = True
-    thread.join()
+    with listening(served) as port:
+        yield f"http://127.0.0.1:{port}", texts
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from email.message import EmailMessage
 from pathlib import Path
@@ -19,6 +19,7 @@ import pytest
 from tests.harness.hostile_files import HOSTILE_FILES
 from tests.harness.hostile_files.mutations import SMALL_FILES
 from tests.harness.system_calls import PROFILE
+from tests.harness.waiting import until
 from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
 from ttmark.detect_service.features.files.text.extraction import (
     Extraction,
@@ -67,13 +68,6 @@ def readers() -> set[psutil.Process]:
 
 def children() -> list[psutil.Process]:
     return list(readers() - _OTHERS)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Waits for what happens in another process, which sets no event here."""
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 async def reading(workers: ExtractionWorkers) -> "tuple[asyncio.Task[Extraction], psutil.Process]":

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tests.harness.waiting import until
 from tests.unit.detect_service.callers import once
 from ttmark.detect_service.features.jobs.background import MOST_CALLS, TENANTS_AT_ONCE, JobCalls, JobExpiry
 from ttmark.detect_service.features.jobs.job_service import JobMetrics
@@ -229,16 +230,6 @@ async def finish(
     await store.answer(claim, PartAnswer(b"r", 1, 0, now or time.time(), expires_at, calls=True))
 
 
-async def eventually(condition: Callable[[], Awaitable[bool]] | Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        came = condition()
-        if came if isinstance(came, bool) else await came:
-            return
-        assert time.monotonic() < deadline, "it did not come to pass"
-        await asyncio.sleep(0.02)
-
-
 @pytest.mark.long
 async def test_receivers_that_drip_stop_neither_the_calls_of_others_nor_the_end_of_jobs(
     store: SqliteJobs, dripping: tuple[Receiver, str], good: tuple[Receiver, str]
@@ -254,12 +245,12 @@ async def test_receivers_that_drip_stop_neither_the_calls_of_others_nor_the_end_
 
     async with calling(store, bad_host, good_host, expiring=True):
         began = time.monotonic()
-        await eventually(lambda: taker.calls == 1)
-        await eventually(is_gone)
+        await until(lambda: taker.calls == 1)
+        await until(is_gone)
         assert time.monotonic() - began < PATIENCE / 2
-        await eventually(lambda: bad.calls >= 3)
+        await until(lambda: bad.calls >= 3)
         assert bad.most_open == 1
-    await eventually(lambda: bad.open == 0)
+    await until(lambda: bad.open == 0)
 
 
 async def test_forgetting_jobs_outlives_a_store_that_is_away(store: SqliteJobs, monkeypatch) -> None:
@@ -282,8 +273,8 @@ async def test_several_tenants_are_called_at_once_and_those_beyond_soon(store, d
         await finish(store, f"job{number}", f"tenant{number}", f"http://{bad_host}/finished")
     await finish(store, "b1", "b", f"http://{good_host}/finished")
     async with calling(store, bad_host, good_host):
-        await eventually(lambda: bad.open == TENANTS_AT_ONCE)
+        await until(lambda: bad.open == TENANTS_AT_ONCE)
         assert taker.calls == 0
-        await eventually(lambda: taker.calls == 1)
+        await until(lambda: taker.calls == 1)
         assert bad.most_open == TENANTS_AT_ONCE
-    await eventually(lambda: bad.open == 0)
+    await until(lambda: bad.open == 0)

@@ -13,6 +13,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
 
+from tests.harness.waiting import until
 from ttmark.detect_service.features.oidc import oidc
 from ttmark.detect_service.features.oidc.oidc import (
     KEYS_FRESH_SECONDS,
@@ -61,8 +62,7 @@ class Provider:
         return httpx.Response(200, json={"keys": [*self.beside, *published]})
 
     async def is_asked(self, times: int) -> None:
-        while len(self.asked) < times:  # noqa: ASYNC110 - the transport calls, and sets no event
-            await asyncio.sleep(0.01)
+        await until(lambda: len(self.asked) >= times)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from tests.features.reader.detect.test_model_reader import Handler, asking, hangs, honest, refuses, serving
+from tests.harness.waiting import until
 from tests.unit.detect_service.conftest import Service
 from tests.unit.detect_service.served import served
 from ttmark.detect_service.features.reader import reading_speed, reads_along
@@ -33,15 +34,6 @@ async def watched(answer: Callable[..., None], **options: Any) -> AsyncIterator[
             async with beside(None, [reader.watch])(FastAPI()):
                 await until(lambda: bool(server.tries))
                 yield reader, server
-
-
-async def until(holds: Callable[[], bool], within: float = 8.0) -> float:
-    """Seconds until something holds."""
-    began = time.monotonic()
-    while not holds():
-        assert time.monotonic() < began + within, "it does not come about"
-        await asyncio.sleep(0.01)
-    return time.monotonic() - began
 
 
 def outcomes(server: Any, name: str) -> float:

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import time
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from tests.contract.openai.composed import build_service
 from tests.contract.openai.test_engine_trouble import TROUBLE
+from tests.harness.waiting import eventually
 from ttmark.detect_service.features.reader.dialect import ReaderDown, ttmark_dialect
 from ttmark.detect_service.features.reader.reader_client import ReaderClient
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
@@ -217,10 +217,7 @@ def test_a_client_that_leaves_ends_the_readings(fake: Any) -> None:
     fake.generator.pause = 60.0
     with pytest.raises(httpx.ReadTimeout):
         fake.http("reader").post("/v1/readings", json={"model": "tiny", "texts": ["abc"] * 9}, timeout=0.5)
-    deadline = time.monotonic() + 10
-    while (fake.generator.running or not fake.generator.cancelled) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert (fake.generator.cancelled, fake.generator.running) == (4, 0)
+    eventually(lambda: (fake.generator.cancelled, fake.generator.running) == (4, 0))
 
 
 async def test_an_allowance_is_asked_for_all_that_is_read_with_what_stands_before(fake: Any) -> None:

@@ -58,7 +58,7 @@ def test_reasoning_ends_with_its_tag_and_the_answer_begins_after_it(text: str) -
 
 
 @given(data=st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_text_is_split_alike_however_it_is_cut(data: st.DataObject) -> None:
     parts = st.sampled_from(["<think>", "</think>", "<th", "</", "ink>", "\n", " ", "a", "é"])
     text = "".join(data.draw(st.lists(parts, max_size=8)))

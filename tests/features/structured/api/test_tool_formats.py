@@ -223,7 +223,7 @@ def test_a_template_whose_calls_cannot_be_learned_is_refused_in_words(name: str)
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_a_text_says_the_same_however_it_is_cut(name: str, data: st.DataObject) -> None:
     form = FORMS[name]
     before = data.draw(st.sampled_from(["", "Words. ", "a < b <tool", "  ", "\n{", "[x"]))

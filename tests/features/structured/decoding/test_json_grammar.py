@@ -140,11 +140,6 @@ TAKEN: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def grammars() -> JsonGrammars:
-    return JsonGrammars(TextTokenizer(byte_tokenizer()), {0})
-
-
 @pytest.mark.parametrize(("schema", "reason"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_cannot_be_kept_to_is_refused_by_name_and_in_time(
     grammars: JsonGrammars, schema: dict[str, Any] | GrammarSource, reason: str

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.features.vllm.installed.conftest import complete, complete_all, nothing_left
 from tests.features.vllm.installed.every_kind import KEY, Maker
+from tests.harness.waiting import until
 from ttmark.gen_service.engine.errors import ContextTooLong, Draining, Overloaded
 from ttmark.gen_service.engine.loop.engine_metrics import EngineMetrics
 
@@ -27,8 +28,7 @@ async def drop_after(engine: Any, request: Any, pieces: int) -> None:
     for _ in range(pieces):
         await anext(stream)
     del stream
-    while engine._host.jobs:  # noqa: ASYNC110 - the engine tells nobody
-        await asyncio.sleep(0.01)
+    await until(lambda: not engine._host.jobs)
 
 
 async def leave_after(engine: Any, request: Any, pieces: int) -> None:

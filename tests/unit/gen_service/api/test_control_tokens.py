@@ -83,7 +83,7 @@ def both_ways(name: str) -> tuple[ConversationEncoder, ConversationEncoder]:
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), LETTERS), min_size=1, max_size=4))
 def test_ordinary_conversations_keep_their_ids(name: str, conversation: Conversation) -> None:
     safe, old = both_ways(name)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ttmark.gen_service.api.pipeline import merge
@@ -42,7 +42,6 @@ async def _texts(sources: list[Source]) -> list[str]:
     return texts
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.text("abc", max_size=8), st.lists(st.integers(0, 5), max_size=8)), min_size=1, max_size=6

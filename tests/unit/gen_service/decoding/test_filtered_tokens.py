@@ -19,7 +19,7 @@ from ttmark.gen_service.decoding.largest import largest
     seed=st.integers(0, 1000),
     grouped=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_values_are_those_of_topk_and_the_ids_point_at_them(
     rows: int, vocab: int, share: float, levels: int, seed: int, grouped: bool
 ) -> None:
@@ -46,7 +46,7 @@ SPECIAL = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 1.0, 1e-40]
     dtype=st.sampled_from([torch.float32, torch.bfloat16]),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_compiled_search_finds_what_a_stable_sort_does(
     rows: int, vocab: int, share: float, kind: str, dtype: torch.dtype, seed: int
 ) -> None:
@@ -100,7 +100,7 @@ def test_many_long_rows_give_what_each_gives_alone(dtype: torch.dtype) -> None:
     temperature=st.sampled_from([1e-300, 0.3, 1.0, 2.0]),
     finite=st.sampled_from([40, 400, 5003]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_maxima_of_groups_tell_how_much_can_lie_below_the_window(
     seed: int, scale: float, temperature: float, finite: int
 ) -> None:

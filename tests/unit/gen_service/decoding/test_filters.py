@@ -81,7 +81,7 @@ filters = st.builds(
     vocab=st.sampled_from([1, 3, 60, 3000]),
     scale=st.sampled_from([0.01, 1.0, 8.0]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_support_equals_that_of_transformers_warpers(
     params: FilterParams, seed: int, vocab: int, scale: float
 ) -> None:
@@ -91,7 +91,7 @@ def test_a_support_equals_that_of_transformers_warpers(
 
 
 @given(params=filters, vocab=st.sampled_from([400, 5000]), seed=st.integers(0, 10_000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_of_ties_as_many_are_kept_as_in_transformers_and_those_with_the_lowest_ids(
     params: FilterParams, vocab: int, seed: int
 ) -> None:
@@ -107,7 +107,7 @@ def test_of_ties_as_many_are_kept_as_in_transformers_and_those_with_the_lowest_i
 
 
 @given(params=st.lists(filters, min_size=2, max_size=6), seed=st.integers(0, 10_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_row_comes_out_the_same_to_the_last_bit_whatever_its_neighbours_are(
     params: list[FilterParams], seed: int
 ) -> None:

@@ -39,13 +39,13 @@ LONG_AND_BROKEN = st.lists(st.sampled_from(PARTS), min_size=60, max_size=150)
 
 
 @given(ids=ANY | LONG_AND_BROKEN)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_the_pieces_of_any_tokens_add_up_to_the_whole_text(ids: list[int]) -> None:
     assert "".join(stream(ids)[0]) == TOKENIZER.decode(ids) == TOKENIZER.backend.decode(ids)
 
 
 @given(tokenizer=st.sampled_from(FALLBACK), data=st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_the_pieces_of_bytes_beside_words_do_so_too(tokenizer: TextTokenizer, data: st.DataObject) -> None:
     some = tokenizer.encode("€🦊 one two") + [tokenizer.vocab_size - number for number in range(3)]
     token = st.sampled_from(some) | st.integers(0, tokenizer.vocab_size)
@@ -102,7 +102,7 @@ def test_an_incomplete_character_repeated_20_000_times_takes_linear_time(part: i
 
 
 @given(text=st.text(max_size=25))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_piece_breaks_a_character(text: str) -> None:
     ids = TOKENIZER.encode(text)
     pieces, _ = stream(ids)
@@ -115,7 +115,7 @@ def test_no_piece_breaks_a_character(text: str) -> None:
     text=st.text(alphabet="abcd é🦊", max_size=30),
     stop=st.lists(st.text(alphabet="abcd é🦊", min_size=1, max_size=4), min_size=1, max_size=3),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_text_is_cut_before_the_stop_string_that_is_complete_first(text: str, stop: list[str]) -> None:
     pieces, stopped = stream(TOKENIZER.encode(text), tuple(stop))
     found = "".join(pieces)

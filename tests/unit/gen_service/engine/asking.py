@@ -45,14 +45,6 @@ def text(deltas: list[Delta]) -> str:
     return "".join(delta.text for delta in deltas)
 
 
-async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    for _ in range(int(seconds / 0.005)):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it did not come to that")
-
-
 class Faulty(Watermark):
     """A watermark that fails, or gives no probabilities, from the n-th block on."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.harness.waiting import until
 from tests.unit.gen_service.engine.asking import (
     KEY,
     StartEngine,
@@ -16,7 +17,6 @@ from tests.unit.gen_service.engine.asking import (
     text,
     together,
     tokens,
-    until,
 )
 from ttmark.gen_service.engine.errors import ContextTooLong
 from ttmark.gen_service.engine.loop.engine import Engine

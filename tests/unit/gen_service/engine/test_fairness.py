@@ -106,7 +106,7 @@ ARRIVALS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(ARRIVALS, st.integers(1, 6), st.sampled_from([10, 20, 60]))
 def test_tenants_who_are_paused_are_served_equally_whatever_comes(
     arrivals: list[tuple[int, str, int, int, int]], places: int, step_rows: int
@@ -125,7 +125,7 @@ def test_tenants_who_are_paused_are_served_equally_whatever_comes(
         assert passes < 5_000
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(ARRIVALS, st.integers(1, 6), st.sampled_from([110, 150, 400]), st.sampled_from([2, 50]))
 def test_no_sequence_waits_longer_than_for_the_work_of_those_in_hand(
     arrivals: list[tuple[int, str, int, int, int]], places: int, capacity: int, growth: int

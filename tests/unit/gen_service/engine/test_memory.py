@@ -20,7 +20,7 @@ def write(folder: Path, **files: object) -> None:
         (folder / name.replace("_", ".", 1)).write_text(f"{value}\n")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with 64 GiB free."""
     machine = type("Machine", (), {"available": 64 * GIB})
@@ -33,14 +33,12 @@ def membership(tmp_path: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("roomy")
 def test_without_a_limit_the_machine_s_memory_counts(tmp_path: Path) -> None:
     write(tmp_path / "fs", memory_max="max", memory_current=5 * GIB)
     assert available_memory(tmp_path / "fs", membership(tmp_path, "0::/\n")) == 64 * GIB
     assert available_memory(tmp_path / "nowhere", tmp_path / "nothing") == 64 * GIB
 
 
-@pytest.mark.usefixtures("roomy")
 def test_a_container_s_limit_less_what_it_uses_counts(tmp_path: Path) -> None:
     write(
         tmp_path / "fs",
@@ -51,14 +49,12 @@ def test_a_container_s_limit_less_what_it_uses_counts(tmp_path: Path) -> None:
     assert available_memory(tmp_path / "fs", membership(tmp_path, "0::/\n")) == GIB + GIB // 4
 
 
-@pytest.mark.usefixtures("roomy")
 def test_the_tightest_of_the_groups_above_counts(tmp_path: Path) -> None:
     write(tmp_path / "fs/pods", memory_max=3 * GIB, memory_current=2 * GIB)
     write(tmp_path / "fs/pods/one", memory_max=8 * GIB, memory_current=GIB)
     assert available_memory(tmp_path / "fs", membership(tmp_path, "0::/pods/one\n")) == GIB
 
 
-@pytest.mark.usefixtures("roomy")
 def test_a_limit_of_cgroup_v1_counts_too(tmp_path: Path) -> None:
     folder = tmp_path / "fs/memory/docker/abc"
     folder.mkdir(parents=True)
@@ -68,7 +64,6 @@ def test_a_limit_of_cgroup_v1_counts_too(tmp_path: Path) -> None:
     assert available_memory(tmp_path / "fs", membership(tmp_path, groups)) == GIB
 
 
-@pytest.mark.usefixtures("roomy")
 def test_the_cache_of_an_engine_keeps_to_the_limit_of_its_container(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_model: Path
 ) -> None:

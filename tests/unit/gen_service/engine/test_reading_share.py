@@ -118,7 +118,7 @@ def test_readings_hold_no_places_of_those_who_write() -> None:
     assert len(jobs.on.readings.running) == 2
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(
@@ -199,7 +199,7 @@ def test_readings_give_their_cache_rows_to_whoever_writes_and_are_read_again() -
     assert jobs.on.reserved_rows == 0
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(st.integers(0, 80), st.booleans(), st.integers(1, 60), st.integers(1, 40)),

@@ -10,7 +10,8 @@ import pytest
 import structlog
 import torch
 
-from tests.unit.gen_service.engine.asking import Faulty, StartEngine, ask, collect, marking, tokens, until
+from tests.harness.waiting import until
+from tests.unit.gen_service.engine.asking import Faulty, StartEngine, ask, collect, marking, tokens
 from ttmark.gen_service.decoding import filters
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.filters import bounded_rows

@@ -4,7 +4,6 @@ import asyncio
 import queue
 import resource
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -12,8 +11,8 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 
+from tests.harness.listening import listening
 from ttmark.shared.http.connections import ConnectionLimits, allow_open_files, bounded_protocol
 from ttmark.shared.http.request_body import HttpLimits
 
@@ -55,22 +54,7 @@ def serve() -> Iterator[Serve]:
 
         def start(keep_alive: int = 5, **limits: Any) -> int:
             protocol = bounded_protocol(ConnectionLimits(**limits))
-            listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-            config = uvicorn.Config(
-                echo, http=protocol, log_config=None, lifespan="off", ws="none", timeout_keep_alive=keep_alive
-            )
-            server = uvicorn.Server(config)
-            thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-            thread.start()
-            while not server.started:
-                time.sleep(0.01)
-
-            def stop() -> None:
-                server.should_exit = server.force_exit = True
-                thread.join(timeout=30)
-
-            ends.callback(stop)
-            return int(listener.getsockname()[1])
+            return ends.enter_context(listening(echo, http=protocol, timeout_keep_alive=keep_alive))
 
         yield start
 

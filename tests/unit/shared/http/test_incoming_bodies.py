@@ -9,6 +9,7 @@ import pytest
 from starlette.types import Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
+from tests.harness.waiting import until
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.request_body import (
     _LONG_BODIES_AT_ONCE,
@@ -162,9 +163,7 @@ async def test_a_tenant_s_long_bodies_are_read_a_few_at_a_time_and_others_do_not
     await asyncio.wait_for(other.sent_to(to), 5)
     for upload in greedy:
         upload.arrived.set()
-    async with asyncio.timeout(5):
-        while not all(upload.status == 200 for upload in (*greedy, other)):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: all(upload.status == 200 for upload in (*greedy, other)))
 
 
 async def test_a_sender_who_leaves_gives_its_turn_up() -> None:
