@@ -26,14 +26,6 @@ async def test_a_marked_text_is_attributed_to_its_key_among_all_keys_and_to_no_o
     assert (other.verdict, other.key) == ("not_detected", None)
 
 
-async def test_documents_come_back_in_order_with_their_ids(service) -> None:
-    marked = service.marked("a-one")
-    inputs = [{"id": "x", "text": HUMAN * 4}, {"text": marked}, {"id": "y", "token_ids": [1, 2, 3]}]
-    answers = await service.results("direct", {"inputs": inputs, "keys": ["a-one"]})
-    found = [(answer.id, answer.verdict) for answer in answers]
-    assert found == [("x", "not_detected"), ("1", "watermarked"), ("y", "too_short")]
-
-
 async def test_token_ids_give_the_same_answer_as_their_text(service) -> None:
     text = service.marked("a-one")
     both = [{"id": "d", "text": text}, {"id": "d", "token_ids": service.tokenizer.encode(text)}]

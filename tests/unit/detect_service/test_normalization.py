@@ -179,13 +179,3 @@ def test_the_time_grows_with_the_length_alone(pattern: str) -> None:
 
     # Ten times the text: a quadratic rule would take a hundred times as long.
     assert min(seconds(200_000) for _ in range(2)) < 40 * max(seconds(20_000) for _ in range(3)) + 0.1
-
-
-async def test_a_hidden_watermark_is_found_unless_normalisation_is_declined(service) -> None:
-    text = service.marked("a-one", tokens=300)
-    hidden = "\u200b".join(text[start : start + 5] for start in range(0, len(text), 5)).replace("a", "\u0430")
-    left = await service.one("direct", hidden, keys=["a-one"], normalize=False)
-    undone = await service.one("direct", hidden, keys=["a-one"])
-    assert (left.verdict, left.normalization.undone) == ("not_detected", False)
-    assert left.normalization.invisible > 50
-    assert (undone.verdict, undone.normalization.undone) == ("watermarked", True)

@@ -63,7 +63,9 @@ async def test_what_readers_cannot_see_hides_no_watermark(service, mode: Mode) -
         assert one.tokens == plain.tokens
     as_sent = await service.results(mode, {**body, "normalize": False})
     assert [one.id for one in as_sent if one.verdict == "watermarked"] == ["none"]
-    assert {one.reading for one in as_sent} == {"as_sent"}
+    assert {(one.reading, one.normalization.undone) for one in as_sent} == {("as_sent", False)}
+    assert scrubbed[-1].normalization.undone
+    assert scrubbed[-1].normalization.invisible > 50
 
 
 @pytest.mark.parametrize("mode", MODES)
