@@ -284,11 +284,13 @@ def test_changes_in_the_files_that_the_page_names_suffice(tmp_path: Path) -> Non
 def test_the_page_names_the_files_that_a_filter_takes() -> None:
     using = [
         str(path.relative_to(ROOT))
-        for folder in ("shared/schemas", "gen_service")
-        for path in (ROOT / folder).rglob("*.py")
+        for folder in ("shared", "gen_service", "detect_service", "services", "library")
+        for kind in ("*.py", "*.js")
+        for path in (ROOT / folder).rglob(kind)
         if re.search(r"\bmin_p\b", path.read_text())
     ]
-    assert sorted(named("A filter")) == sorted(using)
+    lists = PAGE.split("has a list of them")[1].partition("\nTests:")[0]
+    assert sorted(named("A filter") + re.findall(r"`([\w/]+\.(?:py|js))`", lists)) == sorted(using)
 
 
 def test_what_the_page_says_to_run_is_there() -> None:
