@@ -74,8 +74,8 @@ REFERENCE = r"#/components/schemas/(\w+)"
 SECTION = r"(?m)(?=^\n### )"
 OF_OPENAPI = re.compile(r"(list of )*(string|integer|number|boolean|object|any)")
 """Kinds that tell a reader of the page no more than the field's name does."""
-WITH_DEFAULT = re.compile(r"^(string|integer|number|boolean), (?=.*default `)|^string$|^(?=default)")
-"""What a kind begins with where the default says the same, or where it is a text."""
+WITH_DEFAULT = re.compile(r"^(string|integer|number|boolean), (?=.*default `)|^string$|^number, ")
+"""What a kind begins with where default or bounds say the same, or where it is a text."""
 Schema = Mapping[str, Any]
 
 

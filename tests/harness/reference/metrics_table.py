@@ -57,8 +57,8 @@ LABELS = {
     "limit": ", ".join(f"`{limit}`" for limit in LIMITS),
     "method": "HTTP methods; anything else is `other`",
     "mode": ", ".join(f"`{mode}`" for mode in MODES),
-    "model": "names of the served models, set by the operator; in detection of the folder with the tokenizer "
-    "that the tried keys are for, or `several`; of HTTP requests empty where no model or key was asked",
+    "model": "served models, set by the operator; in detection the folder with the tried keys' tokenizer, or "
+    "`several`; of HTTP requests empty where no model or key was asked",
     "outcome": "how something ended, a fixed list in the code; anything else is `other`",
     "part": ", ".join(f"`{part}`" for part in STEP_PARTS),
     "python": "one",
