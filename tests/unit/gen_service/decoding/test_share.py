@@ -73,14 +73,6 @@ def test_a_text_of_the_models_choice_is_another_under_another_key() -> None:
         assert all("confined" not in each.report().reasons for each in made)
 
 
-def test_words_that_a_schema_allows_are_marked_where_the_model_wants_them() -> None:
-    """A model that gives a third of its choice to any byte that could begin a word."""
-    schema = {"type": "string", "minLength": 30}
-    made = sequence(0, 5, schema=schema, top_k=20)
-    completed(made)
-    assert made.report().watermarked_blocks > 2
-
-
 @pytest.mark.parametrize("params", [{}, {"top_k": 6}, {"top_p": 0.7, "temperature": 1.7}, {"min_p": 0.2}])
 def test_the_share_is_the_least_over_branches_of_what_the_model_gives_to_what_is_left(
     params: dict[str, Any],

@@ -61,12 +61,6 @@ def with_payloads(pool: int) -> Profile:
     return Profile.model_validate({**with_pool(pool).stored(), "payloads": True})
 
 
-def test_payloads_need_a_pool_of_several_keys() -> None:
-    with pytest.raises(ValidationError, match="payloads need a pool of several keys"):
-        with_payloads(1)
-    assert with_payloads(2).payloads
-
-
 def test_keys_that_take_payloads_are_others_than_those_that_are_drawn() -> None:
     drawn, taken = with_pool(16), with_payloads(16)
     assert taken.canonical().count(b'"payloads":true,"pool":16') == 1
