@@ -47,10 +47,7 @@ def plain_logs() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def threads_wait_as_long_as_before() -> Iterator[None]:
-    """The detection service lets threads wait for each other for a tenth of a millisecond, in its process.
-
-    Here others go on in that process, with dozens of threads, which would do little but wake up.
-    """
+    """Detection lets threads wait a tenth of a millisecond; dozens of others here would but wake up."""
     interval = sys.getswitchinterval()
     yield
     sys.setswitchinterval(interval)
@@ -73,10 +70,7 @@ def sqlite_waits_for_no_disk() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def fields_of_routes_are_compiled_once() -> Iterator[None]:
-    """FastAPI compiles a validator for each field of each route of each app: most of what a small test costs.
-
-    Hundreds of tests have an app of their own, with the same routes.
-    """
+    """FastAPI compiles a validator for each field of each route of each app: most of what a test costs."""
     compile_field, compiled = v2.ModelField.__post_init__, dict[tuple[Any, ...], Any]()
 
     def known_or_compiled(field: v2.ModelField) -> None:

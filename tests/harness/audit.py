@@ -1,7 +1,6 @@
 """Looks for known vulnerabilities in the locked versions, with pip-audit: `python -m tests.harness.audit`.
 
-Where the data cannot be had (no network, an index that knows no vulnerabilities) it says so in one line and
-passes, unless `--need-data` is given. Arguments that it does not know go to pip-audit.
+Without the data it says so in one line and passes, unless `--need-data` is given. Others are pip-audit's.
 """
 
 import argparse

@@ -25,10 +25,7 @@ Public = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 
 
 def credential(days: int = 30, key: Key | None = None, *, of_server: bool = False) -> Credential:
-    """A new authority and a certificate of it; with negative `days` one that has expired.
-
-    A server's is for 127.0.0.1 and localhost, and its peers may show it as clients.
-    """
+    """A new authority and a certificate of it, a server's for loopback; with negative `days` an old one."""
     uses = [ExtendedKeyUsageOID.EMAIL_PROTECTION]
     names: list[x509.GeneralName] = []
     if of_server:

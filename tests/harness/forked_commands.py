@@ -1,7 +1,4 @@
-"""Runs `ttmark` commands, each in a fork of one process: to start Python for each takes a second.
-
-That process imports the command line alone, where no library of an extra can be imported.
-"""
+"""Runs `ttmark` commands, each in a fork of one process, which has imported the command line alone."""
 
 import json
 import os

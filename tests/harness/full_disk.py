@@ -1,7 +1,4 @@
-"""Runs steps on a disk that fills up, or in a process that is killed, at any operation on its files.
-
-Each step is a fork of one process that has imported everything, under the preloaded `full_disk.c`.
-"""
+"""Runs steps, in forks under `full_disk.c`, on a disk that fills up or until they are killed."""
 
 import ctypes
 import importlib

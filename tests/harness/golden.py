@@ -1,7 +1,4 @@
-"""Golden vectors: inputs and outputs of every scheme, block size and detector, and PRF keys from secrets.
-
-`python -m tests.harness.golden` writes them anew.
-"""
+"""Golden vectors of schemes, block sizes, detectors and PRF keys; `python -m tests.harness.golden` writes."""
 
 import json
 from collections.abc import Mapping

@@ -1,7 +1,4 @@
-"""Golden vectors of whole answers: exported keys, documents, and what the service answers for them.
-
-`python -m tests.harness.golden_detection` writes them anew.
-"""
+"""Golden vectors of whole answers; `python -m tests.harness.golden_detection` writes them anew."""
 
 import json
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""Golden vectors of the default question: texts, what a reader said of them, answers; conversations.
-
-`python -m tests.harness.golden_likelihood` writes them anew.
-"""
+"""Golden vectors of the default question; `python -m tests.harness.golden_likelihood` writes them anew."""
 
 import hashlib
 import textwrap

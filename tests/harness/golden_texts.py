@@ -1,7 +1,4 @@
-"""Golden vectors from text to token ids: a tokenizer's fingerprint, and texts in their readings.
-
-`python -m tests.harness.golden_texts` writes them anew.
-"""
+"""Golden vectors from text to token ids; `python -m tests.harness.golden_texts` writes them anew."""
 
 import json
 import textwrap

@@ -1,7 +1,4 @@
-"""Answers of SmolLM2-135M joined to longer texts, and how often the interval of the marked share holds.
-
-`python -m tests.harness.joined_answers` writes docs/results/shares.json and prints its tables.
-"""
+"""`python -m tests.harness.joined_answers`: how often the share's interval holds in joined answers."""
 
 import gzip
 import json

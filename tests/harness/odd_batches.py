@@ -1,7 +1,4 @@
-"""Detection requests about odd texts, and what their answers have to be.
-
-Their characters are seldom in texts, from letters of every table to code points that are none.
-"""
+"""Detection requests about odd texts, and what their answers have to be."""
 
 import json
 import random

@@ -1,8 +1,4 @@
-"""Which system calls both services make: `python -m tests.harness.system_calls`, with strace.
-
-Starts both services and the live check, sends one request of every kind, stops them, and prints each system
-call with how often it was made and whether `deploy/docker/seccomp.json` allows it.
-"""
+"""`python -m tests.harness.system_calls`, with strace: what both services call, and what may be called."""
 
 import re
 import shutil

@@ -1,7 +1,4 @@
-"""Base images from Debian's packages, under the names that our files ask for.
-
-Builds are told how this machine reaches its package index.
-"""
+"""Base images from Debian's packages, under the names that our files ask for."""
 
 import os
 import subprocess

@@ -99,13 +99,10 @@ async def test_a_client_that_leaves_frees_its_places_within_two_steps(real, monk
     body = orjson.dumps(REQUEST | {"max_tokens": 200, "stream": stream, "n": n})
     writer.write(_head(len(body)) + body)
     first = engine.stats.passes
-    async with asyncio.timeout(20):
-        while engine.stats.running < n or engine.stats.passes < first + 3:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        if stream:
-            assert b" 200 " in await reader.readline()
-        writer.close()
-        closed_after = engine.stats.passes
-        while len(left_after) < n:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: engine.stats.running >= n and engine.stats.passes >= first + 3)
+    if stream:
+        assert b" 200 " in await asyncio.wait_for(reader.readline(), 20)
+    writer.close()
+    closed_after = engine.stats.passes
+    await until(lambda: len(left_after) == n)
     assert max(left_after) - closed_after <= 2

@@ -1,8 +1,4 @@
-"""Compares the numbers of the documents with the results files: `python -m tests.harness.figures`.
-
-docs/figures.yml says which number of which page is which value of which file. `--write` puts the values into
-the pages.
-"""
+"""Compares numbers of pages with results by docs/figures.yml: `python -m tests.harness.figures [--write]`."""
 
 import argparse
 import sys

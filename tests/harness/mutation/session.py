@@ -20,10 +20,7 @@ Covered = dict[str, tuple[float, dict[str, list[int]]]]
 
 
 def tests_of(change: Change, covered: Covered) -> dict[str, float]:
-    """The test files that run a changed line and their seconds: first what uses most of its file in them.
-
-    No more follow once they take long together. What all of them run of the file, an import runs.
-    """
+    """The test files that run a changed line, by what each uses of its file, until they take long."""
     own = set(range(change.first, change.last + 1))
     of_file = {name: (seconds, lines.get(change.path, [])) for name, (seconds, lines) in covered.items()}
     used = {name: len(lines) for name, (_, lines) in of_file.items() if own.intersection(lines)}

@@ -1,8 +1,4 @@
-"""`make observe`: are the dashboards and rules true of the running services?
-
-Starts both services, the live check and Prometheus on this machine, sends traffic, executes every expression
-of every panel and rule, and prints how many there are and how many have data. Exit code 1 unless all have.
-"""
+"""`make observe`: has every expression of every panel and rule data, of services under traffic? Else 1."""
 
 import argparse
 import sys

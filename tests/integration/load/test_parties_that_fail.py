@@ -1,7 +1,4 @@
-"""Two tenants ask; a third, the reader, the OpenID provider and a webhook's receiver fail in turn.
-
-`TTMARK_TEST_MODEL` is the model that writes the texts and reads them along.
-"""
+"""Two tenants ask; a third, the reader, the OpenID provider and a webhook's receiver fail in turn."""
 
 import asyncio
 import json

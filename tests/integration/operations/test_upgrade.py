@@ -46,10 +46,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def typed(tmp_path: Path) -> Type:
-    """Runs commands of a tree's `ttmark` in one folder with its store, and gives back what each prints.
-
-    Those that follow each other are one process: most of their time is the import of the tree.
-    """
+    """Runs commands of a tree's `ttmark` in one folder, several in one process; what each prints."""
     for name in ("audit", ".ttmark"):
         (tmp_path / name).mkdir(mode=0o700)
     (tmp_path / ".ttmark/kek").write_text("ab" * 32)

@@ -79,10 +79,7 @@ class Up:
 
 
 class UpRunner:
-    """Starts `ttmark up` with arguments, as typed in a folder of its own; the model is demo unless said.
-
-    The number format is not measured at each start: `TTMARK_DTYPE="auto"` has it measured.
-    """
+    """Starts `ttmark up` as typed in a folder of its own, unless said with demo and no measurement."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

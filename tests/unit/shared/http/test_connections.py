@@ -25,10 +25,7 @@ GONE: "queue.Queue[bool]" = queue.Queue()
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
-    """Answers with the length of the body, which it reads unless the path says otherwise.
-
-    Of the path `/long` after a while, unless the client goes before: `GONE` is told which.
-    """
+    """Answers with the length of the body; of `/long` after a while: `GONE` is told who went before."""
     size, more = 0, scope["path"] != "/unread"
     while more:
         message = await receive()

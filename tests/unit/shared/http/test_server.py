@@ -74,9 +74,6 @@ async def nothing(*_: object) -> None:
 
 
 def test_an_idle_connection_outlives_the_patience_of_a_proxy() -> None:
-    """HAProxy keeps one for 5 seconds, as uvicorn does by itself: whatever came just then was lost.
-
-    `test_connections.py` says that the protocol keeps to the time.
-    """
+    """HAProxy keeps one for 5 seconds, as uvicorn does by itself: whatever came just then was lost."""
     config = server_config(nothing, bounded_protocol(ConnectionLimits()), (), 1)
     assert config.timeout_keep_alive > 7

@@ -1,7 +1,4 @@
-"""Golden vectors: what this version of the watermark does must not change unnoticed.
-
-The words and scores are also computed here from the specification alone, byte by byte.
-"""
+"""Golden vectors: what the watermark does must not change unnoticed, and follows from the specification."""
 
 import json
 
