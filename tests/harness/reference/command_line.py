@@ -13,7 +13,7 @@ HEADER = """\
 # Command line
 
 Every command with its arguments and options. \\* marks what is needed. `ttmark COMMAND --help` says more: the
-order of arguments, bounds, and what those mean that are named after "Also", but for what many commands have:
+order of arguments, bounds, defaults, and what those mean that stand after "Also". What many commands have:
 
 {shared}
 
@@ -30,7 +30,7 @@ MORE = re.compile(r"^(#+ .*\n\n)(.+\n(?:.+\n)*?)\n((?:[^#*\n].*\n+)+)", re.M)
 REQUIRED = re.compile(r"^(\* `[^`\n]+`)(:.*?) \[required\]$", re.M)
 LIST_ENDS = re.compile(r"\n\* .*\Z")
 EVIDENT = re.compile(r"^\* `[^`<\n]+`: (?:\S+ ){0,11}\S+$", re.M)
-"""An option that has so few words, no default and no list of values is named alone."""
+"""An option that has so few words and no list of values is named alone."""
 SHARED_BY = 2
 """An option that so many commands have in the same words is told once for all of them."""
 
@@ -56,10 +56,11 @@ def command_line_page() -> str:
 
 def _with_names(part: str, shared: Collection[str]) -> str:
     """The part of one command, the names alone of options that are told elsewhere."""
+    told = {match[1] for line in shared for match in OPTION.finditer(line)}
     named = [
         match
         for match in OPTION.finditer(part)
-        if match[0] in shared or (EVIDENT.match(match[0].rstrip()) and not match[0].rstrip().endswith("]"))
+        if match[0] in shared or (match[1] not in told and _is_evident(match[0].rstrip()))
     ]
     names = [f"`{match[1]}`" for match in named]
     for match in named:
@@ -68,6 +69,10 @@ def _with_names(part: str, shared: Collection[str]) -> str:
     if not names:
         return f"{part}\n\n"
     return f"{part}{chr(10) + '* ' if LIST_ENDS.search(part) else ' '}Also {', '.join(names)}.\n\n"
+
+
+def _is_evident(option: str) -> bool:
+    return EVIDENT.match(option) is not None and not option.endswith("[required]")
 
 
 def _exit_codes(paragraphs: str) -> str:
