@@ -129,13 +129,9 @@ class ExtractionMetrics:
         try:
             yield
             outcome = "read"
-        except UnreadableFile as error:
+        except (UnreadableFile, ExtractionBusy) as error:
             outcome = "refused"
             self._refusals.labels(error.reason).inc()
-            raise
-        except ExtractionBusy:
-            outcome = "refused"
-            self._refusals.labels("busy").inc()
             raise
         except ClientDisconnect:
             outcome = "abandoned"

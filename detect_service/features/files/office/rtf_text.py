@@ -7,7 +7,13 @@ from itertools import groupby
 
 from ttmark.detect_service.features.files.text.extraction import Extraction, UnreadableFile
 from ttmark.detect_service.features.files.text.layout import BULLET, Block, TextRun, markdown
-from ttmark.detect_service.features.files.text.paragraphs import MONOSPACED, Paragraphs, row, settled
+from ttmark.detect_service.features.files.text.paragraphs import (
+    MONOSPACED,
+    Paragraphs,
+    row,
+    settled,
+    without_start,
+)
 
 _TOKEN = re.compile(
     rb"\\(?P<word>[A-Za-z]{1,32})(?P<number>-?[0-9]{1,10})? ?|\\'(?P<byte>[0-9A-Fa-f]{2})"
@@ -267,7 +273,7 @@ class _Reader:
         marker, self._runs, self._marker = "".join(self._marker).strip(), [], []
         text = "".join(run.text for run in runs)
         if not marker and (typed := _TYPED_MARKER.match(text)):
-            marker, runs = typed[1], _without(runs, typed.end())
+            marker, runs = typed[1], without_start(runs, typed.end())
         if len(marker) == 1 or not any(map(str.isalnum, marker)):
             marker = BULLET if marker else ""
         if state.in_table and all(run.bold for run in runs if run.text.strip()):
@@ -287,18 +293,9 @@ class _Reader:
 def _joined(runs: list[TextRun]) -> list[TextRun]:
     """Runs that look alike as one; halves of characters are put together."""
     joined = []
-    for _, group in groupby(runs, lambda run: (run.bold, run.italic, run.code)):
+    for _, group in groupby(runs, lambda run: run.look):
         alike = list(group)
         text = "".join(run.text for run in alike)
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         joined.append(replace(alike[0], text=text))
     return joined
-
-
-def _without(runs: list[TextRun], characters: int) -> list[TextRun]:
-    left = []
-    for run in runs:
-        skipped = min(characters, len(run.text))
-        characters -= skipped
-        left.append(replace(run, text=run.text[skipped:]))
-    return left

@@ -14,6 +14,7 @@ from unicodedata import east_asian_width
 
 from ttmark.detect_service.features.files.pdf.pdf_lines import Line
 from ttmark.detect_service.features.files.text.layout import BULLET, Block, TextRun, markdown
+from ttmark.detect_service.features.files.text.paragraphs import without_start
 
 PAGE = "\x02"
 """Stands in the text of blocks where a page begins; pieces have no control characters."""
@@ -95,7 +96,7 @@ class _Blocks:
         for line in self._lines:
             sizes[line.size] += len(line.text)
             for run in line.runs:
-                looks[_look(run)] += len(run.text)
+                looks[run.look] += len(run.text)
         self._size = sizes.most_common(1)[0][0]
         self._look = looks.most_common(1)[0][0]
         self._body = [line for line in self._lines if id(line) not in self._aside]
@@ -252,7 +253,7 @@ class _Blocks:
                 self._begins(line) + " " * round((line.x0 - left) / em) + line.text for line in made.lines
             )
             return Block(runs=[TextRun(written)], kind="pre", fence="", gap=made.gap)
-        runs = [replace(run, text=text) for run, text in _without_start(made.lines[0].runs, made.cut)]
+        runs = without_start(made.lines[0].runs, made.cut)
         runs[0] = replace(runs[0], text=self._begins(made.lines[0]) + runs[0].text)
         for line in made.lines[1:]:
             end = "".join(run.text for run in runs[-_PIECES:])
@@ -276,25 +277,14 @@ class _Blocks:
     def _seen(self, run: TextRun, before: TextRun | None, after: TextRun | None) -> TextRun:
         """A run as it differs from most of the document; signs that stand alone are set in what has them."""
         alone = not any(map(str.isalnum, run.text))
-        if alone and not any(other and _look(other) == _look(run) for other in (before, after)):
+        if alone and not any(other and other.look == run.look for other in (before, after)):
             return TextRun(run.text)
-        bold, italic, code = (own and not usual for own, usual in zip(_look(run), self._look, strict=True))
+        bold, italic, code = (own and not usual for own, usual in zip(run.look, self._look, strict=True))
         return TextRun(run.text, bold, italic, code)
-
-
-def _look(run: TextRun) -> tuple[bool, bool, bool]:
-    return run.bold, run.italic, run.code
 
 
 def _stacked(last: Line, line: Line) -> bool:
     return last.page == line.page and last.column == line.column and last.y > line.y
-
-
-def _without_start(runs: Sequence[TextRun], cut: int) -> Iterator[tuple[TextRun, str]]:
-    for run in runs:
-        if run.text[cut:] or not cut:
-            yield run, run.text[cut:]
-        cut = max(0, cut - len(run.text))
 
 
 def _follows(before: str | None, marker: str) -> bool:

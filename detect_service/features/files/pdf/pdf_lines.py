@@ -35,7 +35,6 @@ class Line:
         column: the same for columns at the same place of several pages.
         first_word: its width.
         runs: what it says, a run for each piece; cells of a row lie between tabs.
-        places: where each run begins.
         page: from 0 on.
     """
 

@@ -42,9 +42,7 @@ class Piece:
 
     Attributes:
         x0: where it begins along its line, in points.
-        x1: where it ends.
         y: of its base line, upwards.
-        size: of its type.
         blank: whether the file has a blank behind it.
     """
 
@@ -65,7 +63,6 @@ class Drawing:
         pieces: by the direction in which they are read, in degrees; most pages have 0 alone. Places are as
             one sees them with the head turned.
         dots: centres of small filled shapes.
-        pictures: whether it shows any.
     """
 
     pieces: dict[int, list[Piece]] = field(default_factory=lambda: defaultdict(list))

@@ -21,6 +21,10 @@ class TextRun:
     italic: bool = False
     code: bool = False
 
+    @property
+    def look(self) -> tuple[bool, bool, bool]:
+        return self.bold, self.italic, self.code
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
@@ -51,11 +55,7 @@ class Block:
 
 
 def markdown(blocks: Sequence[Block]) -> str:
-    return "".join(pieces(blocks))
-
-
-def pieces(blocks: Sequence[Block]) -> Iterator[str]:
-    """For each block that says something what it adds to the text, with the line ends above it.
+    """What the blocks that say something add to the text, each with the line ends above it.
 
     Where pages do not say, an empty line stands between two paragraphs, and between two numbered items if the
     list's are longer than a line. A page that itself has empty lines between its paragraphs, as typed text
@@ -66,6 +66,7 @@ def pieces(blocks: Sequence[Block]) -> Iterator[str]:
     before: Block | None = None
     empty = False
     widths: list[int] = []
+    written: list[str] = []
     for block in blocks:
         if not block.text.strip() and block.marker in ("", BULLET):
             empty = True
@@ -73,8 +74,9 @@ def pieces(blocks: Sequence[Block]) -> Iterator[str]:
         if block.kind not in ("item", "pre") and not block.level:
             widths.clear()
         gap = "" if before is None else _line_ends(before, block, empty, typed, long_items)
-        yield gap + _quoted(_written(block, widths), block.quotes)
+        written.append(gap + _quoted(_written(block, widths), block.quotes))
         before, empty = block, False
+    return "".join(written)
 
 
 _DEEPEST = 9
@@ -131,9 +133,7 @@ def _written(block: Block, widths: list[int]) -> str:
 def _emphasised(runs: Sequence[TextRun]) -> str:
     """Runs with the marks of emphasis around them, which touch no white space and cross no line end."""
     written = []
-    for (bold, italic, code), alike in groupby(
-        _with_blanks(runs), lambda run: (run.bold, run.italic, run.code)
-    ):
+    for (bold, italic, code), alike in groupby(_with_blanks(runs), lambda run: run.look):
         marks = "`" if code else "*" * (2 * bold + italic)
         for line in "".join(run.text for run in alike).splitlines(keepends=True):
             inner = line.strip()

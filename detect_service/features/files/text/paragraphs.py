@@ -37,7 +37,6 @@ class _Spacing(NamedTuple):
         before, after: space in twips.
         by_rote: whether there is none to paragraphs of the same style, as word processors have it for lists.
         short: whether it ends before its line does, more or less.
-        is_item: whether it stands in a list.
     """
 
     style: str
@@ -106,6 +105,17 @@ def row(cells: Sequence[Sequence[Block]]) -> Iterator[Block]:
         runs += [TextRun("\t")] * bool(number)
         runs += [replace(run, text=run.text.replace("\n", " ")) for block in cell for run in block.runs]
     yield Block(runs=runs, kind="row")
+
+
+def without_start(runs: Sequence[TextRun], characters: int) -> list[TextRun]:
+    """Runs without so many characters at their beginning, and those that say nothing then."""
+    left = []
+    for run in runs:
+        text = run.text[characters:]
+        if text or not characters:
+            left.append(replace(run, text=text))
+        characters = max(0, characters - len(run.text))
+    return left
 
 
 def is_code(runs: Sequence[TextRun]) -> bool:

@@ -15,16 +15,13 @@ MOST_MEMBERS = 4_000
 _ENCRYPTED = 0x1
 
 
-def check_archive(content: bytes) -> None:
-    """Accepts an archive that is safe to unpack: what is read of a member never exceeds its declared size.
+def _check(members: list[zipfile.ZipInfo]) -> None:
+    """Accepts what is safe to unpack: what is read of a member never exceeds its declared size.
 
     Raises:
         LimitExceeded: more members, or larger when unpacked, than the limits.
         UnreadableFile: protected by a password, or packed in a way that documents do not use.
-        zipfile.BadZipFile: not an archive.
     """
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = archive.infolist()
     if len(members) > MOST_MEMBERS:
         raise LimitExceeded(f"The document holds more files than the limit of {MOST_MEMBERS}.", "unpacked")
     # Their sum, so that members that overlap count as often as they are listed.
@@ -61,15 +58,10 @@ def _plain(name: str) -> str:
 
 @contextmanager
 def open_archive(content: bytes, wrong: UnreadableFile) -> Iterator[Archive]:
-    """An archive that `check_archive` accepts.
-
-    Raises:
-        UnreadableFile: as `check_archive`; `wrong` where it or what is in it is damaged.
-        LimitExceeded: as `check_archive`.
-    """
+    """An archive that is safe to unpack. Raises as `_check`, and `wrong` where something is damaged."""
     try:
-        check_archive(content)
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            _check(archive.infolist())
             yield Archive(archive, wrong)
     except (UnreadableFile, MemoryError):
         raise

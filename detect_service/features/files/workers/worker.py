@@ -66,21 +66,19 @@ def _read(filename: str, content: bytes, limits: ExtractionLimits) -> tuple[Answ
     _limit(resource.RLIMIT_CPU, max(1, math.floor(time.clock_gettime(_COUNTED) + limits.cpu_seconds)))
     try:
         found = extract_text(filename, content)
-        text = found.text.encode("utf-8")
-        if found.parts:
-            text = b"".join(part_slices(found.parts))
-    except UnreadableFile as error:
+        text = b"".join(part_slices(found.parts)) if found.parts else found.text.encode("utf-8")
+        if len(text) > limits.text_bytes:
+            message = f"The text of the file is larger than the limit of {limits.text_bytes} bytes."
+            raise LimitExceeded(message, "text")
+    except (UnreadableFile, MemoryError) as error:
+        if isinstance(error, MemoryError):
+            mebibytes = limits.memory_bytes // 2**20
+            message = f"Reading the file takes more memory than the limit of {mebibytes} MiB."
+            error = LimitExceeded(message, "memory")
         limit = isinstance(error, LimitExceeded)
         return AnswerHead(reason=error.reason, limit=limit, message=str(error)), b""
-    except MemoryError:
-        mebibytes = limits.memory_bytes // 2**20
-        message = f"Reading the file takes more memory than the limit of {mebibytes} MiB."
-        return AnswerHead(reason="memory", limit=True, message=message), b""
     finally:
         _limit(resource.RLIMIT_CPU, resource.RLIM_INFINITY)
-    if len(text) > limits.text_bytes:
-        message = f"The text of the file is larger than the limit of {limits.text_bytes} bytes."
-        return AnswerHead(reason="text", limit=True, message=message), b""
     kept: dict[str, Any] = {name: getattr(found, name) for name in KEPT}
     return AnswerHead(size=len(text), several=bool(found.parts), **kept), text
 

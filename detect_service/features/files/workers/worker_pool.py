@@ -29,11 +29,9 @@ _WITH_PICTURES = (".pdf", *(f".{ending}" for ending in PICTURES))
 
 
 class ExtractionBusy(Exception):
-    """As many files as may wait are waiting.
+    """As many files as may wait are waiting; in `retry_after` seconds another try makes sense."""
 
-    Attributes:
-        retry_after: seconds after which another try makes sense.
-    """
+    reason = "busy"
 
     def __init__(self, retry_after: float) -> None:
         super().__init__("too many files are waiting to be read")

@@ -33,16 +33,10 @@ LONGEST_LINE = 65_536
 
 
 class AnswerHead(BaseModel):
-    """Goes before the text of a file, or says why there is none.
+    """Goes before the text of a file, with what `Extraction` says of it, or says why there is none.
 
     Attributes:
         size: bytes of text in UTF-8, or of several texts as `part_slices` gives them.
-        several: whether it is several.
-        title: of a mail.
-        unread: what could not be read, in words.
-        pages: where each begins in the text, in characters.
-        recognised: whether a machine read pictures.
-        reason: None if there is a text.
         limit: whether the reason is a limit.
     """
 
@@ -95,11 +89,7 @@ _MODULE = "ttmark.detect_service.features.files.workers.worker"
 
 
 class WorkerProcess:
-    """Reads one file at a time; not to be used again once `usable` is false.
-
-    Attributes:
-        files: how many it has been given.
-    """
+    """Reads one file at a time; not to be used again once `usable` is false."""
 
     def __init__(self, process: Process, limits: ExtractionLimits) -> None:
         self._process = process
