@@ -99,11 +99,7 @@ def sized(documents: Sequence[Document], backend: DetectionBackend, *, alone: bo
 
 
 def check_text(index: int, text: str, tokenizers: Iterable[TextTokenizer], most: int) -> int:
-    """Reads a text up to `most` tokens; how many it has, under all tokenizers together.
-
-    Raises:
-        TooLarge: it has more under one of them.
-    """
+    """Reads a text up to `most` tokens; how many under all tokenizers. Raises TooLarge: one has more."""
     read = 0
     for tokenizer in tokenizers:
         try:

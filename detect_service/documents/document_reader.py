@@ -21,7 +21,6 @@ class DocumentReader:
     """A document that came as token ids; `TextReader` is of a text.
 
     Attributes:
-        document: what was sent.
         names: of the readings that it stands for, one at least: those of a text that are the same.
         weight: their parts of the rate together.
     """
@@ -45,11 +44,7 @@ class DocumentReader:
         return None
 
     def token_ids(self, _: HeldKey) -> NDArray[np.int64]:
-        """Token ids [tokens] of the document under the key's tokenizer.
-
-        Raises:
-            TooManyTokens: a text has more than may be read.
-        """
+        """Token ids [tokens] under the key's tokenizer. Raises TooManyTokens: more than may be read."""
         return np.array(self.document.token_ids, dtype=np.int64)
 
     def reading(self, key: HeldKey, of_text: ByteReading) -> Reading:

@@ -75,11 +75,7 @@ def checks_router(
 
 
 def _question(body: CheckForm) -> DetectionRequest:
-    """What is asked of each text, of an empty one for now.
-
-    Raises:
-        MalformedJson, RequestValidationError, Unprocessable: it may not be asked.
-    """
+    """What is asked of each text, of an empty one for now. Raises what says that it may not be asked."""
     fields: Any = {} if body.question is None else parse_json(body.question.content, HttpLimits())
     if not isinstance(fields, dict):
         raise Unprocessable("The question is an object in JSON.", param="question")

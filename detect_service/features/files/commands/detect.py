@@ -224,11 +224,7 @@ def show(results: list[DetectionResult], *, as_json: bool) -> None:
 
 
 def show_rest(outcomes: "Sequence[Outcome]", skipped: int, *, as_json: bool) -> tuple[bool, bool]:
-    """Names the files without an answer and counts all of them; whether one was found, and one failed.
-
-    Args:
-        skipped: files in folders that were passed over.
-    """
+    """Names files without an answer, counts all and those `skipped`; whether one was found, one failed."""
     verdicts: Counter[str] = Counter()
     for one in outcomes:
         if isinstance(one, DetectionResult):

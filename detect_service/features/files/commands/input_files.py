@@ -67,11 +67,7 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def read_text(name: str) -> str:
-    """The text of one file, as `read_texts`.
-
-    Raises:
-        StartupError: it cannot be read, gives no text, or needs a library that is not installed.
-    """
+    """The text of one file, as `read_texts`; where that says `NotExamined`, it raises StartupError."""
     (text,) = read_texts([name])
     if isinstance(text, NotExamined):
         raise StartupError(f"{text.name}: {text.reason}")

@@ -123,11 +123,7 @@ _LONGEST = 100
 
 
 def mbox_text(content: bytes) -> Extraction:
-    """Each mail as `eml_text` reads it, by its number, subject and sender; one without a text says why.
-
-    Raises:
-        UnreadableFile: not a mailbox.
-    """
+    """Each mail as `eml_text` reads it, by number, subject and sender. Raises UnreadableFile: no mailbox."""
     if b"\n" not in content:
         content = content.replace(b"\r", b"\n")
     before, *mails = _BETWEEN.split(content)

@@ -10,11 +10,7 @@ from ttmark.shared.schemas.detection.extraction import ExtractedPart
 
 
 def plain_text(content: bytes) -> Extraction:
-    """The characters of the file; a byte order mark is no part of the text.
-
-    Raises:
-        UnreadableFile: the encoding cannot be told.
-    """
+    """The characters of the file but a byte order mark. Raises UnreadableFile: no encoding is told."""
     decoded = decode(content)
     return Extraction(decoded.text, decoded.encoding, unread=decoded.unread)
 

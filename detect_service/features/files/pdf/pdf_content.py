@@ -41,11 +41,7 @@ class TextInterpreter(PDFPageInterpreter):
     """The library's interpreter behind a lexer that is three times as fast, and keeps escaped letters."""
 
     def execute(self, streams: Sequence[object]) -> None:
-        """Runs the operators of the streams, which are one.
-
-        Raises:
-            LimitExceeded: they are larger than the limit when unpacked.
-        """
+        """Runs the operators of the streams, which are one. Raises LimitExceeded: too large when unpacked."""
         own = [part for part in map(resolve1, streams) if isinstance(part, PDFStream)]
         # A form that draws itself does so once.
         own = [part for part in own if part.objid not in self.parent_stream_ids]

@@ -296,11 +296,7 @@ def _shown(text: str) -> str:
 
 
 class _Letters(dict[int, tuple[str, float]]):
-    """The characters and widths of a font's codes, looked up once each.
-
-    Attributes:
-        height: of the type, in text space of a size of 1.
-    """
+    """The characters and widths of a font's codes; `height`: of the type, in text space of a size of 1."""
 
     def __init__(self, font: PDFFont) -> None:
         self._font = font

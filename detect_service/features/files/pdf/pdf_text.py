@@ -66,11 +66,7 @@ def _said(lines: Sequence[Line]) -> bool:
 
 
 def _read_pictures(content: bytes, numbers: list[int], lines: list[list[Line]]) -> int:
-    """Puts what a machine reads in pages among their lines, and says in how many it did.
-
-    Raises:
-        UnreadableFile: it cannot be done here, and there is no other text.
-    """
+    """Puts what a machine reads in pages among their lines; in how many. Raises where there is no text."""
     read = 0
     try:
         for picture in pages_as_pictures(content, numbers):

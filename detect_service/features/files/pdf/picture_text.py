@@ -35,11 +35,7 @@ pixRotateOrth pixScale
 
 @cache
 def _loaded() -> tuple[CDLL, c_void_p]:
-    """The library, and its reader.
-
-    Raises:
-        UnreadableFile: it is not installed.
-    """
+    """The library, and its reader. Raises UnreadableFile: it is not installed."""
     try:
         library = CDLL(LIBRARY)
     except OSError:
@@ -55,11 +51,7 @@ def _loaded() -> tuple[CDLL, c_void_p]:
 
 
 class Picture:
-    """Pixels, of Leptonica.
-
-    Raises:
-        UnreadableFile: there are none, since what they were to be made of is damaged.
-    """
+    """Pixels, of Leptonica. Raises UnreadableFile: what they were to be made of is damaged."""
 
     def __init__(self, function: str, *arguments: object) -> None:
         self.pixels = c_void_p()
@@ -174,11 +166,7 @@ def picture_text(content: bytes) -> Extraction:
 
 
 def pages_as_pictures(content: bytes, numbers: Sequence[int]) -> Iterator[Picture]:
-    """Pages of a PDF as they are printed.
-
-    Raises:
-        UnreadableFile: one cannot be drawn; pypdfium2 or Tesseract is not installed.
-    """
+    """Pages of a PDF as they are printed. Raises UnreadableFile: not drawn, or a library is missing."""
     try:
         import pypdfium2
     except ImportError:
@@ -203,11 +191,7 @@ def _drawn(page: Any) -> Picture:
 
 
 def lines_of_picture(picture: Picture, page: int) -> Iterator[Line]:
-    """What a machine reads in a picture, in a few more CPU seconds than the file had.
-
-    Raises:
-        UnreadableFile: Tesseract is not installed.
-    """
+    """What a machine reads in a picture, in a few more CPU seconds. Raises UnreadableFile: no Tesseract."""
     soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
     if soft != resource.RLIM_INFINITY:
         with suppress(ValueError):  # the limit of all processes here is lower

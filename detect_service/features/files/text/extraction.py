@@ -86,11 +86,7 @@ Reason = Literal[
 
 
 class UnreadableFile(Exception):
-    """The file gives no text; the message says why, for the person who sent it.
-
-    Attributes:
-        reason: the same in one word, for metrics.
-    """
+    """The file gives no text; the message says why for people, `reason` in one word for metrics."""
 
     def __init__(self, message: str, reason: Reason) -> None:
         super().__init__(message)
@@ -106,11 +102,7 @@ MOST_PARTS = 10_000
 
 
 def limited(parts: Iterable[ExtractedPart]) -> tuple[ExtractedPart, ...]:
-    """The parts of a file, if there are not too many of them.
-
-    Raises:
-        LimitExceeded: there are.
-    """
+    """The parts of a file, if there are not too many of them. Raises LimitExceeded: there are."""
     found = tuple(islice(parts, MOST_PARTS + 1))
     if len(found) > MOST_PARTS:
         raise LimitExceeded(
@@ -135,11 +127,7 @@ _ENDING = re.compile(r"[^/](\.[A-Za-z]+)\Z")
 
 
 def format_of(filename: str) -> Format:
-    """The format that a file's name says.
-
-    Raises:
-        UnreadableFile: none that can be read.
-    """
+    """The format that a file's name says. Raises UnreadableFile: none that can be read."""
     ending = _ENDING.search(filename)
     known = FORMAT_OF_ENDING.get(ending[1].lower()) if ending else None
     if known is None:

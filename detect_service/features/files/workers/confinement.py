@@ -58,11 +58,7 @@ def lacking() -> list[str]:
 
 
 def confine() -> None:
-    """Gives up what reading does not need: for good, in all threads of this process.
-
-    Raises:
-        OSError: the kernel refuses what `lacking` does not name.
-    """
+    """Gives up what reading does not need, for good, in all threads. Raises OSError: it is refused."""
     missing = lacking()
     if _MACHINE is None:
         return
