@@ -55,7 +55,11 @@ class Block:
 
 
 def markdown(blocks: Sequence[Block]) -> str:
-    """What the blocks that say something add to the text, each with the line ends above it.
+    return "".join(pieces(blocks))
+
+
+def pieces(blocks: Sequence[Block]) -> Iterator[str]:
+    """For each block that says something what it adds to the text, with the line ends above it.
 
     Where pages do not say, an empty line stands between two paragraphs, and between two numbered items if the
     list's are longer than a line. A page that itself has empty lines between its paragraphs, as typed text
@@ -66,7 +70,6 @@ def markdown(blocks: Sequence[Block]) -> str:
     before: Block | None = None
     empty = False
     widths: list[int] = []
-    written: list[str] = []
     for block in blocks:
         if not block.text.strip() and block.marker in ("", BULLET):
             empty = True
@@ -74,9 +77,8 @@ def markdown(blocks: Sequence[Block]) -> str:
         if block.kind not in ("item", "pre") and not block.level:
             widths.clear()
         gap = "" if before is None else _line_ends(before, block, empty, typed, long_items)
-        written.append(gap + _quoted(_written(block, widths), block.quotes))
+        yield gap + _quoted(_written(block, widths), block.quotes)
         before, empty = block, False
-    return "".join(written)
 
 
 _DEEPEST = 9
