@@ -38,7 +38,7 @@ What `/metrics` of both services and of the live check shows, with [labels](#lab
 `process_*` metrics are there, too. What metrics after "Also" count, `/metrics` says beside them.
 """
 
-EVIDENT = 9
+EVIDENT = 12
 """A metric that has so few words, or fewer, is named alone: `/metrics` has the words."""
 
 # Where the values of a label come from; none of them is written by a client.
