@@ -42,7 +42,10 @@ def extract_text(filename: str, content: bytes) -> Extraction:
         MemoryError: the process may not have more memory.
     """
     if filename == MANIFEST:
-        found = _manifest_answer(content)
+        # The report of a C2PA manifest, of a `manifest_request`, in JSON in place of a text.
+        asked = json.loads(content)
+        report = manifest_report(base64.b64decode(asked["manifest"]), asked["anchors"])
+        found = Extraction(report.model_dump_json())
     elif filename == ALONE:
         found = replace(eml_text(content), unread="Files that came with the mail were not read.")
     else:
@@ -53,13 +56,6 @@ def extract_text(filename: str, content: bytes) -> Extraction:
     ]
     title = None if found.title is None else _sendable(found.title)
     return replace(found, text=_sendable(found.text), parts=tuple(parts), title=title)
-
-
-def _manifest_answer(content: bytes) -> Extraction:
-    """The answer to a `manifest_request`: the report of a C2PA manifest in JSON in place of a text."""
-    asked = json.loads(content)
-    report = manifest_report(base64.b64decode(asked["manifest"]), asked["anchors"])
-    return Extraction(report.model_dump_json())
 
 
 def _sendable(text: str) -> str:

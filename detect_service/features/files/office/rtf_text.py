@@ -183,7 +183,10 @@ class _Reader:
                         self._state = replace(self._state, in_table=False)
                 self._word(name, None if number is None else int(number))
             elif sign is not None:
-                self._sign(sign.decode("latin-1"))
+                if sign in b"\r\n":
+                    self._word("par", None)
+                elif (character := sign.decode("latin-1")) in _SIGNS:
+                    self._say(_SIGNS[character])
             elif found["byte"] is not None:
                 self._plain(bytes.fromhex(found["byte"].decode()))
             elif found["plain"] is not None:
@@ -239,12 +242,6 @@ class _Reader:
             self._charsets[self._state.font] = _CHARSETS.get(number or 0, "")
         elif name == "deff":
             self._default_font = number or 0
-
-    def _sign(self, sign: str) -> None:
-        if sign in "\r\n":
-            self._word("par", None)
-        elif sign in _SIGNS:
-            self._say(_SIGNS[sign])
 
     def _plain(self, said: bytes) -> None:
         skipped = min(self._skip, len(said))

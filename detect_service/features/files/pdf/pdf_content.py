@@ -98,7 +98,8 @@ def _operations(data: bytes) -> Iterator[tuple[str, list[Any]]]:
         elif kind == "hex":
             operands.append(_from_hex(token))
         elif kind == "name":
-            operands.append(LIT(_NAME.sub(_from_code, token).decode("utf-8", "replace")))
+            name = _NAME.sub(lambda code: bytes.fromhex(code[1].decode("ascii")), token)
+            operands.append(LIT(name.decode("utf-8", "replace")))
         elif token in (b"[", b"<<"):
             open_lists.append(operands)
             operands = []
@@ -128,10 +129,6 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     if match[1]:
         return bytes((int(match[1], 8) & 255,))
     return _ESCAPED.get(match[3], match[3]) if match[3] else b""
-
-
-def _from_code(match: re.Match[bytes]) -> bytes:
-    return bytes.fromhex(match[1].decode("ascii"))
 
 
 def _from_hex(token: bytes) -> bytes:
