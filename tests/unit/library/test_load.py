@@ -67,7 +67,7 @@ def test_the_service_says_how_a_model_runs_also_where_a_processor_has_no_fast_wa
     save_random_model(tmp_path, SERVED["Qwen 3"])
     if not compiled:
         for module in ("transformers_model", "loaded_model"):
-            monkeypatch.setattr(f"ttmark.gen_service.engine.{module}.find_kernels", lambda: None)
+            monkeypatch.setattr(f"ttmark.gen_service.engine.model.{module}.find_kernels", lambda: None)
     settings = GenerationSettings(model=("demo",), quantization="int8", state=tmp_path)
     with structlog.testing.capture_logs() as logs:
         load_engine("qwen", tmp_path, settings)
