@@ -10,7 +10,7 @@ from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.method import Method
 from ttmark.shared.http.service_errors import TooMuchWork
-from ttmark.shared.keys.records import ForeignKey, HeldKey
+from ttmark.shared.keys.held_keys import ForeignKey, HeldKey
 from ttmark.shared.schemas.detection.detect import DetectionRequest
 
 # In blocks. Of a token: reading it from a text, or from a list.

@@ -7,7 +7,7 @@ import numpy as np
 
 from ttmark.detect_service.method import DocumentCost, Look, Method
 from ttmark.detect_service.verdict import Detector, Finding, Fired, KeyVersion, Reach, Tokens
-from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.schemas.detection.detect import (
     CombinedRequest,
     CombinedResponse,

@@ -39,7 +39,7 @@ from ttmark.detect_service.verdict import (
 from ttmark.shared.byte_reading import Content
 from ttmark.shared.detection_words import message
 from ttmark.shared.http.service_errors import ServiceError
-from ttmark.shared.keys.records import ForeignKey, UnlockedKey
+from ttmark.shared.keys.held_keys import ForeignKey, UnlockedKey
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.schemas.detection.detect import (
     CombinedRequest,

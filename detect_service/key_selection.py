@@ -8,7 +8,7 @@ from ttmark.detect_service.documents.backend import DetectionBackend, TenantKeys
 from ttmark.shared.access.scopes import Principal, Scope, allowed_rate
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import KeyNotFound, Unprocessable
-from ttmark.shared.keys.records import (
+from ttmark.shared.keys.held_keys import (
     ForeignKey,
     HeldKey,
     UnlockedKey,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ttmark.detect_service.verdict import Detector
-from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.schemas.detection.detect import DetectionResponse, DetectionResult, Document
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.schemes.watermark import Watermark

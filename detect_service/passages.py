@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.verdict import Finding, FoundSegment, Tokens
-from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.held_keys import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection.detect import MarkedShare
 from ttmark.shared.watermark.detectors.alignment import alignment_path
 from ttmark.shared.watermark.detectors.block_scores import DirectEvidence, position_scores

@@ -8,7 +8,7 @@ from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.verdict import Finding
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.schemas.detection.detect import DetectionRequest, DetectionResult
 from ttmark.shared.watermark.likelihood.reading import Reading

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.passages import block_scores, marked_passages
 from ttmark.detect_service.verdict import Finding, FoundSegment
-from ttmark.shared.keys.records import HeldKey, UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.held_keys import HeldKey, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection.detect import (
     BlockEvidence,
     DetectedKey,

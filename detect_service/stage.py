@@ -15,7 +15,7 @@ from ttmark.detect_service.question import Gate, Question
 from ttmark.detect_service.verdict import Best, Decision, Finding
 from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.http.service_errors import Unprocessable
-from ttmark.shared.keys.records import ForeignKey, UnlockedKey
+from ttmark.shared.keys.held_keys import ForeignKey, UnlockedKey
 from ttmark.shared.schemas.detection.detect import DetectionRequest, DetectionResult, DocumentError
 from ttmark.shared.watermark.null_replacement import Redrawn
 

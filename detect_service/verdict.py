@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.held_keys import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection.detect import Verdict
 from ttmark.shared.watermark.detectors.alignment import AlignedEvidence
 from ttmark.shared.watermark.detectors.block_scores import DirectEvidence

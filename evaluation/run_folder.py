@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ttmark.evaluation.experiment_cells import Cell
 from ttmark.evaluation.report import groups
-from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.keys.held_keys import UnlockedKey
 
 
 def read_lines(file: Path) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from ttmark.shared.processor import processor_name
+from ttmark.shared.cpu import processor_name
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 PACKAGES = ("ttmark", "torch", "transformers", "tokenizers", "numpy", "scipy")

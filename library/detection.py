@@ -16,7 +16,7 @@ from ttmark.library.key import Key, Variant
 from ttmark.library.tokenizer import TokenizerUnknown, tokenizers_for, tokenizers_of
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.service_errors import InternalError
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection.detect import CombinedRequest, Document
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.likelihood.reading import Reading

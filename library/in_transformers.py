@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.block_builder import TandemBlock
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, SequenceFailed
 from ttmark.gen_service.decoding.sequence import Sequence as Completion
+from ttmark.gen_service.decoding.tandem_block import TandemBlock
 from ttmark.shared.tokenization import TextTokenizer
 
 BRANCH_BUDGET = 512

@@ -8,7 +8,7 @@ from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys,
 from ttmark.detect_service.question import Question
 from ttmark.evaluation.results.detectors import Pool, Reader
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection.detect import CombinedRequest, Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer

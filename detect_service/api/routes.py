@@ -17,7 +17,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.events import EventSink
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.http.request_id import request_id
-from ttmark.shared.keys.records import ForeignKey, HeldKey
+from ttmark.shared.keys.held_keys import ForeignKey, HeldKey
 from ttmark.shared.languages.words import preferred_words
 from ttmark.shared.schemas.detection.detect import (
     MAX_DOCUMENTS,

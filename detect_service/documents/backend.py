@@ -10,7 +10,7 @@ from typing import Protocol
 import orjson
 
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
-from ttmark.shared.keys.records import HeldKey
+from ttmark.shared.keys.held_keys import HeldKey
 from ttmark.shared.tokenization import TextTokenizer
 
 

@@ -8,7 +8,7 @@ from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.documents.documents_without_verdict import is_fault
 from ttmark.detect_service.documents.text_reader import text_readers
 from ttmark.shared.http.service_errors import TooLarge
-from ttmark.shared.keys.records import HeldKey
+from ttmark.shared.keys.held_keys import HeldKey
 from ttmark.shared.schemas.detection.detect import DetectionRequest, Document, DocumentError
 from ttmark.shared.tokenization import BYTES_OF_A_TOKEN, TextTokenizer, TooManyTokens
 from ttmark.shared.watermark.interruption import pause

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ttmark.detect_service.normalization.normalizer import Span
 from ttmark.shared.byte_reading import ByteReading, Content, id_ends
-from ttmark.shared.keys.records import HeldKey
+from ttmark.shared.keys.held_keys import HeldKey
 from ttmark.shared.schemas.detection.detect import Document, NormalizationReport, ReadingName
 from ttmark.shared.watermark.likelihood.reading import Reading
 

@@ -10,7 +10,7 @@ from ttmark.detect_service.documents.backend import TokenizerSet
 from ttmark.detect_service.documents.document_reader import WEIGHTS, DocumentReader
 from ttmark.detect_service.normalization.normalizer import NormalizedText, Span, TextNormalizer
 from ttmark.shared.byte_reading import ByteReading, Content, byte_spans
-from ttmark.shared.keys.records import HeldKey
+from ttmark.shared.keys.held_keys import HeldKey
 from ttmark.shared.schemas.detection.detect import Document, NormalizationReport, ReadingName
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.unknown_tokens import read_ids, read_with_offsets

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple, TypeVar
 
-from ttmark.shared.processor import usable_cores
+from ttmark.shared.cpu import usable_cores
 from ttmark.shared.watermark.interruption import interruptible
 
 

@@ -30,8 +30,8 @@ from ttmark.evaluation.report import groups
 from ttmark.evaluation.run_folder import DEPLOYED, Completion, Questions, Run
 from ttmark.evaluation.text_edits import EDITS, Edit, Material
 from ttmark.evaluation.unmarked_texts import TextSet, human_documents
+from ttmark.shared.keys.held_keys import UnlockedKey, UnlockedVersion
 from ttmark.shared.keys.key_codec import derive_prf_keys
-from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.tokenization import TextTokenizer
 
 FRESH_SECTION = "false positives under fresh keys"

@@ -15,7 +15,7 @@ from ttmark.evaluation.conformance.page import page_parts
 from ttmark.evaluation.conformance.plan import PROMPTS_PATH, Size, TextCounts
 from ttmark.evaluation.run_manifest import machine, versions
 from ttmark.shared import watermark
-from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.schemas.detection.detect import DEFAULT_FPR
 from ttmark.shared.signed_files.signed_file import CONFORMANCE_FORMAT, JSON_NAME, PAGE_NAME, REPORTS, CaseKey
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole

@@ -18,7 +18,7 @@ from ttmark.gen_service.api.plan.watermark_report import described_headers
 from ttmark.gen_service.api.routes import BODY_SCOPES, IgnoringRoute, JsonRoute, generation_router
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.keys.records import ForeignKey
+from ttmark.shared.keys.held_keys import ForeignKey
 from ttmark.shared.limits.rate_limits import TokenAllowance
 
 _LIST = "`ttmark keys list` shows those that there are"

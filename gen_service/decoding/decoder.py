@@ -9,7 +9,11 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from ttmark.gen_service.decoding.block_builder import (
+from ttmark.gen_service.decoding.filtered_tokens import Support
+from ttmark.gen_service.decoding.filters import BoundedRows, Supports, filter_parts
+from ttmark.gen_service.decoding.request import Delta, SequenceFailed, each_or_failed
+from ttmark.gen_service.decoding.sequence import Sequence
+from ttmark.gen_service.decoding.tandem_block import (
     Block,
     BlockBuilder,
     Level,
@@ -19,10 +23,6 @@ from ttmark.gen_service.decoding.block_builder import (
     least_share,
     next_levels,
 )
-from ttmark.gen_service.decoding.filtered_tokens import Support
-from ttmark.gen_service.decoding.filters import BoundedRows, Supports, filter_parts
-from ttmark.gen_service.decoding.request import Delta, SequenceFailed, each_or_failed
-from ttmark.gen_service.decoding.sequence import Sequence
 
 S = TypeVar("S", bound=Sequence)
 

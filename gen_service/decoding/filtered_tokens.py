@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.largest import largest
+from ttmark.gen_service.decoding.largest_logits import largest
 
 WINDOW = 512
 """Tokens of a row that a support lists at most where the filters leave more."""

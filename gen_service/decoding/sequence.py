@@ -7,11 +7,11 @@ from collections.abc import Sequence as Tokens
 
 import torch
 
-from ttmark.gen_service.decoding.block_builder import Block, BlockBuilder, PlainBlock, TandemBlock
 from ttmark.gen_service.decoding.logit_processors import Bans, LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.logprobs import block_logprobs
 from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Delta, FinishReason, GenerationRequest, MarkReport
+from ttmark.gen_service.decoding.tandem_block import Block, BlockBuilder, PlainBlock, TandemBlock
 from ttmark.gen_service.decoding.text_stream import TextStream
 from ttmark.shared.tokenization import TextTokenizer
 

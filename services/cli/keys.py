@@ -20,7 +20,7 @@ from ttmark.shared.events import Event
 from ttmark.shared.features import modules_of
 from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup, verify_store
 from ttmark.shared.keys.key_records import KeyInfo
-from ttmark.shared.keys.volume import Rotation, rotate_due, volume_name
+from ttmark.shared.keys.rotation_by_volume import Rotation, rotate_due, volume_name
 from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import MAX_POOL, Profile, Purpose, profile_fields

@@ -20,7 +20,7 @@ from ttmark.shared.events import to_all
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.request_body import HttpLimits
 from ttmark.shared.keys.key_metrics import watch_volume
-from ttmark.shared.keys.volume import VolumeCounter
+from ttmark.shared.keys.rotation_by_volume import VolumeCounter
 from ttmark.shared.limits.rate_limits import LimitMetrics, TokenAllowance
 from ttmark.shared.observability.logging import configure_logging
 

@@ -18,10 +18,10 @@ from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.events import Event, EventSink, log_event, to_all
 from ttmark.shared.features import modules_of
+from ttmark.shared.keys.held_keys import HeldKey
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing

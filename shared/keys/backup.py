@@ -10,9 +10,9 @@ import orjson
 from ttmark.shared.access import tokens
 from ttmark.shared.access.tokens import load_token
 from ttmark.shared.keys import key_codec
+from ttmark.shared.keys.held_keys import KeyState
 from ttmark.shared.keys.key_codec import load_record, unlock
 from ttmark.shared.keys.key_records import KeyRecord
-from ttmark.shared.keys.records import KeyState
 from ttmark.shared.vault.envelope import open_envelope, seal_envelope
 from ttmark.shared.vault.kek import DataKey, KeyWrapper
 from ttmark.shared.vault.ledger import Ledger

@@ -8,8 +8,8 @@ from contextlib import suppress
 import structlog
 
 from ttmark.shared.events import Event, EventSink, drop_event
+from ttmark.shared.keys.held_keys import HeldKey
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.keys.replica_reports import ReplicaReporter
 from ttmark.shared.vault.stores.key_store_errors import KeyStoreError
 

@@ -11,8 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import ValidationError
 
-from ttmark.shared.keys.key_records import KeyInfo, KeyRecord, VersionRecord
-from ttmark.shared.keys.records import (
+from ttmark.shared.keys.held_keys import (
     ForeignKey,
     ForeignVersion,
     HeldKey,
@@ -20,6 +19,7 @@ from ttmark.shared.keys.records import (
     UnlockedKey,
     UnlockedVersion,
 )
+from ttmark.shared.keys.key_records import KeyInfo, KeyRecord, VersionRecord
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.envelope import Envelope, canonical_json

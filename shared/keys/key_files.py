@@ -6,8 +6,8 @@ from typing import Final, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.keys.key_records import KeyInfo
-from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.profile import Fingerprint, Profile
 
 EXPORT_FORMAT = "ttmark keys 1"

@@ -4,9 +4,9 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Gauge
 
+from ttmark.shared.keys.held_keys import KeyState
 from ttmark.shared.keys.key_cache import KeyCache
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.volume import VolumeCounter
+from ttmark.shared.keys.rotation_by_volume import VolumeCounter
 from ttmark.shared.observability.gauges import watch_gauge
 from ttmark.shared.vault.ledger import Ledger
 

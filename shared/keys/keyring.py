@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ttmark.shared.events import Event, EventSink, drop_event
+from ttmark.shared.keys.held_keys import ForeignKey, HeldKey, KeyState, UnlockedKey
 from ttmark.shared.keys.key_codec import KIND, describe, dump_record, load_record, new_version, unlock
 from ttmark.shared.keys.key_records import KeyInfo, KeyRecord, VersionRecord
-from ttmark.shared.keys.records import ForeignKey, HeldKey, KeyState, UnlockedKey
 from ttmark.shared.keys.replica_reports import replicas_behind
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile

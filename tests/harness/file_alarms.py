@@ -26,7 +26,7 @@ from ttmark.evaluation.intervals import clopper_pearson
 from ttmark.evaluation.unmarked_texts import shipped_sets
 from ttmark.library.tokenizer import text_tokenizer
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection.detect import CombinedRequest, Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer

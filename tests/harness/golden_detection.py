@@ -14,10 +14,10 @@ from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys,
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.question import Question
 from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.key_files import export_file
 from ttmark.shared.keys.key_records import KeyInfo, VersionInfo
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection.detect import Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark.prf import ContextTracker, key_lanes

@@ -20,8 +20,8 @@ from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys,
 from ttmark.detect_service.question import Question
 from ttmark.detect_service.stage import Reader, Stage
 from ttmark.shared.byte_reading import ByteReading
+from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.keys.key_codec import derive_prf_keys
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection.detect import CombinedRequest, Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer

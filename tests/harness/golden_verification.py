@@ -38,8 +38,8 @@ from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.http.app import AppOptions
+from ttmark.shared.keys.held_keys import HeldKey, KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.keys.key_codec import derive_prf_keys
-from ttmark.shared.keys.records import HeldKey, KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection.detect import CombinedRequest
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer

@@ -17,7 +17,7 @@ from ttmark.detect_service.verdict import FoundSegment, best_finding
 from ttmark.evaluation.intervals import clopper_pearson
 from ttmark.evaluation.report import Result, Table
 from ttmark.evaluation.run_manifest import machine, versions
-from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.schemas.detection.detect import MarkedShare
 from ttmark.shared.watermark.schemes.watermark import Watermark
 

@@ -1,4 +1,4 @@
-"""`ttmark.load` without a second process, for tests of what it loads; `trial.py` has tests of its own."""
+"""`ttmark.load` without a second process, for tests of what it loads; `speed_trial.py` has its own tests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -14,8 +14,8 @@ from ttmark.evaluation.experiment_cells import Cell, sampling_seed
 from ttmark.evaluation.run_folder import Completion, Detect, OnText, OnTokens, Questions, Run
 from ttmark.evaluation.unmarked_texts import TextSet
 from ttmark.services.features.conformance.conformance_run import detection
+from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.keys.key_codec import derive_prf_keys
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer
 

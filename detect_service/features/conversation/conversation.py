@@ -21,7 +21,7 @@ from ttmark.detect_service.results import is_weak, shown_key
 from ttmark.detect_service.verdict import Finding, Reach, typical_tokens, without_finding
 from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.http.service_errors import Unprocessable
-from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.held_keys import UnlockedKey, UnlockedVersion
 from ttmark.shared.limits.counting_filter import Refusal
 from ttmark.shared.schemas.detection.detect import (
     CombinedRequest,

@@ -11,7 +11,7 @@ from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.results import is_weak, shown_segment
 from ttmark.detect_service.verdict import Decision
-from ttmark.shared.keys.records import ForeignKey, ForeignVersion
+from ttmark.shared.keys.held_keys import ForeignKey, ForeignVersion
 from ttmark.shared.schemas.detection.detect import (
     Basis,
     CombinedRequest,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.features.spent.spent_evidence import mixed
-from ttmark.shared.keys.records import ForeignKey, HeldKey, UnlockedKey
+from ttmark.shared.keys.held_keys import ForeignKey, HeldKey, UnlockedKey
 from ttmark.shared.limits.counting_filter import Names
 from ttmark.shared.watermark.interruption import pause
 

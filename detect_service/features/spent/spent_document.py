@@ -13,7 +13,7 @@ from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.features.spent.document_rows import DocumentRows
 from ttmark.detect_service.features.spent.spent_evidence import Keepsake, Standing, short
 from ttmark.detect_service.verdict import Finding, typical_tokens
-from ttmark.shared.keys.records import ForeignKey, UnlockedKey
+from ttmark.shared.keys.held_keys import ForeignKey, UnlockedKey
 from ttmark.shared.limits.counting_filter import (
     SPENT,
     TURNING,

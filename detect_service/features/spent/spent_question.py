@@ -16,7 +16,7 @@ from ttmark.detect_service.features.spent.spent_document import Counted, Memory,
 from ttmark.detect_service.question import Gate, Question
 from ttmark.detect_service.stage import Companion, Readings, Stage
 from ttmark.detect_service.verdict import Best, Decision, Finding, best_finding, best_reading, decide
-from ttmark.shared.keys.records import ForeignKey, UnlockedKey
+from ttmark.shared.keys.held_keys import ForeignKey, UnlockedKey
 from ttmark.shared.limits.counting_filter import Refusal
 from ttmark.shared.schemas.detection.detect import CombinedRequest, DetectionResult, DocumentError
 from ttmark.shared.watermark.null_replacement import Redrawn

@@ -14,7 +14,7 @@ from ttmark.gen_service.decoding.request import Marking
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import BadRequest, KeyNotFound, NotReady, NoUsableKey
-from ttmark.shared.keys.records import ForeignKey, UnlockedKey, own_keys
+from ttmark.shared.keys.held_keys import ForeignKey, UnlockedKey, own_keys
 from ttmark.shared.schemas.generation.watermark_block import WatermarkOptions
 from ttmark.shared.schemas.profile import Profile
 

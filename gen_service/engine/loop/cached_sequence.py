@@ -9,7 +9,6 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from ttmark.gen_service.decoding.block_builder import TandemBlock
 from ttmark.gen_service.decoding.filtered_tokens import Ints
 from ttmark.gen_service.decoding.logprobs import ROWS, TextLogprobs
 from ttmark.gen_service.decoding.request import (
@@ -20,6 +19,7 @@ from ttmark.gen_service.decoding.request import (
     SequenceFailed,
 )
 from ttmark.gen_service.decoding.sequence import Sequence
+from ttmark.gen_service.decoding.tandem_block import TandemBlock
 from ttmark.gen_service.engine.model.ragged_batch import Append, Branches, Probe
 from ttmark.gen_service.engine.scheduling.schedulable import Extent, Work
 from ttmark.shared.tokenization import TextTokenizer

@@ -6,7 +6,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from ttmark.gen_service.decoding.block_builder import TandemBlock
+from ttmark.gen_service.decoding.tandem_block import TandemBlock
 from ttmark.gen_service.engine.loop.cached_sequence import CachedSequence, TextReading
 from ttmark.gen_service.engine.scheduling.schedulable import Work
 

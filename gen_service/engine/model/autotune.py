@@ -24,7 +24,7 @@ from ttmark.gen_service.engine.model.loaded_model import usable_device
 from ttmark.gen_service.engine.model.runner import Runner
 from ttmark.gen_service.engine.native import find_kernels
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.shared.processor import processor_name
+from ttmark.shared.cpu import processor_name
 from ttmark.shared.whole_file import AS_UMASK_SAYS, make_folder, write_whole
 
 _REPEATS = 3

@@ -94,7 +94,7 @@ def _load(
 
 
 def _tried_apart(name: str, folder: Path, settings: EngineSettings) -> Choice:
-    """See `trial.py`.
+    """See `speed_trial.py`.
 
     Raises:
         ModelLoadError: the model cannot be served, or the process has ended without a word.
@@ -102,7 +102,7 @@ def _tried_apart(name: str, folder: Path, settings: EngineSettings) -> Choice:
     threads = choices_among(settings)[-1].threads  # all that there are to choose from
     given = asdict(replace(settings, choices=None))
     asked = {"name": name, "folder": str(folder), "settings": given, "threads": threads}
-    command = [sys.executable, "-m", "ttmark.gen_service.engine.model.trial"]
+    command = [sys.executable, "-m", "ttmark.gen_service.engine.model.speed_trial"]
     # Its standard input stays open: it ends when this process does.
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         if child.stdin is not None and child.stdout is not None:

@@ -1,7 +1,7 @@
 """A Llama, or a relative, from its own files: what `FusedLlama` takes of transformers' module.
 
 Importing transformers' models takes 0.1 GB, which serving has no other use for. What the module knows
-beside its weights is described once, by a process that compares both (`trial.py`).
+beside its weights is described once, by a process that compares both (`speed_trial.py`).
 """
 
 from collections.abc import Iterator, Mapping

@@ -41,7 +41,7 @@ from ttmark.services.smollm2 import sha256
 from ttmark.services.startup import StartupError, no_start_after
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.service_errors import ServiceError
-from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.schemas.detection.detect import DetectionResult, Document
 from ttmark.shared.schemas.generation.chat import ChatMessage
 from ttmark.shared.signed_files.signed_file import CaseKey

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.contract.keys.conftest import FaultProxy
+from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.key_records import KeyInfo, KeyRecord
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.stores.key_store_errors import (

@@ -15,7 +15,7 @@ from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.volume import VolumeCounter
+from ttmark.shared.keys.rotation_by_volume import VolumeCounter
 from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.stores.store import RecordStore
 

@@ -14,7 +14,7 @@ from ttmark.shared.events import Event
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replica_reports import ReplicaReporter
-from ttmark.shared.keys.volume import VolumeCounter, rotate_due, volume_name
+from ttmark.shared.keys.rotation_by_volume import VolumeCounter, rotate_due, volume_name
 from ttmark.shared.vault.stores.key_store_errors import InvalidTransition, StoreUnavailable
 from ttmark.shared.vault.stores.store import RecordStore
 

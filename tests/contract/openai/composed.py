@@ -23,7 +23,7 @@ from ttmark.shared.access.scopes import Principal, Scope, TokenUse
 from ttmark.shared.events import Event
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.request_body import HttpLimits
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.stores.key_store_errors import InvalidToken

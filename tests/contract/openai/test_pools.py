@@ -8,7 +8,7 @@ import pytest
 
 from tests.contract.openai.composed import BODIES
 from ttmark.detect_service.features.paper.detectors import direct
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 
 SIZE = 16
@@ -200,7 +200,7 @@ def test_detection_reads_the_payload_of_an_answer_held_to_a_schema(writer, monke
     if pytestconfig.getoption("--engine") == "vllm":
         pytest.skip("vLLM decides in a process of its own, where the rule cannot be set aside")
     # a random model wants none
-    monkeypatch.setattr("ttmark.gen_service.decoding.block_builder.LEAST_SHARE", 0.0)
+    monkeypatch.setattr("ttmark.gen_service.decoding.tandem_block.LEAST_SHARE", 0.0)
     schema = {"type": "string", "minLength": 150, "maxLength": 180, "pattern": "^[a-z]*$"}
     form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
     answer = _post(

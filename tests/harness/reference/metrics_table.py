@@ -23,7 +23,7 @@ from ttmark.shared.http.telemetry import HttpMetrics
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.volume import VolumeCounter
+from ttmark.shared.keys.rotation_by_volume import VolumeCounter
 from ttmark.shared.limits.rate_limits import LIMITS, LimitMetrics
 from ttmark.shared.observability.memory import watch_memory
 from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey

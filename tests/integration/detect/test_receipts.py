@@ -22,7 +22,7 @@ from ttmark.gen_service.demo_model import PROMPTS_PATH
 from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.schemes.registry import scheme_names

@@ -21,9 +21,9 @@ from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.http.auth import Authenticate
+from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection.detect import CombinedResult, DetectionResult
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.signed_files.signed_file import CaseKey

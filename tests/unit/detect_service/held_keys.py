@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ttmark.detect_service.verdict import Detector, Finding
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.null_replacement import Redrawn

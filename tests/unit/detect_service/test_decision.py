@@ -17,7 +17,7 @@ from ttmark.detect_service.verdict import (
     best_reading,
     decide,
 )
-from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.watermark.schemes.watermark import Watermark
 
 # More than any typical length that was measured: what is possible decides.

@@ -11,7 +11,7 @@ from ttmark.detect_service.documents.backend import TokenizerSet
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.documents.text_reader import text_readers
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
-from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.schemas.detection.detect import Document
 from ttmark.shared.tokenization import TextTokenizer
 

@@ -10,8 +10,8 @@ from tests.unit.detect_service.served import served
 from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.services.cli.demonstration import human_text
 from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.keys.key_files import LibraryKeyFile
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection.detect import CombinedResult
 from ttmark.shared.schemas.profile import profile_fields
 

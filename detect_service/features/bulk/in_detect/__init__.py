@@ -19,8 +19,8 @@ from ttmark.detect_service.features.bulk.run import Workers, run_bulk
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli.terminal import ProgressLine
 from ttmark.services.startup import no_start_after
+from ttmark.shared.cpu import usable_cores
 from ttmark.shared.languages.words import counted
-from ttmark.shared.processor import usable_cores
 
 
 def detect_in_bulk(

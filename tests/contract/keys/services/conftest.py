@@ -28,7 +28,7 @@ from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.volume import VolumeCounter
+from ttmark.shared.keys.rotation_by_volume import VolumeCounter
 from ttmark.shared.limits.rate_limits import Allowance
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.profile import Profile

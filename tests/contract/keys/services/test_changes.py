@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from tests.harness.waiting import eventually
 from ttmark.services.cli.main import app
+from ttmark.shared.keys.held_keys import KeyState
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.volume import Rotation, rotate_due
+from ttmark.shared.keys.rotation_by_volume import Rotation, rotate_due
 from ttmark.shared.vault.stores.store import RecordStore
 
 

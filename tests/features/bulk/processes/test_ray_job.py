@@ -17,8 +17,8 @@ from ttmark.detect_service.features.bulk.examiner import Examiner
 from ttmark.detect_service.documents.backend import FixedKeys
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.documents.backend import TokenizerSet
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.held_keys import KeyState
+from ttmark.shared.keys.held_keys import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 

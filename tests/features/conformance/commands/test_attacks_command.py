@@ -19,8 +19,8 @@ from ttmark.evaluation.adversaries.catalogue import Attack, attacks
 from ttmark.services.features.conformance import conformance_attacks
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
+from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.keys.key_files import LibraryKeyFile
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import profile_fields
 
 pytestmark = pytest.mark.long

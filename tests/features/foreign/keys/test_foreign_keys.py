@@ -11,9 +11,9 @@ from tests.harness.command_line import typed
 from tests.unit.shared.keys.test_commands import folder
 from ttmark.services.cli.key_store import KeyStore
 from ttmark.services.cli.key_store import run as run_on_store
+from ttmark.shared.keys.held_keys import ForeignKey
 from ttmark.shared.keys.key_codec import KIND
 from ttmark.shared.keys.key_records import KeyRecord
-from ttmark.shared.keys.records import ForeignKey
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 
 __all__ = ["folder"]

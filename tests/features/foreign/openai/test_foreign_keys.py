@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ttmark.shared.keys.records import ForeignKey, ForeignVersion, KeyState
+from ttmark.shared.keys.held_keys import ForeignKey, ForeignVersion, KeyState
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.watermark.foreign import VllmGumbel
 

@@ -10,8 +10,8 @@ import pytest
 from tests.unit.detect_service.conftest import HUMAN
 from tests.unit.detect_service.oracle import RULE, Oracle, oracle
 from ttmark.services.settings.store import open_store
+from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.vault.kek import KeyEncryptionKey
 

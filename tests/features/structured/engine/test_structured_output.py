@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.gen_service.engine.asking import KEY, StartEngine, collect, marking, text, together, tokens
-from ttmark.gen_service.decoding import block_builder
+from ttmark.gen_service.decoding import tandem_block
 from ttmark.gen_service.decoding.request import GenerationRequest, SamplingParams, SequenceFailed
 from ttmark.gen_service.engine.loop.engine import Engine
 from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
@@ -81,7 +81,7 @@ async def test_preemption_changes_nothing(
 async def test_the_watermark_of_a_long_constrained_text_is_found(
     engine: Engine, grammars: JsonGrammars, block_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(block_builder, "LEAST_SHARE", 0.0)  # a random model wants no JSON
+    monkeypatch.setattr(tandem_block, "LEAST_SHARE", 0.0)  # a random model wants no JSON
     schema = {"type": "array", "items": {"type": "string", "minLength": 150}, "minItems": 1}
     deltas = await collect(engine, ask(engine, grammars, schema, block_size))
     watermark = Watermark("synthid", block_size)

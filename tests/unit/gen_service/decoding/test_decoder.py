@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.decoding.block_builder import NO_TOKEN, PlainBlock
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.filtered_tokens import choose
 from ttmark.gen_service.decoding.filters import filter_rows
@@ -19,6 +18,7 @@ from ttmark.gen_service.decoding.request import (
     SequenceFailed,
 )
 from ttmark.gen_service.decoding.sequence import Sequence
+from ttmark.gen_service.decoding.tandem_block import NO_TOKEN, PlainBlock
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.prf import key_lanes
 from ttmark.shared.watermark.schemes.watermark import Watermark

@@ -6,9 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttmark.gen_service.decoding import largest as largest_module
+from ttmark.gen_service.decoding import largest_logits as largest_module
 from ttmark.gen_service.decoding.filtered_tokens import choose, top_k
-from ttmark.gen_service.decoding.largest import largest
+from ttmark.gen_service.decoding.largest_logits import largest
 
 
 @given(

@@ -9,10 +9,10 @@ import torch
 
 from tests.unit.gen_service.decoding import written
 from tests.unit.gen_service.decoding.written import TOKENIZER, compiled
-from ttmark.gen_service.decoding.block_builder import PlainBlock
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence, opening_bits
+from ttmark.gen_service.decoding.tandem_block import PlainBlock
 from ttmark.shared.watermark.schemes.watermark import Watermark
 
 VOCAB = 300

@@ -10,11 +10,11 @@ import torch
 
 from tests.unit.gen_service.decoding import written
 from tests.unit.gen_service.decoding.written import TOKENIZER, compiled
-from ttmark.gen_service.decoding import block_builder
-from ttmark.gen_service.decoding.block_builder import LEAST_SHARE, least_share
+from ttmark.gen_service.decoding import tandem_block
 from ttmark.gen_service.decoding.filters import FilterParams, filter_rows
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
+from ttmark.gen_service.decoding.tandem_block import LEAST_SHARE, least_share
 from ttmark.shared.watermark.schemes.watermark import Watermark
 
 VOCAB = 300
@@ -149,7 +149,7 @@ def test_a_marked_text_and_an_unmarked_one_are_held_to_the_same_tokens(schema: A
 
 
 def test_the_rule_is_what_keeps_the_key_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_builder, "LEAST_SHARE", 0.0)
+    monkeypatch.setattr(tandem_block, "LEAST_SHARE", 0.0)
     for change in RESTRICTIONS.values():
         made = [tuple(completed(sequence(key, 5, **change))) for key in range(4)]
         assert len(set(made)) > 1

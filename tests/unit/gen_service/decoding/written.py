@@ -12,11 +12,11 @@ import torch
 from scipy.stats import chisquare
 
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.decoding.block_builder import PlainBlock
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
+from ttmark.gen_service.decoding.tandem_block import PlainBlock
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.schemes.watermark import Watermark
 

@@ -9,7 +9,7 @@ import torch
 from ttmark.gen_service.engine.model import autotune
 from ttmark.gen_service.engine.model.autotune import Choice, ChoiceFile, choice_key
 from ttmark.services.state_folder import check_state_folder
-from ttmark.shared.processor import processor_name
+from ttmark.shared.cpu import processor_name
 
 OPTIONS = [Choice(dtype, threads) for dtype in ("float32", "bfloat16") for threads in (1, 2)]
 

@@ -138,7 +138,7 @@ async def test_a_fault_of_one_sequence_ends_it_alone(
     await broken_alone(engine, requests, broken)
     (log,) = (log for log in logs if log["event"] == "completion_failed")
     assert log["request_id"] == broken.request_id
-    origin = "SequenceFailed at block_builder.py:" if silent else "RuntimeError at asking.py:"
+    origin = "SequenceFailed at tandem_block.py:" if silent else "RuntimeError at asking.py:"
     assert log["origin"].startswith(origin)
 
 

@@ -7,9 +7,9 @@ from itertools import product
 import pytest
 
 from tests.contract.keys.faulty_store import after, states_of
+from ttmark.shared.keys.held_keys import KeyState
 from ttmark.shared.keys.key_records import KeyRecord, VersionRecord
 from ttmark.shared.keys.keyring import KeyRing, disabled, promoted, retired
-from ttmark.shared.keys.records import KeyState
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.stores.key_store_errors import InvalidName, InvalidTransition, KeyExists, NoSuchKey
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.held_keys import KeyState, UnlockedVersion
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import KeyState, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import DataKey, KeyEncryptionKey
 from ttmark.shared.vault.stores.key_store_errors import KeyStoreError

@@ -7,8 +7,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.metrics import DetectionMetrics
+from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.keys.key_metrics import watch_keys
-from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.observability.memory import process_memory, watch_memory
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.stores.key_store_errors import KeyStoreError, StoreUnavailable

@@ -1,4 +1,4 @@
-"""`python -m ttmark.gen_service.engine.model.trial`: how a model runs fastest here, by a process of its own.
+"""`python -m ttmark.gen_service.engine.model.speed_trial`: how a model runs fastest here, by its own process.
 
 A line of JSON on standard input names the model's folder, the engine's settings and the most threads; one on
 standard output is the `Choice`, or the error. It imports transformers and holds the model in each number

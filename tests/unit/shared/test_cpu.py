@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
-from ttmark.shared.processor import usable_cores
+from ttmark.shared.cpu import usable_cores
 
 
 def test_the_cores_of_this_process_count_not_those_of_the_machine() -> None:

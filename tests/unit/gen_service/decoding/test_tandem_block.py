@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from tests.unit.gen_service.decoding.written import follow
-from ttmark.gen_service.decoding.block_builder import BlockBuilder, Reweighter, TandemBlock
 from ttmark.gen_service.decoding.filtered_tokens import Support, Tail
 from ttmark.gen_service.decoding.randomness import Draws
 from ttmark.gen_service.decoding.request import Marking
+from ttmark.gen_service.decoding.tandem_block import BlockBuilder, Reweighter, TandemBlock
 from ttmark.shared.watermark.schemes.watermark import Watermark
 
 VOCAB = 6

@@ -10,9 +10,9 @@ from typing import Self
 import structlog
 
 from ttmark.shared.events import Event
+from ttmark.shared.keys.held_keys import HeldKey, KeyState, own_keys
 from ttmark.shared.keys.key_records import KeyInfo
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import HeldKey, KeyState, own_keys
 from ttmark.shared.vault.stores.key_store_errors import InvalidTransition, KeyStoreError, ReplicasBehind
 from ttmark.shared.vault.stores.store import RecordStore
 

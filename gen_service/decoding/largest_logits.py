@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.compiled import CompiledSource
 
-SOURCE = CompiledSource.beside(Path(__file__).with_name("largest.c"), ("-O3", "-fno-trapping-math"))
+SOURCE = CompiledSource.beside(Path(__file__).with_name("largest_logits.c"), ("-O3", "-fno-trapping-math"))
 
 
 @cache
