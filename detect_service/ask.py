@@ -2,8 +2,8 @@
 asked under keys.
 
 Routes, the public route, jobs, rows of a bulk file, the library and conformance runs come in by a `Gate` of
-their own, which says what a question costs them and where the work is done. What features add on the way they
-say in a `Stage`; where a question asks for none of them none is asked.
+their own, which says what a question costs them and where the work is done. Features declare in a `Stage`
+what they add; those that a question does not ask for are not run.
 """
 
 import time
@@ -57,7 +57,7 @@ class Means:
         return _first(found, f"Nothing here answers by the mode {request.mode}.", "mode")
 
     def companions(self, question: Question, sent: DetectionRequest, gate: Gate) -> list[Companion]:
-        """Of a question, whose request was sent so."""
+        """Those of features that join this question; `sent` is its request as it came."""
         texts = [document.text for document in sent.inputs if document.text]
         return [
             stage.joins(question, sent, gate)
@@ -192,7 +192,7 @@ async def _readings(
 
 
 def ask_here(question: Question, means: Means) -> DetectionResponse:
-    """`ask` in this thread, at once: there is no limit to wait for, and no model reads along. Raises so."""
+    """`ask` in this thread, at once, without limits or a model that reads along. Raises as `ask`."""
     asking = ask(question, means, Gate(), lambda response: response)
     try:
         asking.send(None)

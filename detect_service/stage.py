@@ -48,7 +48,7 @@ class Companion:
         """What is not looked at with keys, once the documents are counted."""
 
     def read(self, _: int) -> Sequence[DocumentReader] | DocumentError | DetectionResult | None:
-        """Of document number so and so what was read before, or what is answered unread; None: neither."""
+        """A document's earlier readings, or its answer without reading it; None: neither."""
         return None
 
     def redrawn(self, _: int, __: int, ___: UnlockedKey) -> Redrawn | None:
@@ -117,9 +117,9 @@ class Stage:
         conversation: makes the `Examination` of messages that are asked about together.
         other_keys: tries keys of other systems.
         joins: makes the companion of a question, with its request as it was sent.
-        asked_by: a field of the request, which is set.
-        held: characters, some of which stand in a text.
-        guards: the caller sees verdicts alone.
+        asked_by: joins where this field of the request is set.
+        held: joins where a text has one of these characters.
+        guards: joins where the caller sees verdicts alone.
     """
 
     name: str

@@ -33,7 +33,8 @@ class FoundSegment:
     """A watermarked span of tokens [start, end) and the key version that made it.
 
     Attributes:
-        log10_e: of how many passages as strong are expected by chance; corrected for all versions tried.
+        log10_e: log10 of how many passages as strong chance gives, corrected for all versions tried (small
+            is strong, unlike `Finding.log10_e`).
         pool_key: number of the key in the version's pool.
     """
 
@@ -245,8 +246,8 @@ _MEDIANS: dict[tuple[str, int], tuple[int, ...]] = {
 def typical_tokens(watermark: Watermark, log10_p: float) -> int:
     """The tokens that half of the texts measured needed for such a p-value, or more.
 
-    A scheme that was not measured counts as the one of those measured that needs the fewest. Below the
-    smallest p-value that half of the texts had, its length is what they needed at least.
+    A scheme not measured counts as the measured one that needs the fewest. Beyond the smallest p-value
+    measured, the last length of the table is returned.
     """
     decades = max(1, math.ceil(-log10_p))
     own = _MEDIANS.get((watermark.null.name, watermark.block_size))
@@ -280,8 +281,8 @@ def decide(finding: Finding | None, fpr: float) -> Decision:
 def without_finding(reaches: Sequence[Reach], fpr: float) -> Decision:
     """Of a document in which nothing was found.
 
-    `too_short`: under every key it is shorter than half of marked texts need at this rate, or even the best
-    possible score could not have reached it. That depends on the document's length and the keys, not on a
+    `too_short`: for every key the text is below the length at which half of marked texts are found at this
+    rate, or no score could have reached the rate. That depends on the text's length and the keys, not on a
     score.
     """
     target, tokens, typical = math.log10(fpr), [], []

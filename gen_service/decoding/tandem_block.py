@@ -89,9 +89,10 @@ class BlockBuilder:
     Branch budget: when more than `max_branches` branches are open, the likeliest ones are the head and the
     others the tail. The request's own randomness picks the head with the head's mass, and goes on with it,
     or draws one branch of the tail and goes on with that one alone. The mixture has key-independent weights,
-    so what is distortion-free without a budget is distortion-free with it. A like rule keeps the whole blocks
-    to `max_blocks`: their tail is dealt evenly into parts of as many at most, of which one is drawn, so that
-    the key has a choice there too. Tokens that a support does not list belong to the tail at every level.
+    so what is distortion-free without a budget is distortion-free with it. Likewise at most
+    `max_blocks` complete blocks are kept: their tail is split evenly into parts no larger than that, and one
+    part is drawn, so that the key has a choice there too. Tokens that a support does not list belong to the
+    tail at every level.
     """
 
     def __init__(

@@ -31,8 +31,8 @@ from ttmark.shared.watermark.foreign.schemes import Secrets
 class KeyRing:
     """Creates, rotates and opens keys. Of two changes at once, one is applied after the other.
 
-    Every method raises StoreUnavailable, RecordTampered, RecordRolledBack and UnknownKek; those that
-    take a key id raise NoSuchKey.
+    Every method may raise StoreUnavailable, RecordTampered, RecordRolledBack and UnknownKek; of a key that
+    has to be there also NoSuchKey.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class KeyRing:
         secrets: Secrets | None = None,
         secret: bytes | None = None,
     ) -> KeyInfo:
-        """A new key with version 1 as its primary: no replica can be behind on a key that nobody uses yet.
+        """A new key. Its version 1 is primary at once (of a foreign key active), as nobody uses it yet.
 
         Args:
             profile: a foreign one makes a key that is looked for and never generated with.
@@ -102,7 +102,7 @@ class KeyRing:
         return describe(await self._read(key_id))
 
     async def rotate(self, key_id: str, *, primary: int | None = None) -> KeyInfo:
-        """Adds a pending version, which is promoted once every replica knows it.
+        """Adds a pending version: call `promote` once every replica knows it.
 
         Args:
             primary: rotates only while this version is the primary one.
@@ -130,7 +130,7 @@ class KeyRing:
         return self._audited("key.rotate", info, version=info.versions[-1].version)
 
     async def promote(self, key_id: str, version: int, *, force: bool = False) -> KeyInfo:
-        """The pending version becomes the primary one, which becomes active. Repeating it changes nothing.
+        """Makes the pending version primary, and the old primary active. Repeating it changes nothing.
 
         Raises:
             ReplicasBehind: a replica that may be running does not know the version yet; `force` skips this.
@@ -301,7 +301,7 @@ def check_primary(record: KeyRecord, version: int) -> None:
 
 
 def promoted(record: KeyRecord, version: int, now: datetime) -> KeyRecord:
-    """The pending version becomes primary and the primary one active; a primary version stays as it is."""
+    """A pending version becomes primary, the old primary active; one already primary is unchanged."""
     check_own(record)
     state = find_version(record, version).state
     if state is KeyState.PRIMARY:

@@ -85,10 +85,10 @@ class LikelihoodTest:
     """A text that is tested for the marks of keys; what needs no key is made once.
 
     Args:
-        rate: of the verdict under each key. If 1 / E may leave the verdict open, the p-value is drawn for.
+        rate: of the verdict under each key. Where 1 / E may not decide the verdict, draws give the p-value.
             The answer depends on the rate only through the number of draws.
         reading: of a language model, if one read the text.
-        sharp: for which keys p-values are drawn for.
+        sharp: for which keys draws give the p-value.
         secret: seeds the draws together with the text; no watermark key, at most 64 bytes. Empty: one that
             follows from the first keys that are asked about.
         silent: positions whose blocks are to say nothing [positions].
