@@ -42,7 +42,7 @@ _HOMES = {
     "Key": "library.key",
     "Model": "library.model",
     "SingleToken": "library.single_token",
-    "Watermark": "shared.watermark.watermark",
+    "Watermark": "shared.watermark.schemes.watermark",
     "detect": "library.detection",
     "detect_aligned": "shared.watermark.detectors.alignment",
     "detect_direct": "shared.watermark.detectors.block_scores",

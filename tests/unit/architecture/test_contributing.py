@@ -289,7 +289,7 @@ def test_the_page_names_the_files_that_a_filter_takes() -> None:
         for path in (ROOT / folder).rglob(kind)
         if re.search(r"\bmin_p\b", path.read_text())
     ]
-    lists = PAGE.split("has a list of them")[1].partition("\nTests:")[0]
+    lists = PAGE.split("has a list of them.")[1].partition("\nTests:")[0]
     assert sorted(named("A filter") + re.findall(r"`([\w/]+\.(?:py|js))`", lists)) == sorted(using)
 
 

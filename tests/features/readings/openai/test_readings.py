@@ -237,12 +237,3 @@ async def test_an_allowance_is_asked_for_all_that_is_read_with_what_stands_befor
     assert [answer.status_code for answer in answers] == [200, 429]
     assert taken == [5 + 2 * 3] * 2
     assert len(fake.generator.readings) == 2
-
-
-def test_the_route_that_gave_verdicts_says_what_took_its_place(fake: Any) -> None:
-    answer = fake.post("watermark/verify", "detector", token_ids=[1, 2, 3])
-    error = answer.json()["error"]
-    assert (answer.status_code, error["code"]) == (404, "not_found")
-    assert "gone. Ask POST /v1/detect of the detection service" in error["message"]
-    other = fake.post("watermark/verifies", "detector").json()["error"]["message"]
-    assert "There is no such route" in other

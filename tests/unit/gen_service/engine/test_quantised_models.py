@@ -125,7 +125,7 @@ def test_where_no_kernels_are_compiled_matrices_stay_as_they_are(
     """What was asked for by a setting is said."""
     save_of_four_bits(tmp_path)
     for module in ("transformers_model", "loaded_model"):
-        monkeypatch.setattr(f"ttmark.gen_service.engine.{module}.find_kernels", lambda: None)
+        monkeypatch.setattr(f"ttmark.gen_service.engine.model.{module}.find_kernels", lambda: None)
     for quantization, said in (("auto", []), ("int4", ["acceleration_unusable"])):
         with structlog.testing.capture_logs() as logs:
             loaded = load(tmp_path, dtype="bfloat16", quantization=quantization)

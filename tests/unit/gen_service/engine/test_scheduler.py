@@ -33,9 +33,9 @@ def scheduler(
 )
 def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
     imported = set(re.findall(r"^ *(?:from|import) ([\w.]+)", inspect.getsource(module), re.MULTILINE))
+    names = ("kv_cache_rows", "fair_line", "fair_share", "reading_line", "schedulable")
     own = {
-        f"ttmark.gen_service.engine.{name}"
-        for name in ("errors", "kv_cache_rows", "fair_line", "fair_share", "reading_line", "schedulable")
+        f"ttmark.gen_service.engine.{name}" for name in ("errors", *(f"scheduling.{one}" for one in names))
     }
     assert {name for name in imported - own if name.split(".")[0] not in sys.stdlib_module_names} == set()
 

@@ -1,11 +1,9 @@
 """Whatever is wrong with what is typed is one line that begins `ttmark:`, for each option of each command."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -70,9 +68,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TTMARK_DETECT_URL", CLOSED)
     monkeypatch.setattr(client.time, "sleep", lambda _: None)
     monkeypatch.setattr(up, "have_model", reached)
-    for module in ("conformance_run", "generation_service", "detection_service", "canary"):
-        stub = SimpleNamespace(run=reached, serve_canary=reached)
-        monkeypatch.setitem(sys.modules, f"ttmark.services.{module}", stub)
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\x81")
     (tmp_path / "text.txt").write_text("a text")
     return tmp_path
