@@ -17,7 +17,7 @@ SPARE_TOKENS = MAX_BLOCK_SIZE + 1
 
 # By its short name vLLM takes a process of its own for the worker on a CPU, and each step crosses over.
 _ONE_PROCESS = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
-_HOME = "ttmark.gen_service.features.vllm"
+_HOME = "ttmark.gen_service.features.vllm.worker"
 _OURS = frozenset(
     {
         "additional_config",

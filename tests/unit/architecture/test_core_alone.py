@@ -1,0 +1,72 @@
+"""The core stands alone: its tests pass in a copy that has no feature at all."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.features import features
+from tests.harness.imports import ROOT
+from tests.unit.architecture.test_features import TESTS_OF_BOTH
+
+pytestmark = pytest.mark.long
+
+ASK_FEATURES = {
+    "detect_service/test_bad_input.py",
+    "detect_service/test_detection_routes.py",
+    "detect_service/test_document_limits.py",
+    "detect_service/test_golden_answers.py",
+    "detect_service/test_golden_likelihood.py",
+    "detect_service/test_normalization.py",
+    "detect_service/test_openapi.py",
+    "detect_service/test_pool.py",
+    "detect_service/test_readings.py",
+    "detect_service/test_voices.py",
+    "detect_service/test_work.py",
+    "gen_service/decoding/test_opening.py",
+    "gen_service/decoding/test_share.py",
+    "gen_service/engine/test_quantised_models.py",
+    "gen_service/engine/test_scheduler.py",
+    "shared/test_outgoing.py",
+}
+"""Tests of the core that ask for features, beside `TESTS_OF_BOTH`, which import them."""
+
+
+@pytest.mark.timeout(1_500)
+def test_the_tests_of_the_core_pass_without_any_feature(tmp_path: Path) -> None:
+    """Those of a minute or less that ask for none; all features are gone at once, with their tests."""
+    tree = tmp_path / "tree"
+    left_out = shutil.ignore_patterns(".*", "build", "__pycache__", "node_modules")
+    shutil.copytree(ROOT, tree, symlinks=True, ignore=left_out)
+    folders = [path for path in tree.glob("*/features/*") if path.is_dir()]
+    assert len({path.name for path in folders}) >= len(features())
+    for folder in folders:
+        shutil.rmtree(folder)
+    ignored = [f"--ignore=tests/{file}" for file in sorted(TESTS_OF_BOTH)]
+    ignored += [f"--ignore=tests/unit/{file}" for file in sorted(ASK_FEATURES)]
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-c", "pyproject.toml", "--rootdir", ".", "-n0", "-q"),
+            *(
+                "-m",
+                "not slow and not long",
+                "-p",
+                "no:schemathesis",
+                "-o",
+                f"cache_dir={ROOT}/.pytest_cache",
+            ),
+            *("--tb=line", *ignored),
+            *(f"tests/unit/{folder}" for folder in ("shared", "gen_service", "detect_service")),
+        ],
+        env=os.environ | {"PYTHONPATH": str(tree)},
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+    assert int(re.findall(r"(\d+) passed", ran.stdout)[-1]) > 1_500
