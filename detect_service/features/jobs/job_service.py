@@ -178,7 +178,7 @@ class JobService:
             raise TooManyRequests(why[full.limit], retry_after=_RETRY_SECONDS) from None
 
     async def get(self, job_id: str, caller: Principal) -> tuple[JobRecord, JobHead, JobSeal]:
-        """A job that the caller may see: its own, or with evidence any. Raises NotFound, StoreDown."""
+        """Its own job, or with `detect:evidence` one of its tenant. Raises NotFound: no such; StoreDown."""
         with _store_at_hand():
             job = await self.jobs.store.get(caller.tenant, job_id)
             if job is None:

@@ -133,6 +133,7 @@ class GrammarState:
         """Sets `logits` [branches, vocab] to -inf in place where grammar or spelling forbid the token.
 
         Args:
+            paths: branch i comes after the completion and `paths[i]`, which holds no end of text.
             own: [branches, vocab] the model's own logits, which get the same spelling and no grammar.
 
         Raises:
