@@ -1,8 +1,9 @@
 """`python -m tests.harness.walk [chat|detect|detect-text] [--list]`: how much code a request crosses.
 
 Both services run in this process. Counted is what a warm one does until the first pair of a streamed chat, or
-a verdict on 400 tokens with 16 keys, goes out: files, their lines, those of optional features, and changes. A
-*change* is a call into another file of ours than the last, in the same thread. The least of several counts.
+a verdict on 400 tokens with 16 keys, goes out: files, their lines, lines of the functions that are called,
+files of optional features, and changes. A *change* is a call into another file of ours than the last, in the
+same thread. The least of several counts.
 """
 
 import argparse
@@ -13,8 +14,9 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import httpx
@@ -45,6 +47,7 @@ class Walk:
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
+        self.functions: set[CodeType] = set()
         self.changes = 0
         self.on = False
         self._last: dict[int, str] = {}
@@ -57,11 +60,13 @@ class Walk:
             return
         thread = threading.get_ident()
         self.calls[file] += 1
+        self.functions.add(frame.f_code)
         self.changes += self._last.get(thread) != file
         self._last[thread] = file
 
     def start(self) -> None:
         self.calls.clear()
+        self.functions.clear()
         self._last.clear()
         self.changes, self.on = 0, True
 
@@ -95,6 +100,15 @@ def detect_text(factor: int) -> dict[str, Any]:
     ]
     text = " ".join(words[(factor * at * at + at) % len(words)] for at in range(DOCUMENT_TOKENS // 4))
     return {"inputs": [{"text": text}], "fpr": 1e-5}
+
+
+def lines_of(functions: Iterable[CodeType]) -> set[tuple[str, int]]:
+    """The lines of functions from `def` or a decorator to the last, those of inner functions once."""
+    return {
+        (code.co_filename, line)
+        for code in functions
+        for line in range(code.co_firstlineno, max(line or 0 for *_, line in code.co_lines()) + 1)
+    }
 
 
 DOCUMENTS = {"detect": detect, "detect-text": detect_text}
@@ -157,8 +171,8 @@ async def _walk(name: str, setup: LocalSetup, walk: Walk) -> None:
         for body in bodies[1:]:
             await asyncio.sleep(0.3)  # what the answer before left to do is not of this one
             await _ask(client, path, body)
-            found.append((Counter(walk.calls), walk.changes))
-    walk.calls, walk.changes = min(found, key=lambda one: (len(one[0]), one[1]))
+            found.append((Counter(walk.calls), walk.changes, set(walk.functions)))
+    walk.calls, walk.changes, walk.functions = min(found, key=lambda one: (len(one[0]), one[1]))
     if walk.on:
         raise SystemExit("the answer had no words")
 
@@ -184,9 +198,10 @@ def main() -> None:
         }
         lines = sum((ROOT / path).read_text().count("\n") for path in paths)
         optional = sum(feature_of(path) is not None for path in paths)
+        functions = len(lines_of(walk.functions))
         print(
-            f"{name}: {len(paths)} files, {lines} lines, {optional} modules of optional features, "
-            f"{walk.changes} changes of file"
+            f"{name}: {len(paths)} files, {lines} lines, {functions} of functions called, "
+            f"{optional} modules of optional features, {walk.changes} changes of file"
         )
         if asked.list:
             for path, calls in paths.items():

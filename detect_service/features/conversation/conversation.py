@@ -13,6 +13,10 @@ from ttmark.detect_service.cascade import FIRST_SHARE, SECOND_SHARE, conversatio
 from ttmark.detect_service.documents.document_reader import WEIGHTS, DocumentReader
 from ttmark.detect_service.documents.documents_without_verdict import is_fault, not_examined
 from ttmark.detect_service.examination import Examination
+from ttmark.detect_service.features.conversation.conversation_evidence import (
+    ConversationEvidence,
+    detect_conversation,
+)
 from ttmark.detect_service.features.conversation.conversation_words import conversation_message
 from ttmark.detect_service.features.spent.refusals import no_verdict
 from ttmark.detect_service.features.spent.spent_document import UNSEEN_SHARE, Counted, SpentDocument
@@ -33,7 +37,6 @@ from ttmark.shared.schemas.detection.detect import (
     ReaderState,
     ReadingName,
 )
-from ttmark.shared.watermark.likelihood.conversation import ConversationEvidence, detect_conversation
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark.likelihood.conversation import ConversationEvidence, detect_conversation
+from ttmark.detect_service.features.conversation.conversation_evidence import (
+    ConversationEvidence,
+    detect_conversation,
+)
 from ttmark.shared.watermark.schemes.watermark import Watermark
 
 PAIRS = Watermark("gumbel", 2, 2)

@@ -1,0 +1,1 @@
+from tests.unit.shared.watermark.conftest import *
