@@ -8,8 +8,10 @@ Unsigned lanes are updated in place, in chunks that stay in cache. The two halve
 lanes are worked on in twos: half as many array operations. On the few hundred blocks of a usual text the
 number of operations counts, so every operand is contiguous and as large as the other.
 
-A block is keyed by the H tokens before it, each context once. The generator (`ContextTracker`) and the
-detector (`scored_positions`) follow the same rule; see `docs/spec.md`, section "Contexts".
+A block is keyed by the H tokens before it, each context once. Direct detection (`scored_positions`) follows the
+generator's rule (`ContextTracker`); see `docs/spec.md`, section "Contexts". The other detectors score blocks
+wherever they may begin, and treat what stands in a text again by rules of their own (sections "Rows" and
+"Three modes").
 """
 
 from collections.abc import Iterator, Sequence
@@ -248,7 +250,7 @@ class ContextTracker:
 def scored_positions(
     tokens: Sequence[int] | NDArray[np.int64], block_size: int, context_width: int, phase: int = 0
 ) -> NDArray[np.int64]:
-    """Starts of the blocks that a detector scores: complete, after the warm-up, contexts new.
+    """Starts of the blocks that direct detection scores: complete, after the warm-up, contexts new.
 
     `phase` is the offset of the block boundaries, 0 <= phase < block_size. Of blocks with equal
     contexts the first alone is scored.

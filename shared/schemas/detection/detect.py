@@ -301,7 +301,11 @@ class DetectionResult(AnswerModel):
     pool_keys_found: int | None = Field(
         default=None, description="With a pool: how many of its keys reach `fpr` alone."
     )
-    segments: list[Segment] | None = Field(default=None, description="The passages found, in order.")
+    segments: list[Segment] | None = Field(
+        default=None,
+        description="Passages, in order. Of the one question: where `scope` is `passages`; chance gives one at "
+        "most so strong in such a text. `localized`: each at `fpr`. The other modes look for none: null.",
+    )
     foreign_marks: list[ForeignMarkFound] | None = left_out("Marks of other systems, each at `fpr`.")
     evidence: list[BlockEvidence] | None = None
     reading: str | None = Field(
