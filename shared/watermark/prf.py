@@ -8,10 +8,10 @@ Unsigned lanes are updated in place, in chunks that stay in cache. The two halve
 lanes are worked on in twos: half as many array operations. On the few hundred blocks of a usual text the
 number of operations counts, so every operand is contiguous and as large as the other.
 
-A block is keyed by the H tokens before it, each context once. Direct detection (`scored_positions`) follows the
-generator's rule (`ContextTracker`); see `docs/spec.md`, section "Contexts". The other detectors score blocks
-wherever they may begin, and treat what stands in a text again by rules of their own (sections "Rows" and
-"Three modes").
+A block is keyed by the H tokens before it, each context once. Direct detection (`scored_positions`) follows
+the generator's rule (`ContextTracker`); see `docs/spec.md`, section "Contexts". The other detectors score
+blocks wherever they may begin, and treat what stands in a text again by rules of their own (sections "Rows"
+and "Three modes").
 """
 
 from collections.abc import Iterator, Sequence

@@ -303,8 +303,8 @@ class DetectionResult(AnswerModel):
     )
     segments: list[Segment] | None = Field(
         default=None,
-        description="Passages, in order. Of the one question: where `scope` is `passages`; chance gives one at "
-        "most so strong in such a text. `localized`: each at `fpr`. The other modes look for none: null.",
+        description="Passages, in order. Of the one question: where `scope` is `passages`; chance gives one "
+        "at most so strong in such a text. `localized`: each at `fpr`. Other modes look for none: null.",
     )
     foreign_marks: list[ForeignMarkFound] | None = left_out("Marks of other systems, each at `fpr`.")
     evidence: list[BlockEvidence] | None = None

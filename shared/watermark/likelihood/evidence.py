@@ -31,8 +31,8 @@ class LikelihoodEvidence:
     Attributes:
         of_keys: log10 E under each key [keys].
         p_of_keys: log10 of the p-value under each key by itself [keys].
-        positions: where blocks may begin; at `scored` of them stands no earlier (context, block) again, and no
-            unknown token. (A context that stands again with another block is scored, as likely unmarked.)
+        positions: where blocks may begin; at `scored` of them stands no earlier (context, block) again, and
+            no unknown token. A context that stands again with another block is scored, as likely unmarked.
         draws: of the importance sample; 0 where all p-values are 1 / E.
     """
 
