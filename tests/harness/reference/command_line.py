@@ -13,7 +13,8 @@ HEADER = """\
 # Command line
 
 Every command with its arguments and options. \\* marks what is needed. `ttmark COMMAND --help` says more: the
-order of arguments, bounds, defaults, and what those mean that stand after "Also". What many commands have:
+order of arguments, bounds, defaults, and what those mean that stand after "Also". What many commands have,
+of which {untold} are not named again:
 
 {shared}
 
@@ -25,6 +26,8 @@ NEEDLESS = re.compile(
     r"|(?<=\w) <(str|int|float|path|dir|list\[\w+\]|int range|float range)>(?=`)"
 )
 OPTION = re.compile(r"^\* `((?:-\w, )?(?:--[\w-]+|[A-Z]+(?=`)))[^\n]*\n", re.M)
+UNTOLD = "--json", "--token", "--plain-http", "--url"
+"""Of a service's client, or of a command for programs: told once, and at no command in the same words."""
 RANGES = re.compile(r"(; | \[)[\d.]*<?=?x[<>]=[\d.]+(?=\])")
 MORE = re.compile(r"^(#+ .*\n\n)(.+\n(?:.+\n)*?)\n((?:[^#*\n].*\n+)+)", re.M)
 REQUIRED = re.compile(r"^(\* `[^`\n]+`)(:.*?) \[required\]$", re.M)
@@ -49,7 +52,8 @@ def command_line_page() -> str:
     shared = {line for line in likeliest.values() if times[line] >= SHARED_BY}
     parts = re.split(r"(?m)^(?=#)", text)
     told = "".join(line for line in times if line in shared).rstrip()
-    page = HEADER.format(shared=told) + "".join(_with_names(part, shared) for part in parts)
+    untold = f"{', '.join(f'`{name}`' for name in UNTOLD[:-1])} and `{UNTOLD[-1]}`"
+    page = HEADER.format(shared=told, untold=untold) + "".join(_with_names(part, shared) for part in parts)
     page = REQUIRED.sub(r"\1\\*\2", page)
     return re.sub(r"\n{3,}", "\n\n", page).rstrip() + "\n"
 
@@ -62,7 +66,7 @@ def _with_names(part: str, shared: Collection[str]) -> str:
         for match in OPTION.finditer(part)
         if match[0] in shared or (match[1] not in told and _is_evident(match[0].rstrip()))
     ]
-    names = [f"`{match[1]}`" for match in named]
+    names = [f"`{match[1]}`" for match in named if match[0] not in shared or match[1] not in UNTOLD]
     for match in named:
         part = part.replace(match[0], "", 1)
     part = re.sub(r"(\n\* .*\n)\n(?=\* )", r"\1", part).rstrip()

@@ -44,6 +44,10 @@ How to use it: [{guide}](../{guide}.md).
 Requests carry `Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. Bodies are JSON.
 \\* marks what a request needs and what an answer always has.
 """
+ERRORS = {"generation": "They have [codes](../generation.md#errors), in an `ErrorEnvelope`.\n"}
+"""Of a service whose guide tells them all."""
+NAME_ALONE = re.compile(r" \((list of )?`[A-Z]\w+`\)")
+"""The kind of a field that is named alone, where the page has no section of it."""
 SHARED_BY = 3
 """An error that so many routes answer in the same words is told once for all."""
 ALIKE = 30
@@ -126,7 +130,10 @@ def http_page(app: FastAPI, guide: str, shown: dict[str, dict[str, str]]) -> str
     parts.append("\n## Routes\n")
     told: dict[str, str] = {}
     parts += [_route(method, path, operation, shared, told) for method, path, operation in operations]
-    parts += ["\n## Errors of many routes\n\n", *_said_once(shared), "\n## Schemas\n"]
+    if guide in ERRORS:
+        parts += ["\n## Errors of many routes\n\n", ERRORS[guide], "\n## Schemas\n"]
+    else:
+        parts += ["\n## Errors of many routes\n\n", *_said_once(shared), "\n## Schemas\n"]
     schemas = description["components"]["schemas"]
     asked = _reached([operation.get("requestBody") for *_, operation in operations], schemas)
     for name, schema in sorted(schemas.items()):
@@ -135,7 +142,8 @@ def http_page(app: FastAPI, guide: str, shown: dict[str, dict[str, str]]) -> str
             parts.append(_schema(name, schema, shown, typed))
     page = "".join(parts)
     bare = schemas.keys() - shown.keys()
-    return re.sub(r"\[(\w+)\]\(#\w+\)", lambda link: f"`{link[1]}`" if link[1] in bare else link[0], page)
+    page = re.sub(r"\[(\w+)\]\(#\w+\)", lambda link: f"`{link[1]}`" if link[1] in bare else link[0], page)
+    return NAME_ALONE.sub("", page)
 
 
 def _reached(part: object, schemas: Mapping[str, Schema]) -> set[str]:
