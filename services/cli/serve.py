@@ -2,20 +2,23 @@
 
 import ctypes
 import sys
+from typing import TypeVar
 
 import typer
 
+from ttmark.services.settings.base import ServiceSettings
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
-from ttmark.services.settings.unknown_variables import of_features
+from ttmark.services.settings.unknown_variables import check_settings
 from ttmark.services.startup import listen, needs
-from ttmark.shared.features import modules_of
 
 # Of glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _ARENAS = 2
 _LARGE_BYTES = 1 << 20
+
+SettingsT = TypeVar("SettingsT", bound=ServiceSettings)
 
 
 def bound_arenas() -> None:
@@ -34,13 +37,11 @@ def bound_arenas() -> None:
     mallopt(_M_TRIM_THRESHOLD, _LARGE_BYTES)
 
 
-def _check(features: str) -> None:
-    """Reads what else a service reads, so that a start fails before it loads anything."""
+def _checked(kind: type[SettingsT]) -> SettingsT:
+    """Settings of a service; what else it reads is read, so that a start fails before it loads anything."""
+    check_settings(kind)
     KeyStoreSettings().check()
-    for settings in of_features(features):
-        settings()
-    for listener in modules_of("events", "ttmark.services.features"):
-        listener.check()
+    return kind()
 
 
 app = typer.Typer(
@@ -52,8 +53,7 @@ app = typer.Typer(
 @needs("gen")
 def gen() -> None:
     """Run the generation service."""
-    settings = GenerationSettings()
-    _check("ttmark.gen_service.features")
+    settings = _checked(GenerationSettings)
     listener = listen(settings.host, settings.gen_port, "TTMARK_HOST and TTMARK_GEN_PORT")
     # Imported here: the rest of the command line, and what is wrong with the settings, takes no torch.
     from ttmark.services.composition.generation_service import build_generation_service
@@ -66,8 +66,7 @@ def gen() -> None:
 @needs("detect")
 def detect() -> None:
     """Run the detection service."""
-    settings = DetectionSettings()
-    _check("ttmark.detect_service.features")
+    settings = _checked(DetectionSettings)
     listener = listen(settings.host, settings.detect_port, "TTMARK_HOST and TTMARK_DETECT_PORT")
     bound_arenas()
     from ttmark.services.composition.detection_service import build_detection_service

@@ -16,7 +16,7 @@ from ttmark.services.cli.options import store_url as checked_url
 from ttmark.services.local.processes import GIVEN, LocalServices, check_ports
 from ttmark.services.local.provision import provision
 from ttmark.services.model_folder import DEMO
-from ttmark.services.settings.unknown_variables import check_settings
+from ttmark.services.settings.unknown_variables import FEATURES, check_settings
 from ttmark.services.smollm2 import ModelUnavailable, get_smollm2
 from ttmark.services.state_folder import STATE_FOLDER, check_state_folder
 from ttmark.shared.observability.memory import release_free_memory
@@ -46,7 +46,7 @@ def up(
 ) -> None:
     """Start both services, show a watermark go round, stay up until Ctrl-C."""
     console = Console()
-    check_settings(GIVEN)
+    check_settings(*FEATURES, given=GIVEN)
     if gen_port == detect_port:
         raise typer.BadParameter(
             f"both are {gen_port}: each service needs a port of its own", param_hint=_PORTS

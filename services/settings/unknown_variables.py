@@ -11,7 +11,11 @@ from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.startup import StartupError
 from ttmark.shared.features import modules_of
 
-ALL: tuple[type[Settings], ...] = (GenerationSettings, DetectionSettings, KeyStoreSettings)
+FEATURES: Mapping[type[Settings], str] = {
+    GenerationSettings: "ttmark.gen_service.features",
+    DetectionSettings: "ttmark.detect_service.features",
+}
+ALL: tuple[type[Settings], ...] = (*FEATURES, KeyStoreSettings)
 
 
 def of_features(*folders: str) -> list[type[Settings]]:
@@ -73,24 +77,25 @@ def check_names(environment: Mapping[str, str]) -> None:
         raise StartupError("; ".join(_said(name, known) for name in unknown))
 
 
-def check_settings(given: Collection[str]) -> None:
-    """Reads the settings of both services and of their key store.
+def check_settings(*services: type[Settings], given: Collection[str] = ()) -> None:
+    """Reads the settings of services, of their features and of their key store.
 
     Args:
         given: variables that they will have another value of.
 
     Raises:
-        WrongSettings: values of others are none.
+        WrongSettings: values of others are none; all that are wrong are named at once.
     """
-    services = ("ttmark.gen_service.features", "ttmark.detect_service.features")
+    features = of_features(*(FEATURES[service] for service in services))
     listeners = modules_of("events", "ttmark.services.features")
-    for check in (*ALL, *of_features(*services), *(listener.check for listener in listeners)):
+    problems: dict[str, str] = {}
+    for read in (*services, KeyStoreSettings, *features, *(listener.check for listener in listeners)):
         try:
-            check()
+            read()
         except WrongSettings as wrong:
-            problems = {name: reason for name, reason in wrong.problems.items() if name not in given}
-            if problems:
-                raise WrongSettings(problems) from None
+            problems |= {name: reason for name, reason in wrong.problems.items() if name not in given}
+    if problems:
+        raise WrongSettings(problems)
 
 
 def _is_service_link(name: str, value: str) -> bool:

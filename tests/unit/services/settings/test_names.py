@@ -10,7 +10,10 @@ import typer
 from typer.testing import CliRunner
 
 from ttmark.services.cli.main import app
-from ttmark.services.settings.unknown_variables import check_names, known_names
+from ttmark.services.settings.base import variable
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.services.settings.unknown_variables import check_names, known_names, of_features
 
 MISTYPED = {
     "TTMARK_POLICYFILE": "TTMARK_POLICY_FILE",
@@ -35,6 +38,23 @@ def test_a_mistyped_variable_stops_every_command_with_the_nearest_name(name, mon
 def test_help_is_given_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TTMARK_LABLE", "eu")
     assert CliRunner().invoke(app, ["keys", "list", "--help"]).exit_code == 0
+
+
+def test_all_wrong_values_of_a_service_and_its_features_are_told_at_once(monkeypatch) -> None:
+    of_all = [DetectionSettings, KeyStoreSettings, *of_features("ttmark.detect_service.features")]
+    numbers = {
+        kind: variable(
+            next(name for name, field in kind.model_fields.items() if field.annotation in {int, float})
+        )
+        for kind in of_all
+        if {int, float} & {field.annotation for field in kind.model_fields.values()}
+    }
+    wrong = list(numbers.values())[:5]
+    for name in wrong:
+        monkeypatch.setenv(name, "hunter2")
+    result = CliRunner().invoke(app, ["serve", "detect"])
+    said = result.stderr.removeprefix("ttmark: ").split("; ")
+    assert ([one.partition(":")[0] for one in said], "hunter2" in result.stderr) == (wrong, False)
 
 
 @pytest.mark.parametrize(
