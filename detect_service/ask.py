@@ -2,8 +2,8 @@
 asked under keys.
 
 Routes, the public route, jobs, rows of a bulk file, the library and conformance runs come in by a `Gate` of
-their own, which says what a question costs them and where the work is done. Features declare in a `Stage`
-what they add; those that a question does not ask for are not run.
+their own, which says what a question costs them and where the work is done. Features declare what they add
+in a `VerdictStage`; those that a question does not ask for are not run.
 """
 
 import time
@@ -22,7 +22,7 @@ from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.key_selection import KeySelection, check_askable, permitted
 from ttmark.detect_service.method import Method
 from ttmark.detect_service.question import Gate, Question
-from ttmark.detect_service.stage import Companion, Reader, Readings, Stage, not_read_so
+from ttmark.detect_service.stage import Companion, Reader, Readings, VerdictStage, not_read_so
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.byte_reading import Content
 from ttmark.shared.http.auth import check_scope
@@ -31,7 +31,7 @@ from ttmark.shared.schemas.detection.detect import CombinedRequest, DetectionReq
 from ttmark.shared.schemas.generation.origin import Origin
 
 T = TypeVar("T")
-_OURS = Stage("likelihood", {CombinedRequest: LIKELIHOOD})
+_OURS = VerdictStage("likelihood", {CombinedRequest: LIKELIHOOD})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Means:
     """What a process answers with: keys, tokenizers and limits, and what features add."""
 
     backend: DetectionBackend
-    stages: Sequence[Stage] = (_OURS,)
+    stages: Sequence[VerdictStage] = (_OURS,)
 
-    def with_stages(self, stages: Iterable[Stage]) -> "Means":
+    def with_stages(self, stages: Iterable[VerdictStage]) -> "Means":
         """These stages as well, each in place of one of the same name."""
         of_name = {stage.name: stage for stage in (*self.stages, *stages)}
         inserts = {key: one for stage in of_name.values() for key, one in stage.inserts.items()}

@@ -8,7 +8,7 @@ import math
 from dataclasses import replace
 from typing import Literal
 
-from ttmark.detect_service.verdict import Finding
+from ttmark.detect_service.verdict import DocumentFinding
 
 FIRST_SHARE = 0.1
 SECOND_SHARE = 0.9
@@ -22,7 +22,7 @@ _CONVERSATION_FROM = 0.3
 ReaderChoice = Literal["auto", "always", "never"]
 
 
-def may_be_read(finding: Finding, fpr: float, wanted: ReaderChoice) -> bool:
+def may_be_read(finding: DocumentFinding, fpr: float, wanted: ReaderChoice) -> bool:
     """Whether a document is to be read that has this finding without a reader, which counts a tenth."""
     if wanted != "auto":
         return wanted == "always"
@@ -38,14 +38,14 @@ def conversation_may_be_read(log10_p: float, fpr: float, wanted: ReaderChoice) -
     return math.log10(fpr * FIRST_SHARE) < log10_p < -_CONVERSATION_FROM
 
 
-def without_reading(finding: Finding) -> Finding:
+def without_reading(finding: DocumentFinding) -> DocumentFinding:
     """The finding of a document that might have been read and was not: it has its share of the rate."""
     return replace(
         finding, log10_p=_of(finding.log10_p, FIRST_SHARE), log10_e=_weighted(finding.log10_e, None)
     )
 
 
-def with_reading(first: Finding, second: Finding) -> Finding:
+def with_reading(first: DocumentFinding, second: DocumentFinding) -> DocumentFinding:
     """Both steps as one: the finding with the smaller p-value, each by its share of the rate."""
     log10_p = _of(first.log10_p, FIRST_SHARE), _of(second.log10_p, SECOND_SHARE)
     return replace(

@@ -4,12 +4,12 @@ from functools import cache
 
 from ttmark.detect_service.ask import Means
 from ttmark.detect_service.documents.backend import DetectionBackend
-from ttmark.detect_service.stage import Stage
+from ttmark.detect_service.stage import VerdictStage
 from ttmark.shared.features import modules_of
 
 
 @cache
-def _stages() -> tuple[Stage, ...]:
+def _stages() -> tuple[VerdictStage, ...]:
     return tuple(module.STAGE for module in modules_of("stage", "ttmark.detect_service.features"))
 
 

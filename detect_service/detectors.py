@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ttmark.detect_service.method import DocumentCost, Look, Method
-from ttmark.detect_service.verdict import Detector, Finding, Fired, KeyVersion, Reach, Tokens
+from ttmark.detect_service.verdict import Detector, DocumentFinding, Fired, KeyVersion, Reach, Tokens
 from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.schemas.detection.detect import (
     CombinedRequest,
@@ -41,7 +41,9 @@ def likelihood(
         reading: what a language model says of the document's tokens under a key; None: none read it.
     """
 
-    def look(versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None) -> list[Finding]:
+    def look(
+        versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None
+    ) -> list[DocumentFinding]:
         pause()
         key, version = versions[0]
         watermark, pool = key.profile.watermark(), len(version.prf_keys)
@@ -64,7 +66,7 @@ def likelihood(
             near = np.flatnonzero(log10_p <= log10_limit)
             fired = sorted(zip(log10_p[near].tolist(), near.tolist(), strict=True))
             findings.append(
-                Finding(
+                DocumentFinding(
                     key,
                     version,
                     pool_key=best,

@@ -31,7 +31,7 @@ from ttmark.detect_service.verdict import (
     Best,
     Decision,
     Detector,
-    Finding,
+    DocumentFinding,
     best_finding,
     best_reading,
     decide,
@@ -54,7 +54,7 @@ from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.null_replacement import Redrawn
 
 T = TypeVar("T")
-Examined = tuple[DetectionResult, Finding | None]
+Examined = tuple[DetectionResult, DocumentFinding | None]
 
 
 @dataclass(slots=True)
@@ -308,7 +308,11 @@ class Examination:
         return [result.verdict == "watermarked" for result, _ in alone.outcomes({})]
 
     def _verdict(
-        self, index: int, readers: Sequence[DocumentReader], finding: Finding | None, decision: Decision
+        self,
+        index: int,
+        readers: Sequence[DocumentReader],
+        finding: DocumentFinding | None,
+        decision: Decision,
     ) -> DetectionResult:
         # Which key came closest is evidence, which counts its tokens; everybody is told those of the first.
         first = (self.selection.own or self.selection.keys)[0]

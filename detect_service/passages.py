@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.verdict import Finding, FoundSegment, Tokens
+from ttmark.detect_service.verdict import DocumentFinding, FoundSegment, Tokens
 from ttmark.shared.keys.held_keys import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection.detect import MarkedShare
 from ttmark.shared.watermark.detectors.alignment import alignment_path
@@ -21,7 +21,7 @@ Core = tuple[int, int]
 
 
 def marked_passages(
-    finding: Finding,
+    finding: DocumentFinding,
     token_ids: Callable[[UnlockedKey], Tokens],
     reading: Callable[[UnlockedKey], Reading | None],
 ) -> tuple[tuple[FoundSegment, ...], MarkedShare]:
@@ -60,7 +60,7 @@ def marked_passages(
     return tuple(_meeting(sorted(kept, key=lambda one: one[1]))), share
 
 
-def _present(finding: Finding) -> Iterator[tuple[UnlockedKey, UnlockedVersion, int, float]]:
+def _present(finding: DocumentFinding) -> Iterator[tuple[UnlockedKey, UnlockedVersion, int, float]]:
     """Keys with the chance that they marked some of the text: 1 of those found, of others by their E.
 
     Before E is seen, one other key of the pool is there on average.
@@ -103,7 +103,7 @@ class BlockScores:
 
 
 def block_scores(
-    finding: Finding, token_ids: Callable[[UnlockedKey], Tokens], beta: float
+    finding: DocumentFinding, token_ids: Callable[[UnlockedKey], Tokens], beta: float
 ) -> list[BlockScores]:
     """The blocks that a finding rests on: one run of blocks, or one for each segment and the rest.
 
@@ -121,7 +121,7 @@ def block_scores(
 
     known: dict[tuple[str, int, int], BlockScores] = {}
 
-    def aligned(made_with: Finding | FoundSegment) -> BlockScores:
+    def aligned(made_with: DocumentFinding | FoundSegment) -> BlockScores:
         key, version = made_with.key, made_with.version
         name = key.key_id, version.version, made_with.pool_key
         if name not in known:

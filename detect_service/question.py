@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.key_selection import KeySelection
-from ttmark.detect_service.verdict import Finding
+from ttmark.detect_service.verdict import DocumentFinding
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.languages.words import ENGLISH, Words
@@ -23,7 +23,7 @@ class DetectionObserver(Protocol):
     def keys(self, selection: KeySelection) -> None:
         """The keys that are tried."""
 
-    def document(self, result: DetectionResult, finding: Finding | None) -> None:
+    def document(self, result: DetectionResult, finding: DocumentFinding | None) -> None:
         """A document's result and the evidence for it; None where no key had a version to try."""
 
 

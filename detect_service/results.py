@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.passages import block_scores, marked_passages
-from ttmark.detect_service.verdict import Finding, FoundSegment
+from ttmark.detect_service.verdict import DocumentFinding, FoundSegment
 from ttmark.shared.keys.held_keys import HeldKey, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection.detect import (
     BlockEvidence,
@@ -35,7 +35,7 @@ _WEAKEST = -2.0
 
 def with_evidence(
     result: DetectionResult,
-    finding: Finding,
+    finding: DocumentFinding,
     reader: DocumentReader,
     fpr: float,
     *,
@@ -149,7 +149,7 @@ def shown_segment(
     )
 
 
-def _block_evidence(finding: Finding, reader: DocumentReader, beta: float) -> list[BlockEvidence]:
+def _block_evidence(finding: DocumentFinding, reader: DocumentReader, beta: float) -> list[BlockEvidence]:
     """The scored blocks in order, with characters where the document came as text."""
     evidence = []
     for run in block_scores(finding, reader.token_ids, beta):

@@ -12,7 +12,7 @@ from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.key_selection import OtherKeys
 from ttmark.detect_service.method import Method
 from ttmark.detect_service.question import Gate, Question
-from ttmark.detect_service.verdict import Best, Decision, Finding
+from ttmark.detect_service.verdict import Best, Decision, DocumentFinding
 from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.http.service_errors import Unprocessable
 from ttmark.shared.keys.held_keys import ForeignKey, UnlockedKey
@@ -59,7 +59,7 @@ class Companion:
         """Tokens [L] whose score under a foreign key is left out, by how many tokens it depends on."""
         return None
 
-    def decide(self, _: int, __: Finding | None, decision: Decision) -> Decision:
+    def decide(self, _: int, __: DocumentFinding | None, decision: Decision) -> Decision:
         """What is decided of a document by our own keys."""
         return decision
 
@@ -107,7 +107,7 @@ def not_read_so(why: object) -> Unprocessable:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class VerdictStage:
     """What a feature adds to the way of a verdict: what is left out adds nothing.
 
     A companion joins the questions that ask for it in one of three ways, so that no other runs its code.

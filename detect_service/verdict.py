@@ -34,7 +34,7 @@ class FoundSegment:
 
     Attributes:
         log10_e: log10 of how many passages as strong chance gives, corrected for all versions tried (small
-            is strong, unlike `Finding.log10_e`).
+            is strong, unlike `DocumentFinding.log10_e`).
         pool_key: number of the key in the version's pool.
     """
 
@@ -72,7 +72,7 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DocumentFinding:
     """The best evidence for one document: of one key version, of all that were tried, of all readings.
 
     Attributes:
@@ -120,13 +120,13 @@ class Finding:
         return float(self.evidence.of_keys.max()) if isinstance(self.evidence, LikelihoodEvidence) else 0.0
 
 
-Best = tuple[int, Finding]
+Best = tuple[int, DocumentFinding]
 """The best finding of a document, and the way of reading that it is of."""
 
 KeyVersion = tuple[UnlockedKey, UnlockedVersion]
 """A version of a key, with the key."""
 
-Detector = Callable[[Sequence[KeyVersion], Tokens, Redrawn | None], list[Finding]]
+Detector = Callable[[Sequence[KeyVersion], Tokens, Redrawn | None], list[DocumentFinding]]
 """Versions of one profile that have as many PRF keys, the document as the profile reads it, rows that are
 spent -> what was found under each version."""
 
@@ -137,7 +137,7 @@ def best_finding(
     detector: Detector,
     others: int = 0,
     redrawn: Callable[[UnlockedKey], Redrawn | None] | None = None,
-) -> Finding | None:
+) -> DocumentFinding | None:
     """Tries versions of keys on a document, read in one way.
 
     Args:
@@ -180,12 +180,12 @@ def _of_versions(
     versions: Sequence[KeyVersion],
     detector: Detector,
     redrawn: Callable[[UnlockedKey], Redrawn | None] | None,
-) -> list[Finding]:
+) -> list[DocumentFinding]:
     """What the detector says under each version; those of one profile are looked for at once."""
     alike: dict[tuple[str, int], list[int]] = {}
     for number, (key, version) in enumerate(versions):
         alike.setdefault((key.profile.profile_id, len(version.prf_keys)), []).append(number)
-    found: dict[int, Finding] = {}
+    found: dict[int, DocumentFinding] = {}
     for numbers in alike.values():
         own = [versions[number] for number in numbers]
         key = own[0][0]
@@ -194,7 +194,9 @@ def _of_versions(
     return [found[number] for number in range(len(versions))]
 
 
-def best_reading(findings: Sequence[Finding], weights: Sequence[float], fpr: float) -> tuple[int, Finding]:
+def best_reading(
+    findings: Sequence[DocumentFinding], weights: Sequence[float], fpr: float
+) -> tuple[int, DocumentFinding]:
     """Of a document that was read in several ways: the reading with the smallest p-value, and its finding.
 
     p-values and E-values of passages are divided by the weight of their reading (Bonferroni); passages that
@@ -264,7 +266,7 @@ class Decision:
     tokens_typical: int | None = None
 
 
-def decide(finding: Finding | None, fpr: float) -> Decision:
+def decide(finding: DocumentFinding | None, fpr: float) -> Decision:
     """Holds a finding to a false positive rate per document.
 
     A localized finding counts by its segments, which the detector held to `fpr` before.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
-from ttmark.evaluation.run_folder import Completion, OnText, OnTokens
+from ttmark.evaluation.run_folder import GeneratedText, OnText, OnTokens
 from ttmark.evaluation.text_files import MAX_TOKENS, read_prompts
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.engine.loop.engine import Engine
@@ -162,6 +162,6 @@ async def complete(
             async for delta in generate(await request(index)):
                 tokens += delta.token_ids
                 on_tokens(len(delta.token_ids))
-        on_text(Completion(index, tuple(tokens)))
+        on_text(GeneratedText(index, tuple(tokens)))
 
     await asyncio.gather(*map(one, indices))

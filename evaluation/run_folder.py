@@ -39,7 +39,7 @@ def append_lines(file: Path, values: Iterable[object]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class GeneratedText:
     """One text.
 
     Attributes:
@@ -57,7 +57,7 @@ def progress_bars(console: Console | None = None) -> Progress:
     return Progress(*columns, console=console, transient=True)
 
 
-OnText = Callable[[Completion], None]
+OnText = Callable[[GeneratedText], None]
 OnTokens = Callable[[int], None]
 
 
@@ -78,7 +78,7 @@ class Run:
     seed: int
     progress: Progress
 
-    def texts(self, cell: Cell, count: int) -> list[Completion]:
+    def texts(self, cell: Cell, count: int) -> list[GeneratedText]:
         found = self._read(cell)
         if any(index not in found for index in range(count)):
             path = self._path(cell)
@@ -93,17 +93,17 @@ class Run:
     def _path(self, cell: Cell) -> Path:
         return self.folder / "texts" / f"{cell.name}.jsonl"
 
-    def _read(self, cell: Cell) -> dict[int, Completion]:
+    def _read(self, cell: Cell) -> dict[int, GeneratedText]:
         """Texts by index; a line that was cut off by a crash is left out."""
         lines = read_lines(self._path(cell))
-        return {line["index"]: Completion(line["index"], tuple(line["token_ids"])) for line in lines}
+        return {line["index"]: GeneratedText(line["index"], tuple(line["token_ids"])) for line in lines}
 
     def _generate(self, cell: Cell, missing: list[int]) -> None:
         if not missing:
             return
         task = self.progress.add_task(cell.title, total=len(missing))
 
-        def on_text(text: Completion) -> None:
+        def on_text(text: GeneratedText) -> None:
             append_lines(self._path(cell), [asdict(text)])
             self.progress.advance(task, 1 - len(text.token_ids) / cell.tokens)
 

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 
 from ttmark.detect_service.api.admission import Admission, Terms
 from ttmark.detect_service.api.body_route import body_scopes
-from ttmark.detect_service.api.features import Application, Feature, Provided
+from ttmark.detect_service.api.features import Application, DetectionFeature, Provided
 from ttmark.detect_service.api.metrics import DetectionMetrics, WorkMetrics
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.routes import answers, detection_router, keys_router
@@ -22,7 +22,7 @@ def create_detection_app(
     *,
     readiness: Callable[[], Readiness],
     terms: Terms | None = None,
-    features: Sequence[Feature] = (),
+    features: Sequence[DetectionFeature] = (),
 ) -> FastAPI:
     """The questions and what one can ask with; errors, health and metrics.
 

@@ -1,7 +1,7 @@
 """What a deployment adds to the asking: features.
 
 Each is a folder of `detect_service/features`, which nothing else imports. Its module `service` has a function
-`opened`, which makes a `Feature` of what the service is started with; None: it is switched off.
+`opened`, which makes a `DetectionFeature` of what the service is started with; None: it is switched off.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -15,7 +15,7 @@ from ttmark.detect_service.api.admission import Admission
 from ttmark.detect_service.api.metrics import DetectionMetrics
 from ttmark.detect_service.api.routes import Answering
 from ttmark.detect_service.ask import Means
-from ttmark.detect_service.stage import Stage
+from ttmark.detect_service.stage import VerdictStage
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate, Guests
 from ttmark.shared.http.health import Readiness
@@ -53,7 +53,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
+class DetectionFeature:
     """What a folder adds; what is left out adds nothing.
 
     Attributes:
@@ -64,7 +64,7 @@ class Feature:
     """
 
     part: Callable[[Application], Part] = lambda _: Part()
-    stage: Stage | None = None
+    stage: VerdictStage | None = None
     running: Sequence[AbstractAsyncContextManager[Any]] = ()
     authenticate: Callable[[Authenticate], Authenticate] | None = None
     guests: Guests | None = None

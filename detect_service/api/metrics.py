@@ -8,7 +8,7 @@ from typing import Any, get_args
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from ttmark.detect_service.key_selection import KeySelection
-from ttmark.detect_service.verdict import Finding
+from ttmark.detect_service.verdict import DocumentFinding
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.events import Event, EventSink
 from ttmark.shared.http.service_errors import InternalError
@@ -84,7 +84,7 @@ class Journal:
         models = {self._metrics.models.get(key.profile.tokenizer_fingerprint, "") for key in selection.keys}
         self._state["model"] = models.pop() if len(models) == 1 else "several"
 
-    def document(self, result: DetectionResult, finding: Finding | None) -> None:
+    def document(self, result: DetectionResult, finding: DocumentFinding | None) -> None:
         self._verdicts[result.verdict] = self._verdicts.get(result.verdict, 0) + 1
         if result.error is not None and result.error.code != InternalError.code:
             return  # the caller's to mend: operators hear of documents that fail

@@ -27,7 +27,7 @@ from ttmark.evaluation.experiment_cells import sampling_seed
 from ttmark.evaluation.quality.equivalence import Verdict
 from ttmark.evaluation.quality.measures import compare, measured
 from ttmark.evaluation.report import groups
-from ttmark.evaluation.run_folder import DEPLOYED, Completion, Questions, Run
+from ttmark.evaluation.run_folder import DEPLOYED, GeneratedText, Questions, Run
 from ttmark.evaluation.text_edits import EDITS, Edit, Material
 from ttmark.evaluation.unmarked_texts import TextSet, human_documents
 from ttmark.shared.keys.held_keys import UnlockedKey, UnlockedVersion
@@ -115,7 +115,7 @@ class Conformance:
             self._quality(unmarked),
         )
 
-    def _quality(self, unmarked: Sequence[Completion]) -> tuple[Verdict, ...]:
+    def _quality(self, unmarked: Sequence[GeneratedText]) -> tuple[Verdict, ...]:
         """Of the chat answers to the prompts that both have; answers to one prompt are a cluster."""
         marked = self.run.texts(marked_cell(self.plan, CHAT, self.key.profile), self.plan.answers[CHAT])
         both = min(len(marked), len(unmarked))

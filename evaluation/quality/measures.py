@@ -10,7 +10,7 @@ import numpy as np
 from ttmark.evaluation.intervals import Sample
 from ttmark.evaluation.quality.equivalence import Difference, Margin, Verdict, judged
 from ttmark.evaluation.report import Table, table_by
-from ttmark.evaluation.run_folder import Completion
+from ttmark.evaluation.run_folder import GeneratedText
 
 LENGTH = Margin("length", "tokens")
 AT_LIMIT = Margin("share that reaches the limit", "%", least=0.01, event=True)
@@ -36,7 +36,7 @@ _RUN = 4
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 
 
-def measured(answers: Sequence[Completion], limit: int) -> dict[Margin, Sample]:
+def measured(answers: Sequence[GeneratedText], limit: int) -> dict[Margin, Sample]:
     """What the tokens of answers alone say."""
     sizes = np.array([len(one.token_ids) for one in answers], dtype=np.float64)
     return {

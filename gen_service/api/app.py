@@ -9,7 +9,7 @@ from opentelemetry.trace import NoOpTracerProvider
 
 from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.described import EVENT_PAYLOADS, describe_events
-from ttmark.gen_service.api.features import Feature
+from ttmark.gen_service.api.features import GenerationFeature
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.long_bodies import run_long
 from ttmark.gen_service.api.plan.backend import GenerationBackend
@@ -66,7 +66,7 @@ def create_generation_app(
     backend: GenerationBackend,
     options: AppOptions,
     allowance: TokenAllowance | None = None,
-    features: Sequence[Feature] = (),
+    features: Sequence[GenerationFeature] = (),
 ) -> FastAPI:
     """Routes, errors, health and metrics of the generation service over `backend`.
 

@@ -33,7 +33,7 @@ LoadEngine = Callable[[str, Path], RunningEngine]
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
+class GenerationFeature:
     """What a feature adds.
 
     Attributes:

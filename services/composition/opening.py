@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.api.features import Feature, Provided
+from ttmark.detect_service.api.features import DetectionFeature, Provided
 from ttmark.services.composition.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.shared.features import modules_of
@@ -27,14 +27,14 @@ class Opening:
     allowance: DocumentAllowance
     provided: Provided = field(default_factory=Provided)
 
-    def features(self) -> Iterator[Feature]:
+    def features(self) -> Iterator[DetectionFeature]:
         """All that are there and switched on, each after those that it needs.
 
         Raises:
             StartupError: settings of one are not usable.
         """
         for module in modules_of("service", "ttmark.detect_service.features"):
-            feature: Feature | None = module.opened(self)
+            feature: DetectionFeature | None = module.opened(self)
             if feature is not None:
                 self.provided.extend(feature.provides)
                 yield feature

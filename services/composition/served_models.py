@@ -9,7 +9,7 @@ from typing import Literal
 
 import structlog
 
-from ttmark.gen_service.api.features import FEATURES, Feature, RunningEngine
+from ttmark.gen_service.api.features import FEATURES, GenerationFeature, RunningEngine
 from ttmark.gen_service.api.plan.served_model import ServedModel
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.engine.loop.engine import Engine
@@ -32,7 +32,7 @@ from ttmark.shared.schemas.generation.sampling import SamplingDefaults
 _CACHE_SHARE = 0.25
 
 
-def open_features(settings: GenerationSettings) -> tuple[Feature, ...]:
+def open_features(settings: GenerationSettings) -> tuple[GenerationFeature, ...]:
     """What the optional features add that are there.
 
     Raises:
@@ -42,7 +42,7 @@ def open_features(settings: GenerationSettings) -> tuple[Feature, ...]:
 
 
 def load_engine(
-    name: str, folder: Path, settings: GenerationSettings, features: Sequence[Feature] = ()
+    name: str, folder: Path, settings: GenerationSettings, features: Sequence[GenerationFeature] = ()
 ) -> RunningEngine:
     """The engine that the settings name, with a model in it.
 
@@ -88,7 +88,7 @@ class Models:
 
     served: Mapping[str, ServedModel]
     engines: tuple[RunningEngine, ...]
-    features: tuple[Feature, ...]
+    features: tuple[GenerationFeature, ...]
 
     @classmethod
     def load(cls, settings: GenerationSettings, metrics: EngineMetrics) -> "Models":

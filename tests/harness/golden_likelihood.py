@@ -18,7 +18,7 @@ from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.question import Question
-from ttmark.detect_service.stage import Reader, Stage
+from ttmark.detect_service.stage import Reader, VerdictStage
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.keys.key_codec import derive_prf_keys
@@ -134,7 +134,7 @@ def asked_about(
         conversation=len(documents) > 1,
     )
     made_up = (SilentReader if fails else SaidBy)(lambda text: byte_reading(said_of(text)), reader)
-    means = means_of(backend).with_stages([Stage("reader", reader=cast(Reader, made_up))])
+    means = means_of(backend).with_stages([VerdictStage("reader", reader=cast(Reader, made_up))])
     (result,) = ask_here(Question(asked, CALLER, "golden"), means).results
     return result
 

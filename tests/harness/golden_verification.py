@@ -22,7 +22,7 @@ from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.documents.backend import DetectionBackend, FixedKeys, TokenizerSet
 from ttmark.detect_service.features.reader.dialect import ttmark_dialect
 from ttmark.detect_service.question import Gate, Question
-from ttmark.detect_service.stage import Reader, Stage
+from ttmark.detect_service.stage import Reader, VerdictStage
 from ttmark.evaluation.text_files import read_human_texts
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
@@ -193,7 +193,7 @@ async def answered(app: Any, question: Mapping[str, Any]) -> dict[str, Any]:
     origin = origin_of(question)
     request = CombinedRequest.model_validate({"inputs": [document], **asked, **origin})
     reader = ReadThere(app)
-    means = means_of(backend).with_stages([Stage("reader", reader=cast(Reader, reader))])
+    means = means_of(backend).with_stages([VerdictStage("reader", reader=cast(Reader, reader))])
     response = await ask(Question(request, CALLER, "golden"), means, Gate(), lambda made: made)
     (result,) = response.results
     found = {name: getattr(result, name) for name in ANSWERED if name != "prompt_tokens"}

@@ -11,7 +11,7 @@ from tests.harness.simulated_model import VOCABULARY, SimulatedModel, write_text
 from ttmark.evaluation.conformance.measure import Conformance
 from ttmark.evaluation.conformance.plan import CHAT, PLAIN, TextCounts
 from ttmark.evaluation.experiment_cells import Cell, sampling_seed
-from ttmark.evaluation.run_folder import Completion, Detect, OnText, OnTokens, Questions, Run
+from ttmark.evaluation.run_folder import Detect, GeneratedText, OnText, OnTokens, Questions, Run
 from ttmark.evaluation.unmarked_texts import TextSet
 from ttmark.services.features.conformance.conformance_run import detection
 from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
@@ -58,7 +58,7 @@ class SimulatedAnswers:
             generator = np.random.default_rng(number)
             tokens = write_text(SimulatedModel(), cell, prf_key, (number % VOCABULARY,), generator)
             on_tokens(len(tokens))
-            on_text(Completion(index, tokens))
+            on_text(GeneratedText(index, tokens))
 
 
 def simulated_run(

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from ttmark.evaluation.experiment_cells import Cell, SamplingSetting, sampling_seed
-from ttmark.evaluation.run_folder import Completion, OnText, OnTokens
+from ttmark.evaluation.run_folder import GeneratedText, OnText, OnTokens
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams, Support
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import finalised
@@ -82,7 +82,7 @@ class SimulatedSource:
                 np.random.default_rng(sampling_seed(seed, cell.name, index)),
             )
             on_tokens(len(tokens))
-            on_text(Completion(index, tokens))
+            on_text(GeneratedText(index, tokens))
 
     def close(self) -> None:
         """Nothing is open."""

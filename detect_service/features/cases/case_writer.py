@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from ttmark.detect_service.examination import Examination
-from ttmark.detect_service.stage import Companion, Stage
+from ttmark.detect_service.stage import Companion, VerdictStage
 from ttmark.shared.detection_words import about_words, is_sure
 from ttmark.shared.schemas.detection.detect import DetectionRequest, DetectionResult, Document
 from ttmark.shared.schemas.generation.origin import Origin
@@ -27,9 +27,9 @@ from ttmark.shared.watermark.interruption import pause
 _LEFT_OUT = {"evidence", "case", "id"}
 
 
-def stage_of(key: CaseKey) -> Stage:
+def stage_of(key: CaseKey) -> VerdictStage:
     """Cases are signed with the key, for questions that ask for them."""
-    return Stage(
+    return VerdictStage(
         "cases",
         joins=lambda question, sent, _: Cases(sent, key, question.identifier),
         asked_by="case",

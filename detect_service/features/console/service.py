@@ -4,12 +4,12 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from ttmark.detect_service.api.features import Application, Feature, Part
+from ttmark.detect_service.api.features import Application, DetectionFeature, Part
 from ttmark.services.composition.opening import Opening
 from ttmark.shared.pages import SignIn, page_router
 
 
-def opened(_: Opening) -> Feature:
+def opened(_: Opening) -> DetectionFeature:
     return FEATURE
 
 
@@ -25,4 +25,4 @@ def _part(app: Application) -> Part:
     return Part([router, page_router("/", "console", "ttmark.detect_service.features.console", origins)])
 
 
-FEATURE = Feature(_part)
+FEATURE = DetectionFeature(_part)

@@ -22,7 +22,7 @@ from ttmark.detect_service.features.spent.refusals import no_verdict
 from ttmark.detect_service.features.spent.spent_document import UNSEEN_SHARE, Counted, SpentDocument
 from ttmark.detect_service.features.spent.spent_question import SpentQuestion
 from ttmark.detect_service.results import is_weak, shown_key
-from ttmark.detect_service.verdict import Finding, Reach, typical_tokens, without_finding
+from ttmark.detect_service.verdict import DocumentFinding, Reach, typical_tokens, without_finding
 from ttmark.shared.byte_reading import ByteReading, Content
 from ttmark.shared.http.service_errors import Unprocessable
 from ttmark.shared.keys.held_keys import UnlockedKey, UnlockedVersion
@@ -191,7 +191,7 @@ class ConversationExamination(Examination):
 
     def outcomes(
         self, readings: Mapping[Content, ByteReading]
-    ) -> list[tuple[DetectionResult, Finding | None]]:
+    ) -> list[tuple[DetectionResult, DocumentFinding | None]]:
         """The one result."""
         first, result = self._evidence, None
         if first is not None:

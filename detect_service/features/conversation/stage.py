@@ -1,6 +1,6 @@
 """Messages of one conversation are asked about together."""
 
 from ttmark.detect_service.features.conversation.conversation import ConversationExamination
-from ttmark.detect_service.stage import Stage
+from ttmark.detect_service.stage import VerdictStage
 
-STAGE = Stage("conversation", conversation=ConversationExamination)
+STAGE = VerdictStage("conversation", conversation=ConversationExamination)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from ttmark.detect_service.api.features import Application, Feature, Part
+from ttmark.detect_service.api.features import Application, DetectionFeature, Part
 from ttmark.detect_service.features.files.check_routes import CHECKS_PATH, checks_router
 from ttmark.detect_service.features.files.routes import (
     EXTRACT_PATH,
@@ -18,11 +18,11 @@ from ttmark.detect_service.features.files.workers.worker_pool import ExtractionW
 from ttmark.services.composition.opening import Opening
 
 
-def opened(_: Opening) -> Feature:
+def opened(_: Opening) -> DetectionFeature:
     return files(ExtractionWorkers(ExtractionLimits(workers=ExtractionSettings().extract_workers)))
 
 
-def files(workers: ExtractionWorkers) -> Feature:
+def files(workers: ExtractionWorkers) -> DetectionFeature:
     """Files are read by `workers`, and asked about."""
 
     def part(app: Application) -> Part:
@@ -34,7 +34,7 @@ def files(workers: ExtractionWorkers) -> Feature:
         ]
         return Part(routes, limits=dict.fromkeys((EXTRACT_PATH, CHECKS_PATH), forms))
 
-    return Feature(part, running=[_warm(workers)], provides=[workers])
+    return DetectionFeature(part, running=[_warm(workers)], provides=[workers])
 
 
 @asynccontextmanager

@@ -2,6 +2,6 @@
 
 from ttmark.detect_service.features.foreign.foreign_findings import foreign_cost, with_foreign
 from ttmark.detect_service.key_selection import OtherKeys
-from ttmark.detect_service.stage import Stage
+from ttmark.detect_service.stage import VerdictStage
 
-STAGE = Stage("foreign", other_keys=OtherKeys(foreign_cost, with_foreign))
+STAGE = VerdictStage("foreign", other_keys=OtherKeys(foreign_cost, with_foreign))

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from ttmark.detect_service.api.features import Application, Feature, Part
+from ttmark.detect_service.api.features import Application, DetectionFeature, Part
 from ttmark.detect_service.features.jobs.background import JobCalls, JobExpiry, JobWorker
 from ttmark.detect_service.features.jobs.job_service import JobMetrics, JobService
 from ttmark.detect_service.features.jobs.job_store import LEASE_SECONDS
@@ -21,11 +21,11 @@ from ttmark.shared.vault.stores.redis_client import RedisClient
 from ttmark.shared.vault.stores.redis_connections import RedisAddress
 
 
-def opened(opening: Opening) -> Feature:
+def opened(opening: Opening) -> DetectionFeature:
     return background_jobs(open_jobs(opening.access))
 
 
-def background_jobs(jobs: Jobs) -> Feature:
+def background_jobs(jobs: Jobs) -> DetectionFeature:
     """Jobs are kept in their store, and worked on while the application serves; at the end it is closed."""
 
     def part(app: Application) -> Part:
@@ -44,7 +44,7 @@ def background_jobs(jobs: Jobs) -> Feature:
         routes = job_routers(service, app.admission.run_long, app.admission.shorten)
         return Part(routes, background, {JOBS_PATH: limits})
 
-    return Feature(part, running=[_closed(jobs.store)])
+    return DetectionFeature(part, running=[_closed(jobs.store)])
 
 
 @asynccontextmanager

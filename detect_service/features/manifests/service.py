@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 from cryptography import x509
 
-from ttmark.detect_service.api.features import Feature
+from ttmark.detect_service.api.features import DetectionFeature
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.features.manifests.settings import TrustSettings
@@ -17,7 +17,7 @@ from ttmark.shared.labels import Label
 _TRUST = "TTMARK_C2PA_TRUST_FILE"
 
 
-def opened(opening: Opening) -> Feature:
+def opened(opening: Opening) -> DetectionFeature:
     settings = TrustSettings()
     examiner = manifest_examiner(settings, opening.provided.get(ExtractionWorkers))
     return manifests(examiner, settings.load_label())
@@ -41,5 +41,5 @@ def manifest_examiner(settings: TrustSettings, workers: ExtractionWorkers | None
         raise StartupError(f"{_TRUST}: the file holds no certificates in PEM") from error
 
 
-def manifests(examiner: ManifestExaminer, label: Label | None = None) -> Feature:
-    return Feature(stage=stage_of(examiner, label), provides=[examiner])
+def manifests(examiner: ManifestExaminer, label: Label | None = None) -> DetectionFeature:
+    return DetectionFeature(stage=stage_of(examiner, label), provides=[examiner])

@@ -9,7 +9,7 @@ from ttmark.detect_service.features.manifests.manifest_examiner import (
 )
 from ttmark.detect_service.features.manifests.manifest_stripping import PartedRequest, parted
 from ttmark.detect_service.question import Gate, Question
-from ttmark.detect_service.stage import Companion, Stage
+from ttmark.detect_service.stage import Companion, VerdictStage
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.wrapper import BEGINNING, WRAPPER
 from ttmark.shared.schemas.detection.detect import Basis, DetectionRequest, DetectionResult
@@ -17,14 +17,14 @@ from ttmark.shared.schemas.detection.detect import Basis, DetectionRequest, Dete
 NAME = "manifests"
 
 
-def stage_of(examiner: ManifestExaminer, label: Label | None = None) -> Stage:
+def stage_of(examiner: ManifestExaminer, label: Label | None = None) -> VerdictStage:
     """Manifests are told with what `examiner` says of them.
 
     Args:
         label: what generated texts carry visibly, and is none of the model's words; None: they carry nothing.
     """
     held = [BEGINNING] if label is None else [BEGINNING, label.words]
-    return Stage(
+    return VerdictStage(
         NAME,
         inserts={BEGINNING: WRAPPER},
         joins=lambda question, _, gate: TextsSetApart(examiner, label, question, gate),

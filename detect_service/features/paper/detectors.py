@@ -8,7 +8,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.verdict import Detector, Finding, Fired, FoundSegment, KeyVersion, Reach, Tokens
+from ttmark.detect_service.verdict import (
+    Detector,
+    DocumentFinding,
+    Fired,
+    FoundSegment,
+    KeyVersion,
+    Reach,
+    Tokens,
+)
 from ttmark.shared.schemas.detection.detect import Phase
 from ttmark.shared.watermark.detectors.alignment import (
     aligned_evidence,
@@ -26,7 +34,9 @@ from ttmark.shared.watermark.nulls import corrected
 def direct(phase: Phase, log10_limit: float = -2.0) -> Detector:
     """`ttmark.shared.watermark.detect_direct` under every key of a pool, each held to `log10_limit`."""
 
-    def look(versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None) -> list[Finding]:
+    def look(
+        versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None
+    ) -> list[DocumentFinding]:
         watermark = versions[0][0].profile.watermark()
         offsets = range(watermark.block_size if phase == "any" else 1)
         phases = [BlockRows.at_phase(watermark, tokens, offset, redrawn) for offset in offsets]
@@ -48,7 +58,7 @@ def direct(phase: Phase, log10_limit: float = -2.0) -> Detector:
             within = ((own, number) for number, own in smallest.items() if own <= log10_limit)
             evidence = direct_evidence(watermark, pool[best], tokens, phases[offset], phase=offset, phases=1)
             findings.append(
-                Finding(
+                DocumentFinding(
                     *made_with,
                     pool_key=best,
                     fired=_fired(made_with, within),
@@ -75,7 +85,9 @@ def aligned(beta: float, log10_limit: float = -2.0) -> Detector:
     """
     check_beta(beta)
 
-    def look(versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None) -> list[Finding]:
+    def look(
+        versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None
+    ) -> list[DocumentFinding]:
         watermark = versions[0][0].profile.watermark()
         rows = BlockRows.at_every_position(watermark, tokens, redrawn)
         findings = []
@@ -87,7 +99,7 @@ def aligned(beta: float, log10_limit: float = -2.0) -> Detector:
             log10_p, best = found[0]
             evidence = aligned_evidence(watermark, tokens, rows.count, float(totals[best]), log10_p)
             findings.append(
-                Finding(
+                DocumentFinding(
                     *made_with,
                     pool_key=best,
                     fired=_fired(made_with, (one for one in found if one[0] <= log10_limit)),
@@ -106,7 +118,9 @@ def aligned(beta: float, log10_limit: float = -2.0) -> Detector:
 def localized(method: Method, log10_e_limit: float = -2.0) -> Detector:
     """`ttmark.shared.watermark.detect_localized` under every key of a pool; E-values held to the limit."""
 
-    def look(versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None) -> list[Finding]:
+    def look(
+        versions: Sequence[KeyVersion], tokens: Tokens, redrawn: Redrawn | None = None
+    ) -> list[DocumentFinding]:
         watermark = versions[0][0].profile.watermark()
         rows = BlockRows.at_every_position(watermark, tokens, redrawn)
         width, findings = watermark.context_width, []
@@ -127,7 +141,7 @@ def localized(method: Method, log10_e_limit: float = -2.0) -> Detector:
             each = enumerate(found)
             strongest = [(one.segments[0].log10_e + step, number) for number, one in each if one.segments]
             findings.append(
-                Finding(
+                DocumentFinding(
                     *made_with,
                     pool_key=best,
                     fired=_fired(made_with, strongest),

@@ -2,7 +2,7 @@
 
 from fastapi import Request, Response
 
-from ttmark.detect_service.api.features import Application, Feature, Part
+from ttmark.detect_service.api.features import Application, DetectionFeature, Part
 from ttmark.detect_service.api.problems import Caller
 from ttmark.detect_service.api.routes import asking_router
 from ttmark.services.composition.opening import Opening
@@ -14,7 +14,7 @@ from ttmark.shared.schemas.detection.detect import (
 )
 
 
-def opened(_: Opening) -> Feature:
+def opened(_: Opening) -> DetectionFeature:
     return FEATURE
 
 
@@ -39,4 +39,4 @@ def _part(app: Application) -> Part:
     return Part([router])
 
 
-FEATURE = Feature(_part)
+FEATURE = DetectionFeature(_part)

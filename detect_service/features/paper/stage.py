@@ -5,7 +5,7 @@ from functools import cache, partial
 
 from ttmark.detect_service.features.paper.detectors import aligned, direct, localized
 from ttmark.detect_service.method import DocumentCost, Look, Method
-from ttmark.detect_service.stage import Stage
+from ttmark.detect_service.stage import VerdictStage
 from ttmark.detect_service.verdict import Detector
 from ttmark.shared.schemas.detection.detect import (
     AlignedRequest,
@@ -126,4 +126,4 @@ METHODS: dict[type[DetectionRequest], Method] = {
     LocalizedRequest: Method(_localized, paper_cost, DetectionResult, DetectionResponse, lambda _: BETA),
 }
 
-STAGE = Stage("paper", METHODS)
+STAGE = VerdictStage("paper", METHODS)

@@ -2,7 +2,7 @@
 
 import math
 
-from ttmark.detect_service.api.features import Application, Feature, Part
+from ttmark.detect_service.api.features import Application, DetectionFeature, Part
 from ttmark.detect_service.features.cases.routes import PUBLIC_KEY_PATH
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.features.public.public_allowance import PublicAllowance, PublicBudget
@@ -15,7 +15,7 @@ from ttmark.shared.http.auth import Guests
 from ttmark.shared.signed_files.signed_file import CaseKey
 
 
-def opened(opening: Opening) -> Feature | None:
+def opened(opening: Opening) -> DetectionFeature | None:
     """The tier, if it is on. Raises StartupError: the file of the public token holds none."""
     settings, access = PublicSettings(), opening.access
     if not settings.public:
@@ -33,7 +33,7 @@ def opened(opening: Opening) -> Feature | None:
     return public_tier(tier, guests)
 
 
-def public_tier(tier: PublicTier, guests: Guests | None = None) -> Feature:
+def public_tier(tier: PublicTier, guests: Guests | None = None) -> DetectionFeature:
     def part(app: Application) -> Part:
         examiner = app.provided.get(ManifestExaminer)
         document = tier.described(
@@ -44,4 +44,4 @@ def public_tier(tier: PublicTier, guests: Guests | None = None) -> Feature:
             public_routers(tier, document, app), limits={PUBLIC_PATH: public_limits(tier, app.options.limits)}
         )
 
-    return Feature(part, guests=guests)
+    return DetectionFeature(part, guests=guests)

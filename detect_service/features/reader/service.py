@@ -3,27 +3,27 @@
 import ssl
 from contextlib import aclosing
 
-from ttmark.detect_service.api.features import Feature, Part
+from ttmark.detect_service.api.features import DetectionFeature, Part
 from ttmark.detect_service.features.reader.dialect import Dialect, ReaderElsewhere, ttmark_dialect
 from ttmark.detect_service.features.reader.reader_client import ReaderClient
 from ttmark.detect_service.features.reader.reads_along import ReaderMetrics, ReadsAlong
 from ttmark.detect_service.features.reader.settings import ReaderSettings
 from ttmark.detect_service.features.reader.vllm_dialect import vllm_dialect
-from ttmark.detect_service.stage import Stage
+from ttmark.detect_service.stage import VerdictStage
 from ttmark.services.composition.opening import Opening
 from ttmark.services.model_folder import model_id
 from ttmark.services.startup import StartupError
 from ttmark.shared.tokenization import TextTokenizer
 
 
-def opened(opening: Opening) -> Feature | None:
+def opened(opening: Opening) -> DetectionFeature | None:
     settings, metrics = ReaderSettings(), ReaderMetrics(opening.registry)
     client = open_reader(settings)
     if client is None:
         return None
     reader = ReadsAlong(client, metrics, settings.reader_timeout_seconds)
-    stage = Stage("reader", reader=reader)
-    return Feature(lambda _: Part(background=[reader.watch]), stage, running=[aclosing(reader)])
+    stage = VerdictStage("reader", reader=reader)
+    return DetectionFeature(lambda _: Part(background=[reader.watch]), stage, running=[aclosing(reader)])
 
 
 def open_reader(settings: ReaderSettings) -> ReaderClient | None:

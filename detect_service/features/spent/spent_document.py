@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.features.spent.document_rows import DocumentRows
 from ttmark.detect_service.features.spent.spent_evidence import Keepsake, Standing, short
-from ttmark.detect_service.verdict import Finding, typical_tokens
+from ttmark.detect_service.verdict import DocumentFinding, typical_tokens
 from ttmark.shared.keys.held_keys import ForeignKey, UnlockedKey
 from ttmark.shared.limits.counting_filter import (
     SPENT,
@@ -187,7 +187,9 @@ class SpentDocument:
                     return one
         return None
 
-    def unseen(self, finding: Finding, keys: Sequence[UnlockedKey]) -> tuple[Refusal | None, Memory | None]:
+    def unseen(
+        self, finding: DocumentFinding, keys: Sequence[UnlockedKey]
+    ) -> tuple[Refusal | None, Memory | None]:
         """Whether what is spent and was not looked at might be why nothing was found; what looked at some.
 
         Spent rows of one neighbourhood, as long as texts usually need, count as looked at where they stood in
@@ -237,7 +239,7 @@ class SpentDocument:
         ]
 
     def about_to_be_spent(
-        self, index: int, key: UnlockedKey, now: float, finding: Finding | None
+        self, index: int, key: UnlockedKey, now: float, finding: DocumentFinding | None
     ) -> tuple[Memory, Redrawn] | None:
         """What to remember of reading number `index`, if it is time; and all but that, to be drawn."""
         names, found = self.rows.of_key(index, key), finding is not None
@@ -261,7 +263,7 @@ class SpentDocument:
         )
         return memory, Redrawn(rest, key_lanes(self.standing.seed))
 
-    def without_the_best_tenth(self, kept: Redrawn, finding: Finding, index: int) -> Redrawn:
+    def without_the_best_tenth(self, kept: Redrawn, finding: DocumentFinding, index: int) -> Redrawn:
         """What remains of a passage at least where a document holds nine tenths of it."""
         key = finding.key
         prf_key = finding.version.prf_keys[finding.pool_key]

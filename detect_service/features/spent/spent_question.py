@@ -14,8 +14,8 @@ from ttmark.detect_service.features.spent.refusals import no_verdict
 from ttmark.detect_service.features.spent.spending import Spending
 from ttmark.detect_service.features.spent.spent_document import Counted, Memory, SpentDocument
 from ttmark.detect_service.question import Gate, Question
-from ttmark.detect_service.stage import Companion, Readings, Stage
-from ttmark.detect_service.verdict import Best, Decision, Finding, best_finding, best_reading, decide
+from ttmark.detect_service.stage import Companion, Readings, VerdictStage
+from ttmark.detect_service.verdict import Best, Decision, DocumentFinding, best_finding, best_reading, decide
 from ttmark.shared.keys.held_keys import ForeignKey, UnlockedKey
 from ttmark.shared.limits.counting_filter import Refusal
 from ttmark.shared.schemas.detection.detect import CombinedRequest, DetectionResult, DocumentError
@@ -24,11 +24,13 @@ from ttmark.shared.watermark.null_replacement import Redrawn
 NAME = "spent"
 
 
-def stage_of(spending: Spending | None) -> Stage:
+def stage_of(spending: Spending | None) -> VerdictStage:
     """Counts the documents of callers who see verdicts alone; None, and without this feature: none is."""
     if spending is None:
-        return Stage(NAME)
-    return Stage(NAME, joins=lambda question, _, gate: SpentQuestion(spending, question, gate), guards=True)
+        return VerdictStage(NAME)
+    return VerdictStage(
+        NAME, joins=lambda question, _, gate: SpentQuestion(spending, question, gate), guards=True
+    )
 
 
 class SpentQuestion(Companion):
@@ -69,7 +71,7 @@ class SpentQuestion(Companion):
     ) -> NDArray[np.bool_]:
         return self.counted.documents[index].spent_tokens(reader, key, row_tokens)
 
-    def decide(self, index: int, finding: Finding | None, decision: Decision) -> Decision:
+    def decide(self, index: int, finding: DocumentFinding | None, decision: Decision) -> Decision:
         asked, own = self.counted.documents[index], self.examination.selection.own
         if finding is None or decision.verdict == "watermarked":
             return decision
@@ -107,7 +109,7 @@ class SpentQuestion(Companion):
         )
 
     def _remember(
-        self, asked: SpentDocument, best: int, finding: Finding, readings: Readings, *, found: bool
+        self, asked: SpentDocument, best: int, finding: DocumentFinding, readings: Readings, *, found: bool
     ) -> None:
         """Keeps what was said of rows about to be spent.
 
@@ -129,7 +131,7 @@ class SpentQuestion(Companion):
             memories += missed.values()
 
     def _suffices(
-        self, asked: SpentDocument, index: int, finding: Finding, kept: Redrawn, readings: Readings
+        self, asked: SpentDocument, index: int, finding: DocumentFinding, kept: Redrawn, readings: Readings
     ) -> bool:
         """Whether what is kept of reading number `index` would be found by itself under the finding's key."""
         examination = self.examination

@@ -10,7 +10,7 @@ from ttmark.gen_service.api.plan.backend import GenerationBackend
 from ttmark.gen_service.api.plan.key_selection import choose_marking, markings
 from ttmark.gen_service.api.plan.prompts import Prompt, chat_prompt, check_room, context_limit, plain_prompts
 from ttmark.gen_service.api.plan.served_model import ServedModel
-from ttmark.gen_service.api.plan.stages import MarkingChoice, Stage, open_stages
+from ttmark.gen_service.api.plan.stages import MarkingChoice, RequestStage, open_stages
 from ttmark.gen_service.decoding.request import Constraint, GenerationRequest, SamplingParams
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, NotReady
@@ -111,7 +111,7 @@ class Plan:
     choices_per_prompt: int
     requests: Sequence[GenerationRequest]
     marking: MarkingChoice
-    stages: Sequence[Stage]
+    stages: Sequence[RequestStage]
 
     def prompt_of(self, index: int) -> Prompt:
         return self.prompts[index // self.choices_per_prompt]

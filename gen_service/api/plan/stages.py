@@ -1,7 +1,7 @@
 """What optional features do to a request on its way, at three places: its prompt, its text, its answer.
 
-A feature has a `Hook` for all requests, and a `Stage` for each request that asks for it. Whatever they do not
-define does nothing.
+A feature has a `Hook` for all requests, and a `RequestStage` for each request that asks for it. Whatever they
+do not define does nothing.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -87,7 +87,7 @@ class CompletionState:
         self.reused_tokens = delta.reused_tokens
 
 
-class Stage:
+class RequestStage:
     """What a feature does to one request.
 
     Attributes:
@@ -179,7 +179,7 @@ class Hook:
         """
         return choice
 
-    def stage(self, body: RequestPart, model: str) -> Stage | None:
+    def stage(self, body: RequestPart, model: str) -> RequestStage | None:
         """What is done to a request that asks for the feature, or to any of `models`.
 
         Raises:
@@ -187,7 +187,7 @@ class Hook:
         """
 
 
-def open_stages(hooks: Iterable[Hook], body: RequestPart, model: str) -> list[Stage]:
+def open_stages(hooks: Iterable[Hook], body: RequestPart, model: str) -> list[RequestStage]:
     """The stages of a request.
 
     Raises:

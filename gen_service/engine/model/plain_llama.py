@@ -41,17 +41,17 @@ def describe(model: Any) -> dict[str, Any] | None:
     }
 
 
-class Part:
+class PlainModule:
     """A module: weights and parts of its own, by the names that they have in the files."""
 
     bias = None
 
-    def part(self, name: str) -> "Part":
+    def part(self, name: str) -> "PlainModule":
         """The part of that name, made where there is none yet."""
-        return vars(self).setdefault(name, Part())  # type: ignore[no-any-return]
+        return vars(self).setdefault(name, PlainModule())  # type: ignore[no-any-return]
 
 
-class PlainLlama(Part):
+class PlainLlama(PlainModule):
     """Stands in for transformers' module where that only has to be described, and its weights be taken.
 
     Args:
@@ -69,11 +69,11 @@ class PlainLlama(Part):
         self.config = SimpleNamespace(**described["config"])
         self.config.get_text_config = lambda: self.config
         self._folder = folder
-        whole: Part = self
+        whole: PlainModule = self
         for name, tensor in self._tensors():
             *path, last = name.split(".")
             # What is small does not keep the map of a whole file.
-            vars(reduce(Part.part, path, whole))[last] = tensor.to(dtype, copy=tensor.dim() == 1)
+            vars(reduce(PlainModule.part, path, whole))[last] = tensor.to(dtype, copy=tensor.dim() == 1)
         inner: Any = self.part("model")
         if described["tied"]:
             self.lm_head = inner.embed_tokens

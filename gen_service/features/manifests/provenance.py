@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from ttmark.gen_service.api.plan.stages import CompletionState, Hook, MarkingChoice, Stage
+from ttmark.gen_service.api.plan.stages import CompletionState, Hook, MarkingChoice, RequestStage
 from ttmark.gen_service.decoding.request import Delta
 from ttmark.shared.http.service_errors import BadRequest, NotReady
 from ttmark.shared.labels import Label
@@ -34,11 +34,11 @@ class Labels(Hook):
     def earlier_answer(self, text: str) -> str:
         return self._label.removed(text) if self._label else text
 
-    def stage(self, body: RequestPart, model: str) -> Stage:
+    def stage(self, body: RequestPart, model: str) -> RequestStage:
         return LabelStage(self._label, self._producer)
 
 
-class LabelStage(Stage):
+class LabelStage(RequestStage):
     def __init__(self, label: Label | None, producer: str | None) -> None:
         self._label, self._producer = label, producer
         self._note: LabelNote | None = None
@@ -80,11 +80,11 @@ class Manifests(Hook):
         self._signer, self._always = signer, always
         self.models = () if signer is None and not always else None
 
-    def stage(self, body: RequestPart, model: str) -> Stage:
+    def stage(self, body: RequestPart, model: str) -> RequestStage:
         return ManifestStage(self._signer, self._always, getattr(body, "watermark", None), model)
 
 
-class ManifestStage(Stage):
+class ManifestStage(RequestStage):
     def __init__(
         self, signer: ManifestSigner | None, always: bool, options: WatermarkOptions | None, model: str
     ) -> None:

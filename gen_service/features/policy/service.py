@@ -1,13 +1,13 @@
 """Opens the marking policy, where there is one."""
 
-from ttmark.gen_service.api.features import FEATURES, Feature
+from ttmark.gen_service.api.features import FEATURES, GenerationFeature
 from ttmark.gen_service.features.policy.marking_policy import MarkingPolicy, PolicyHook
 from ttmark.gen_service.features.policy.settings import PolicySettings
 from ttmark.services.startup import StartupError
 from ttmark.shared.features import modules_of
 
 
-def opened(_: object) -> Feature:
+def opened(_: object) -> GenerationFeature:
     """The policy.
 
     Raises:
@@ -16,7 +16,7 @@ def opened(_: object) -> Feature:
     policy = PolicySettings().load_policy()
     if policy.demands_manifests and not _signs():
         raise StartupError("a rule of TTMARK_POLICY_FILE needs TTMARK_C2PA_CERT_FILE")
-    return Feature(hooks=() if policy == MarkingPolicy() else (PolicyHook(policy),))
+    return GenerationFeature(hooks=() if policy == MarkingPolicy() else (PolicyHook(policy),))
 
 
 def _signs() -> bool:

@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.described import ERRORS
-from ttmark.gen_service.api.features import Feature
+from ttmark.gen_service.api.features import GenerationFeature
 from ttmark.gen_service.features.readings.readings import answer_with_readings
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
@@ -18,8 +18,8 @@ from ttmark.shared.schemas.generation.readings import ReadingsRequest, ReadingsR
 Reads = Annotated[Principal, Depends(require(Scope.READ))]
 
 
-def opened(_: object) -> Feature:
-    return Feature(readings_router, {"/v1/readings": Scope.READ})
+def opened(_: object) -> GenerationFeature:
+    return GenerationFeature(readings_router, {"/v1/readings": Scope.READ})
 
 
 def readings_router(books: Accounting, route: type[APIRoute]) -> APIRouter:

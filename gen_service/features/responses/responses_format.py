@@ -158,7 +158,7 @@ class ResponsesFormat:
     ) -> bytes:
         return self._event(events.ContentPartEvent(type=name, part=item.content[0], **self._place()))
 
-    def _place(self) -> events.Place:
+    def _place(self) -> events.ItemPlace:
         return {
             "item_id": self._output[-1].id,
             "output_index": len(self._output) - 1,

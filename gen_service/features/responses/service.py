@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.described import with_stream
-from ttmark.gen_service.api.features import Feature
+from ttmark.gen_service.api.features import GenerationFeature
 from ttmark.gen_service.api.pipeline import answer_with_text
 from ttmark.gen_service.api.plan.backend import GenerationBackend
 from ttmark.gen_service.api.plan.request_plan import Plan, Planner
@@ -21,8 +21,8 @@ from ttmark.shared.schemas.generation.responses_request import ResponsesRequest
 Caller = Annotated[Principal, Depends(require(Scope.GENERATE))]
 
 
-def opened(_: object) -> Feature:
-    return Feature(responses_router, {"/v1/responses": Scope.GENERATE}, RESPONSE_EVENTS)
+def opened(_: object) -> GenerationFeature:
+    return GenerationFeature(responses_router, {"/v1/responses": Scope.GENERATE}, RESPONSE_EVENTS)
 
 
 def responses_router(books: Accounting, route: type[APIRoute]) -> APIRouter:

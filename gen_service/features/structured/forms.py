@@ -9,7 +9,7 @@ import structlog
 
 from ttmark.gen_service.api.plan.prompts import Prompt
 from ttmark.gen_service.api.plan.served_model import ServedModel
-from ttmark.gen_service.api.plan.stages import CompletionState, Hook, Stage
+from ttmark.gen_service.api.plan.stages import CompletionState, Hook, RequestStage
 from ttmark.gen_service.decoding.request import Constraint, Delta
 from ttmark.gen_service.features.structured.answer_marks import AnsweringModel
 from ttmark.gen_service.features.structured.call_reader import CallReader
@@ -52,11 +52,11 @@ class Forms(Hook):
             log.warning("no_tools", model=name, why=answering.answers.no_tools)
         answering.grammars.submit(ANY_OBJECT)  # its first grammar would hold up whoever is served then
 
-    def stage(self, body: RequestPart, model: str) -> Stage | None:
+    def stage(self, body: RequestPart, model: str) -> RequestStage | None:
         return FormedAnswer(self._served[model], body)
 
 
-class FormedAnswer(Stage):
+class FormedAnswer(RequestStage):
     """An answer that may call tools, reason, or is held to a form.
 
     Raises:

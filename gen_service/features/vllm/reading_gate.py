@@ -10,7 +10,7 @@ _AHEAD = 2_048
 """Rows of readings that vLLM may have in hand while nothing is written."""
 
 
-class Reading(Protocol):
+class GatedReading(Protocol):
     """A text that is to be read.
 
     Attributes:
@@ -24,7 +24,7 @@ class Reading(Protocol):
         """Whose it is."""
 
 
-R = TypeVar("R", bound=Reading)
+R = TypeVar("R", bound=GatedReading)
 
 
 class ReadingGate(Generic[R]):

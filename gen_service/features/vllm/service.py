@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ttmark.gen_service.api.features import Feature, RunningEngine
+from ttmark.gen_service.api.features import GenerationFeature, RunningEngine
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.features.vllm.settings import EngineFileSettings
 from ttmark.gen_service.features.vllm.vllm_settings import VllmSettings
@@ -31,7 +31,7 @@ def prepare_for_vllm(**more: str) -> None:
         os.environ.setdefault(variable, value)
 
 
-def opened(settings: GenerationSettings) -> Feature:
+def opened(settings: GenerationSettings) -> GenerationFeature:
     """The engine.
 
     Raises:
@@ -42,7 +42,7 @@ def opened(settings: GenerationSettings) -> Feature:
         raise StartupError(
             "TTMARK_ENGINE_FILE is for TTMARK_ENGINE=vllm; the embedded engine has no such file"
         )
-    return Feature(engines={"vllm": partial(load_vllm, settings, file)})
+    return GenerationFeature(engines={"vllm": partial(load_vllm, settings, file)})
 
 
 def load_vllm(settings: GenerationSettings, file: Path | None, name: str, folder: Path) -> RunningEngine:

@@ -169,7 +169,7 @@ class OutputItemEvent(ResponseEvent):
     item: OutputItem
 
 
-class Place(TypedDict):
+class ItemPlace(TypedDict):
     """What events inside an item have in common."""
 
     item_id: str

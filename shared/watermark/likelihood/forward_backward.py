@@ -35,15 +35,15 @@ class _Model(ctypes.Structure):
 
 
 @cache
-def find_kernels() -> "Kernels | None":
+def find_kernels() -> "PassKernels | None":
     """The kernels, compiled at the first call; None where there are none and none can be compiled."""
     try:
-        return Kernels(SOURCE.load())
+        return PassKernels(SOURCE.load())
     except (OSError, subprocess.SubprocessError):
         return None
 
 
-class Kernels:
+class PassKernels:
     def __init__(self, library: ctypes.CDLL) -> None:
         model, pointer, size = ctypes.POINTER(_Model), ctypes.c_void_p, ctypes.c_int64
         self._forward = _function(library.ttmark_forward, model, pointer, size, pointer, pointer)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ttmark.detect_service.verdict import Detector, Finding
+from ttmark.detect_service.verdict import Detector, DocumentFinding
 from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
@@ -42,7 +42,7 @@ def under(
     pool: Sequence[bytes],
     tokens: np.ndarray,
     redrawn: Redrawn | None = None,
-) -> Finding:
+) -> DocumentFinding:
     """What a detector finds in a document under one pool."""
     key = held(watermark, pool)
     return detector([(key, key.versions[0])], tokens, redrawn)[0]

@@ -12,11 +12,11 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.admission import Terms
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.api.features import Feature
+from ttmark.detect_service.api.features import DetectionFeature
 from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.documents.backend import DetectionBackend
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
-from ttmark.detect_service.stage import Stage
+from ttmark.detect_service.stage import VerdictStage
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.http.health import Readiness
@@ -46,12 +46,12 @@ def detection_app(backend: DetectionBackend, options: AppOptions, **parts: Any) 
         examiner = given["examiner"] or of("manifests", "ManifestExaminer", "manifest_examiner")(None)
         features.append(manifests(examiner, given["label"]))
     if sign_in := given["sign_in"]:
-        features.append(Feature(provides=[sign_in]))
+        features.append(DetectionFeature(provides=[sign_in]))
     if reader := given["reader"]:
-        features.append(Feature(stage=Stage("reader", reader=reader)))
+        features.append(DetectionFeature(stage=VerdictStage("reader", reader=reader)))
     if ledger := given["ledger"]:
         spending = of("spent", "Spending", "spending")(ledger, given["allowance"].refused)
-        features.append(Feature(stage=of("spent", "stage_of", "spent_question")(spending)))
+        features.append(DetectionFeature(stage=of("spent", "stage_of", "spent_question")(spending)))
     if jobs := given["jobs"]:
         features.append(of("jobs", "background_jobs")(jobs))
     if public := given["public"]:

@@ -10,7 +10,7 @@ from tests.unit.detect_service.callers import CALLERS
 from tests.unit.detect_service.conftest import HUMAN, Service
 from ttmark.detect_service.ask import Means, ask, ask_here
 from ttmark.detect_service.question import Gate, Question
-from ttmark.detect_service.stage import Companion, Reader, Stage
+from ttmark.detect_service.stage import Companion, Reader, VerdictStage
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import TooManyRequests, Unprocessable
 from ttmark.shared.schemas.detection.detect import CombinedRequest, DirectRequest, Document
@@ -80,7 +80,7 @@ class Slow:
 
 
 async def test_asked_at_once_a_question_that_has_to_wait_is_an_error_and_no_answer(service: Service) -> None:
-    means = Means(service.backend).with_stages([Stage("reader", reader=cast(Reader, Slow()))])
+    means = Means(service.backend).with_stages([VerdictStage("reader", reader=cast(Reader, Slow()))])
     assert ask_here(question(), Means(service.backend)).results[0].verdict == "not_detected"
     with pytest.raises(RuntimeError, match="waits for something"):
         ask_here(question(), means)
@@ -105,7 +105,7 @@ async def test_a_stage_that_fails_fails_the_question_and_joins_no_other(
     service, way, caller, fields, text
 ) -> None:
     asked = Question(CombinedRequest(inputs=[Document(text=text)], **fields), CALLERS[caller])
-    means = Means(service.backend).with_stages([Stage("spent", joins=lambda *_: Failing(), **way)])
+    means = Means(service.backend).with_stages([VerdictStage("spent", joins=lambda *_: Failing(), **way)])
     with pytest.raises(OSError, match="nothing is counted"):
         ask_here(asked, means)
     assert ask_here(question(), means).results[0].verdict == "not_detected"

@@ -11,7 +11,7 @@ from ttmark.detect_service.features.paper.detectors import direct
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.verdict import (
     Decision,
-    Finding,
+    DocumentFinding,
     Tokens,
     best_finding,
     best_reading,
@@ -32,7 +32,7 @@ def key(name: str, block_size: int) -> UnlockedKey:
     return held(watermark, [name.encode().ljust(16)], key_id=name)
 
 
-def finding(keys: list[UnlockedKey], tokens: Tokens) -> Finding:
+def finding(keys: list[UnlockedKey], tokens: Tokens) -> DocumentFinding:
     return best_finding(lambda _: tokens, KeySelection.of(keys).tries, direct("any"))
 
 

@@ -12,7 +12,7 @@ from tests.unit.detect_service.simulated_texts import written
 from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.passages import marked_passages
-from ttmark.detect_service.verdict import Finding, best_finding
+from ttmark.detect_service.verdict import DocumentFinding, best_finding
 from ttmark.shared.schemas.detection.detect import MarkedShare
 from ttmark.shared.watermark.schemes.watermark import Watermark
 
@@ -31,7 +31,7 @@ def human(tokens: int, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).integers(50_000, size=tokens)
 
 
-def find(tokens: np.ndarray, rate: float = 1e-5) -> tuple[Finding, list[tuple], MarkedShare]:
+def find(tokens: np.ndarray, rate: float = 1e-5) -> tuple[DocumentFinding, list[tuple], MarkedShare]:
     """The finding; its passages as (start, end, key, pool key); the share."""
     detector = likelihood(math.log10(rate / 2), b"", lambda _: None)
     finding = best_finding(lambda _: tokens, KeySelection.of(KEYS).tries, detector)

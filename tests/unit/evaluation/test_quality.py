@@ -14,7 +14,7 @@ from ttmark.evaluation.experiment_cells import SamplingSetting
 from ttmark.evaluation.quality import measures
 from ttmark.evaluation.quality.arms import EACH, KINDS, ONE_KEY, AnswerSource, Arm
 from ttmark.evaluation.quality.equivalence import Difference, Margin, holm, judged
-from ttmark.evaluation.run_folder import Completion
+from ttmark.evaluation.run_folder import GeneratedText
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.services.evaluated_detection import Service
@@ -93,8 +93,8 @@ def test_holm_multiplies_the_smallest_by_the_number_and_keeps_the_order() -> Non
 
 
 def test_measures_of_answers() -> None:
-    looping = Completion(0, (1, 2, 3, 4) * 3)
-    found = measures.measured([looping, Completion(1, (1, 2, 3))], 12)
+    looping = GeneratedText(0, (1, 2, 3, 4) * 3)
+    found = measures.measured([looping, GeneratedText(1, (1, 2, 3))], 12)
     assert found[measures.LENGTH].tolist() == [12, 3]
     assert found[measures.AT_LIMIT].tolist() == [1, 0]
     assert found[measures.REPETITION].tolist() == [pytest.approx(5 / 9), 0]

@@ -57,7 +57,7 @@ class Completion(Sequence):
         return accepted
 
 
-class Reading:
+class ReadingUnderWay:
     """A text that is read: how likely the model finds each of its tokens."""
 
     def __init__(self, ticket: str, request: ReadingRequest) -> None:

@@ -16,7 +16,7 @@ Branch = tuple[int, int, Path]
 """Row of the batch, tokens in the cache, and the path that is probed after them."""
 
 
-class Probe:
+class BranchLogits:
     """Logits of branches, by vLLM's own attention over scratch blocks.
 
     Args:

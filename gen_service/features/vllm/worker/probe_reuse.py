@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ttmark.gen_service.features.vllm.worker.probe import Probe
+    from ttmark.gen_service.features.vllm.worker.probe import BranchLogits
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Kept:
 class KeptRows:
     """Branches that were chosen in the last step, for the next one alone: another probe overwrites them."""
 
-    def __init__(self, probe: "Probe") -> None:
+    def __init__(self, probe: "BranchLogits") -> None:
         self._probe = probe
         self._kept: dict[str, Kept] = {}
 

@@ -10,7 +10,7 @@ from vllm.v1.outputs import SamplerOutput
 
 from ttmark.gen_service.decoding.logprobs import ROWS
 from ttmark.gen_service.decoding.request import SequenceFailed
-from ttmark.gen_service.features.vllm.worker.completion import Reading
+from ttmark.gen_service.features.vllm.worker.completion import ReadingUnderWay
 from ttmark.gen_service.features.vllm.worker.probe_reuse import KeptRows
 from ttmark.gen_service.features.vllm.worker.worker_requests import WorkerRequests
 
@@ -101,7 +101,7 @@ class TandemRunner(Runner):  # type: ignore[misc]
                 self._read(name, reading, hidden_states, count)
         return {}
 
-    def _read(self, name: str, reading: Reading, hidden_states: torch.Tensor, count: int) -> None:
+    def _read(self, name: str, reading: ReadingUnderWay, hidden_states: torch.Tensor, count: int) -> None:
         start = self.requests[name].num_computed_tokens
         offset = int(self.query_start_loc.np[self.input_batch.req_id_to_index[name]])
         wanted = reading.wanted(start, count)

@@ -12,7 +12,7 @@ from vllm.distributed.parallel_state import get_tp_group
 from vllm.v1.kv_cache_interface import FullAttentionSpec, MLAAttentionSpec, SlidingWindowSpec
 
 from ttmark.gen_service.features.structured.grammars.json_grammar import ANY_OBJECT, JsonGrammars
-from ttmark.gen_service.features.vllm.worker.probe import Probe
+from ttmark.gen_service.features.vllm.worker.probe import BranchLogits
 from ttmark.gen_service.features.vllm.worker.probe_reuse import KeptRows
 from ttmark.gen_service.features.vllm.worker.tandem_runner import TandemRunner
 from ttmark.gen_service.features.vllm.worker.worker_messages import StepReport, WorkerOpening, open_ticket
@@ -64,7 +64,7 @@ class TandemWorker(Worker):  # type: ignore[misc]
         grammars = JsonGrammars(tokenizer, told.eos_token_ids)
         grammars.submit(ANY_OBJECT)  # the first takes seconds
         runner = self.model_runner
-        probe = Probe(runner, self._scratch_blocks)
+        probe = BranchLogits(runner, self._scratch_blocks)
         runner.kept = KeptRows(probe)
         runner.in_hand = WorkerRequests(
             tokenizer,

@@ -8,7 +8,7 @@ import torch
 
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.request import Delta, ReadingRequest, SequenceFailed
-from ttmark.gen_service.features.vllm.worker.completion import FILLER, Completion, Reading
+from ttmark.gen_service.features.vllm.worker.completion import FILLER, Completion, ReadingUnderWay
 from ttmark.gen_service.features.vllm.worker.worker_messages import Failure, StepMeter, StepReport, Ticket
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -45,7 +45,7 @@ class WorkerRequests:
         self._agree = agree
         self._send = send
         self._tickets: dict[str, Ticket] = {}
-        self._in_hand: dict[str, Completion | Reading] = {}
+        self._in_hand: dict[str, Completion | ReadingUnderWay] = {}
         self._report = StepReport()
         self._meter = StepMeter()
 
@@ -67,7 +67,7 @@ class WorkerRequests:
         self._report.started[ticket.name] = reused
         request = ticket.request
         if isinstance(request, ReadingRequest):
-            self._in_hand[request_id] = Reading(ticket.name, request)
+            self._in_hand[request_id] = ReadingUnderWay(ticket.name, request)
             return
         try:
             completion = Completion(ticket.name, request, self._tokenizer, self._eos_token_ids)
@@ -85,9 +85,9 @@ class WorkerRequests:
         completion = self._in_hand.get(request_id)
         return completion.drafts if isinstance(completion, Completion) else []
 
-    def readings(self) -> Iterator[tuple[str, Reading]]:
+    def readings(self) -> Iterator[tuple[str, ReadingUnderWay]]:
         found = self._in_hand.items()
-        return iter([(name, each) for name, each in found if isinstance(each, Reading)])
+        return iter([(name, each) for name, each in found if isinstance(each, ReadingUnderWay)])
 
     def decide(
         self,
@@ -134,12 +134,12 @@ class WorkerRequests:
             told[places[completion]].append(sampled)
         return told
 
-    def fail(self, request: Completion | Reading, error: SequenceFailed) -> None:
+    def fail(self, request: Completion | ReadingUnderWay, error: SequenceFailed) -> None:
         """Ends one request; nothing more is decided or read of it."""
         request.failed = True
         self._report_failure(request.ticket, error)
 
-    def finish(self, reading: Reading) -> None:
+    def finish(self, reading: ReadingUnderWay) -> None:
         self._report.readings[reading.ticket] = reading.logprobs.values
 
     def step_begins(self) -> None:
@@ -149,7 +149,9 @@ class WorkerRequests:
         """Rows of the step's own forward by request, and whether they belong to a prompt."""
         for name, (count, in_prompt) in rows.items():
             kind = "prefill" if in_prompt else "commit"
-            self._report.rows["reading" if isinstance(self._in_hand.get(name), Reading) else kind] += count
+            self._report.rows[
+                "reading" if isinstance(self._in_hand.get(name), ReadingUnderWay) else kind
+            ] += count
 
     def step_ends(self) -> None:
         self._meter.ends(self._report, self._decoder.seconds)

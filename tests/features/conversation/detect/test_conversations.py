@@ -13,7 +13,7 @@ from tests.unit.detect_service.oracle import KEY, RULE, oracle
 from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.question import Question
-from ttmark.detect_service.stage import Reader, Stage
+from ttmark.detect_service.stage import Reader, VerdictStage
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.schemas.detection.detect import CombinedRequest, CombinedResult, Document
 
@@ -135,7 +135,7 @@ def read_by(service: Any, texts: list[str], readings: bool, **more: Any) -> tupl
         return ByteReading(np.arange(1, count + 1), np.full(count, math.log(1 / 26)))
 
     reader = (SaidBy if readings else SilentReader)(evenly)
-    means = means_of(service.backend).with_stages([Stage("reader", reader=cast(Reader, reader))])
+    means = means_of(service.backend).with_stages([VerdictStage("reader", reader=cast(Reader, reader))])
     (result,) = ask_here(Question(request, CALLERS["mine"]), means).results
     assert isinstance(result, CombinedResult)
     return result, reader.asked

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark.likelihood.forward_backward import Kernels, Passes, find_kernels
+from ttmark.shared.watermark.likelihood.forward_backward import Passes, PassKernels, find_kernels
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
 from ttmark.shared.watermark.likelihood.hidden_markov_model import (
     POINTS,
@@ -35,7 +35,7 @@ def _passes(request: pytest.FixtureRequest) -> Passes:
     return compiled()
 
 
-def compiled() -> Kernels:
+def compiled() -> PassKernels:
     """The kernels, or a skipped test."""
     found = find_kernels()
     if found is None:
