@@ -128,6 +128,23 @@ def _options(
     return options
 
 
+class _ClosesAtOnce(Connection):
+    """By TLS, asyncio keeps a socket that was closed until the server says goodbye too, or for 30 s.
+
+    redis-py waits for that, or leaves it behind; a busy server's silence then hides the first error.
+    """
+
+    async def disconnect(self, *args: Any, **kwargs: Any) -> None:
+        if self._writer is not None:
+            self._writer.close()  # says goodbye
+            self._writer.transport.abort()
+        await super().disconnect(*args, **kwargs)
+
+
+class _ClosesTLSAtOnce(_ClosesAtOnce, SSLConnection):
+    pass
+
+
 Command = Sequence[str | bytes | int]
 
 
@@ -246,7 +263,7 @@ class RedisConnections:
             try:
                 yield Conversation(connection, reply_seconds=self._reply_seconds)
             except BaseException:
-                await connection.disconnect(nowait=True)
+                await connection.disconnect()
                 raise
             self._idle.append(connection)
 
@@ -255,7 +272,7 @@ class RedisConnections:
         self._server = None
         idle, self._idle = self._idle, []
         for connection in idle:
-            await connection.disconnect(nowait=True)
+            await connection.disconnect()
 
     async def close(self) -> None:
         idle, self._idle = self._idle, []
@@ -272,23 +289,23 @@ class RedisConnections:
                 if role[0] != b"master":
                     raise ReadOnlyError("the server that the Sentinels named is no primary")
             except BaseException:
-                await connection.disconnect(nowait=True)
+                await connection.disconnect()
                 raise
         return connection
 
     async def _open(self, endpoint: tuple[str, int], **overrides: Any) -> Connection:
         host, port = endpoint
         options = {**self._options, **overrides}
-        kind = SSLConnection if self._address.tls else Connection  # which checks certificates and host names
+        kind = _ClosesTLSAtOnce if self._address.tls else _ClosesAtOnce  # checks certificates and host names
         connection = kind(host=host, port=port, **options)
         try:
             async with asyncio.timeout(self._connect_seconds + self._reply_seconds):
                 await connection.connect()  # type: ignore[no-untyped-call]
         except TimeoutError as error:
-            await connection.disconnect(nowait=True)
+            await connection.disconnect()
             raise RedisTimeoutError(f"{host}:{port} does not let us in") from error
         except BaseException:
-            await connection.disconnect(nowait=True)
+            await connection.disconnect()
             raise
         return connection
 
@@ -310,5 +327,5 @@ class RedisConnections:
         try:
             (reply,) = await Conversation(connection, reply_seconds=self._reply_seconds).ask(command)
         finally:
-            await connection.disconnect(nowait=True)
+            await connection.disconnect()
         return reply

@@ -1,9 +1,12 @@
 """TLS and the three roles of `deploy/redis`, on a server that runs with exactly those files."""
 
+import asyncio
 import re
 import secrets
 import subprocess
+from contextlib import suppress
 
+import psutil
 import pytest
 import redis
 
@@ -154,6 +157,23 @@ async def test_a_wrong_password_is_refused_at_once_and_not_repeated(secured: Sec
     message = await open_refused(url)
     assert "refused" in message
     assert "hunter2" not in message
+
+
+@pytest.mark.parametrize("asks", [False, True], ids=["idle", "asking"])
+async def test_a_connection_is_closed_at_once_though_the_server_stands_still(secured, asks):
+    store = open_store(secured.url("gen"))
+    await store.ping()
+    secured.server.pause()
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await (store.ping() if asks else store.close())
+        await store.close()
+        await asyncio.sleep(0)  # the loop closes what it was told to
+        open_ones = psutil.Process().net_connections()
+        assert not [one for one in open_ones if one.raddr and one.raddr.port == secured.port]
+    finally:
+        secured.server.resume()
 
 
 async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tokens(secured):

@@ -119,7 +119,7 @@ async def test_sentinels_ask_for_a_password_of_their_own(
 ) -> None:
     at = f"127.0.0.1:{watched[2].port}"
     # Whoever is not let in hears so at once; who is down is waited for.
-    seconds = 0.3 if reason in ("no service of that name", "127.0.0.1:1") else 30
+    seconds = 2 if reason in ("no service of that name", "127.0.0.1:1") else 30
     async with site.store("sentinel", rest.format(at=at), seconds, **query) as store:
         if not reason:
             assert await store.get("key", "none") is None
