@@ -63,13 +63,14 @@ def test_the_others_own_detector_and_our_likelihood_ratio_find_the_mark_under_it
 def test_over_keys_the_distribution_is_the_models_where_the_mark_says_so(name: str, keeps: bool) -> None:
     mark, probs = MARKS[name], np.array([0.6, 0.25, 0.1, 0.05])
     draws = np.random.default_rng(0)
-    lanes = draws.integers(1 << 62, size=(2_000, 2))
-    context = np.tile(np.arange(mark.context_width), (len(lanes), 1))
+    # To see that a distribution is another takes fewer keys, and its keys take transformers 10 ms each.
+    lanes = draws.integers(1 << 62, size=(2_000 if keeps else 400, 2))
+    context = np.tile(np.arange(1, mark.context_width + 1), (len(lanes), 1))
     blocks = np.tile([[3], [17], [40], [41]], (len(lanes), 1))
     given = lanes, context, blocks, np.tile(probs, len(lanes)), np.arange(len(lanes) + 1) * 4
     weighted = mark.reweight(*given).reshape(-1, 4)
     off = np.abs(weighted.mean(axis=0) - probs) / (weighted.std(axis=0) / np.sqrt(len(lanes)))
-    assert (off.max() < 4) == (name != "kgw")
+    assert (off.max() < 4) == keeps
 
 
 def test_transformers_marks_are_those_of_its_own_processors() -> None:
