@@ -253,8 +253,14 @@ def likelihood_vectors() -> dict[str, Any]:
             name: [said_of(one) for one in texts_of(text)] for name, text in texts.items() if name in read
         },
         "cases": cases,
-        "conversations": [conversation(keys, texts, *one) for one in CONVERSATIONS],
     }
+
+
+def conversation_vectors() -> list[dict[str, Any]]:
+    """Conversations of the same documents."""
+    keys = reading_keys()
+    texts = documents(keys)
+    return [conversation(keys, texts, *one) for one in CONVERSATIONS]
 
 
 def conversation(
@@ -285,4 +291,4 @@ def mixture_digests() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    write_lines("likelihood-4", likelihood_vectors())
+    write_lines("likelihood-4", {**likelihood_vectors(), "conversations": conversation_vectors()})

@@ -15,30 +15,10 @@ from tests.unit.architecture.test_features import TESTS_OF_BOTH
 
 pytestmark = pytest.mark.long
 
-ASK_FEATURES = {
-    "detect_service/test_bad_input.py",
-    "detect_service/test_detection_routes.py",
-    "detect_service/test_document_limits.py",
-    "detect_service/test_golden_answers.py",
-    "detect_service/test_golden_likelihood.py",
-    "detect_service/test_normalization.py",
-    "detect_service/test_openapi.py",
-    "detect_service/test_pool.py",
-    "detect_service/test_readings.py",
-    "detect_service/test_voices.py",
-    "detect_service/test_work.py",
-    "gen_service/decoding/test_opening.py",
-    "gen_service/decoding/test_share.py",
-    "gen_service/engine/test_quantised_models.py",
-    "gen_service/engine/test_scheduler.py",
-    "shared/test_outgoing.py",
-}
-"""Tests of the core that ask for features, beside `TESTS_OF_BOTH`, which import them."""
-
 
 @pytest.mark.timeout(1_500)
 def test_the_tests_of_the_core_pass_without_any_feature(tmp_path: Path) -> None:
-    """Those of a minute or less that ask for none; all features are gone at once, with their tests."""
+    """Those of a minute or less; all features are gone at once, with their tests."""
     tree = tmp_path / "tree"
     left_out = shutil.ignore_patterns(".*", "build", "__pycache__", "node_modules")
     shutil.copytree(ROOT, tree, symlinks=True, ignore=left_out)
@@ -47,7 +27,6 @@ def test_the_tests_of_the_core_pass_without_any_feature(tmp_path: Path) -> None:
     for folder in folders:
         shutil.rmtree(folder)
     ignored = [f"--ignore=tests/{file}" for file in sorted(TESTS_OF_BOTH)]
-    ignored += [f"--ignore=tests/unit/{file}" for file in sorted(ASK_FEATURES)]
     ran = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-c", "pyproject.toml", "--rootdir", ".", "-n0", "-q"),

@@ -17,6 +17,7 @@ from tests.harness.certificates import Credential, credential
 from tests.harness.detection_routes import route_of
 from tests.unit.detect_service.served import of, served
 from ttmark.detect_service.documents.backend import DetectionBackend, TokenizerSet
+from ttmark.detect_service.options import Mode
 from ttmark.services.settings.store import open_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
@@ -217,3 +218,9 @@ def answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def tokenizer() -> TextTokenizer:
     return byte_tokenizer()
+
+
+@pytest.fixture
+def mode() -> Mode:
+    """What is asked: the default question; `tests/features/paper` asks the same of the paper's detectors."""
+    return "combined"

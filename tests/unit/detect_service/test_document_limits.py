@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 from httpx import AsyncClient
 
+from tests.harness.detection_routes import route_of
 from tests.unit.detect_service.conftest import Service
 from tests.unit.detect_service.served import served
 from ttmark.detect_service.cost import reading_cost
@@ -33,26 +34,25 @@ def client_of(service: Service, budget: WorkBudget | None = None) -> AbstractAsy
     return served(service.backend, service.authenticate, headers=service.headers(), budget=budget)
 
 
+def forbidden(*_: object, **__: object) -> None:
+    raise AssertionError("looked at")
+
+
 @pytest.fixture
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """No text may be looked at by what takes time in proportion to it."""
 
-    def forbidden(*_: object, **__: object) -> None:
-        raise AssertionError("looked at")
-
     monkeypatch.setattr(TextTokenizer, "encode", forbidden)
-    monkeypatch.setattr("ttmark.detect_service.features.spent.spending.DocumentRows", forbidden)
     monkeypatch.setattr("ttmark.detect_service.normalization.normalizer.TextNormalizer.readings", forbidden)
 
 
 @pytest.mark.usefixtures("unread")
-async def test_a_text_of_more_bytes_than_its_tokens_can_have_is_refused_unread(service: Service) -> None:
-    for mode in ("", "/direct", "/aligned", "/localized"):
-        response = await service.post(f"/v1/detect{mode}", {"inputs": [{"text": FAR}]})
-        assert (response.status_code, response.json()["param"]) == (413, "inputs[0]")
-        assert response.json()["detail"] == (
-            "The document has more bytes than the limit of 80000, 16 for each of 5000 tokens."
-        )
+async def test_a_text_of_more_bytes_than_its_tokens_can_have_is_refused_unread(service, mode) -> None:
+    response = await service.post(route_of(mode), {"inputs": [{"text": FAR}]})
+    assert (response.status_code, response.json()["param"]) == (413, "inputs[0]")
+    assert response.json()["detail"] == (
+        "The document has more bytes than the limit of 80000, 16 for each of 5000 tokens."
+    )
 
 
 @pytest.mark.usefixtures("unread")

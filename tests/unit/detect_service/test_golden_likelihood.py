@@ -105,7 +105,8 @@ def named(case):
 
 def test_golden_answers_of_the_default_question_are_reproduced():
     found = json.loads(json.dumps(likelihood_vectors()))
-    assert approximately(VECTORS[4]) == found
+    expected = {name: value for name, value in VECTORS[4].items() if name != "conversations"}
+    assert approximately(expected) == found
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -19,7 +18,6 @@ from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.cost import estimated_tokens, request_cost
 from ttmark.detect_service.detectors import LIKELIHOOD
 from ttmark.detect_service.documents.backend import DetectionBackend
-from ttmark.detect_service.documents.document_reader import DocumentReader
 from ttmark.detect_service.documents.text_reader import text_readers
 from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
@@ -30,12 +28,9 @@ from ttmark.detect_service.results import response_json
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.rate_limits import WorkBudget
 from ttmark.shared.schemas.detection.detect import (
-    AlignedRequest,
     CombinedRequest,
     DetectionRequest,
-    DirectRequest,
     Document,
-    LocalizedRequest,
 )
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.detectors.alignment import detect_aligned
@@ -44,25 +39,18 @@ from ttmark.shared.watermark.interruption import interruptible, pause
 from ttmark.shared.watermark.schemes.watermark import Watermark
 
 TOKENS = np.random.default_rng(3).integers(97, 122, 2_500).tolist()
-REQUESTS: dict[str, tuple[type[DetectionRequest], dict[str, Any]]] = {
-    "direct": (DirectRequest, {"phase": "any"}),
-    "aligned": (AlignedRequest, {}),
-    "aligned with decoys": (AlignedRequest, {"beta": 4.0}),
-    "scan": (LocalizedRequest, {}),
-    "waterseeker": (LocalizedRequest, {"method": "waterseeker"}),
-}
 
 
-def request_of(name: str, documents: list[Document], **more: object) -> DetectionRequest:
-    kind, options = REQUESTS[name]
-    return kind.model_validate({"inputs": documents, **options, **more})
+@pytest.fixture
+def kind() -> tuple[type[DetectionRequest], dict[str, Any]]:
+    """A mode's request, and its options."""
+    return CombinedRequest, {}
 
 
-@pytest.mark.parametrize("name", REQUESTS)
-async def test_answers_are_the_same_to_the_byte_when_the_work_is_interrupted(service, name):
+async def test_answers_are_the_same_to_the_byte_when_the_work_is_interrupted(service, kind):
     text = service.marked("a-one", 900)
     documents = [Document(text=text), Document(token_ids=TOKENS), Document(id='"evidence":[]', text="x")]
-    request = request_of(name, documents, evidence="blocks")
+    request = kind[0].model_validate({"inputs": documents, "evidence": "blocks", **kind[1]})
     whole = ask_here(Question(request, CALLERS["mine"], "r"), means_of(service.backend))
     counting = Counting()
     with interruptible(counting):
@@ -89,26 +77,6 @@ def test_steps_between_pauses_change_no_score(monkeypatch: pytest.MonkeyPatch, c
     assert all_evidence() == whole
 
 
-def test_the_cost_counts_documents_versions_keys_of_a_pool_and_decoys(service: Service) -> None:
-    one = service.keys["a-one"]
-
-    def cost(name: str, tokens: int = 4_000, documents: int = 1, times: int = 1, pool: int = 1) -> int:
-        key = replace(one, profile=one.profile.model_copy(update={"pool": pool}))
-        request = request_of(name, [Document(token_ids=[97])] * documents)
-        readers = [DocumentReader(document, ["as_sent"], 1.0) for document in request.inputs]
-        method = means_of(service.backend).method_of(request)
-        return request_cost(request, method, readers, KeySelection.of([key] * times), lambda *_: tokens)
-
-    for name in ("direct", "aligned", "scan"):
-        small, middle, large = (cost(name, pool=pool) for pool in (16, 256, 4096))
-        assert large - middle == pytest.approx(16 * (middle - small), rel=0.01)
-        assert 100 * cost(name) < middle < 256 * cost(name)
-    assert cost("aligned", documents=20) > 8 * cost("aligned")
-    assert cost("aligned", times=20) == pytest.approx(20 * cost("aligned"), rel=0.2)
-    assert cost("aligned with decoys") > 8 * cost("aligned")
-    assert cost("direct", tokens=40_000) > 5 * cost("direct")
-
-
 def client_of(
     service: Service, *, blocks: int = 0, budget: WorkBudget | None = None, jobs: int = 64
 ) -> AbstractAsyncContextManager[httpx.AsyncClient]:
@@ -118,15 +86,15 @@ def client_of(
 
 
 async def test_a_request_of_too_much_work_says_how_much_the_limit_and_what_to_reduce(service):
-    dear = {"inputs": [{"token_ids": TOKENS}], "beta": 4.0}
-    async with client_of(service, blocks=50_000) as client:
-        refused = await client.post("/v1/detect/aligned", json=dear)
-        fine = await client.post("/v1/detect/aligned", json=dear | {"beta": 5.0})
+    dear = {"inputs": [{"token_ids": TOKENS}], "keys": ["a-one"]}
+    async with client_of(service, blocks=20_000) as client:
+        refused = await client.post("/v1/detect", json=dear)
+        fine = await client.post("/v1/detect", json=dear | {"inputs": [{"token_ids": TOKENS[:1_000]}]})
         metrics = (await client.get("/metrics")).text
     assert refused.status_code == 413
     detail = refused.json()["detail"]
-    assert all(words in detail for words in ("the limit is 50000", "fewer", "beta"))
-    assert int(detail.split("estimated at ")[1].split()[0]) > 50_000
+    assert all(words in detail for words in ("the limit is 20000", "fewer", "beta"))
+    assert int(detail.split("estimated at ")[1].split()[0]) > 20_000
     assert fine.status_code == 200
     assert 'ttmark_detect_work_refusals_total{reason="cost"} 1.0' in metrics
 
@@ -153,28 +121,28 @@ async def test_all_texts_of_a_document_are_priced_before_one_is_read(service, mo
 
 
 async def test_a_text_with_more_tokens_than_its_bytes_suggested_is_held_to_the_limit(service):
-    body = {"inputs": [{"text": "a" * 3_000}], "beta": 4.0, "keys": ["a-one"]}  # a token for each byte
-    async with client_of(service, blocks=60_000) as client:
-        refused = await client.post("/v1/detect/aligned", json=body)
+    body = {"inputs": [{"text": "a" * 3_000}], "keys": ["a-one"]}  # a token for each byte
+    async with client_of(service, blocks=30_000) as client:
+        refused = await client.post("/v1/detect", json=body)
         metrics = (await client.get("/metrics")).text
     assert (refused.status_code, refused.json()["code"]) == (413, "too_much_work")
     assert 'ttmark_detect_work_refusals_total{reason="cost"} 1.0' in metrics
-    async with client_of(service, blocks=200_000) as client:
-        assert (await client.post("/v1/detect/aligned", json=body)).status_code == 200
+    async with client_of(service, blocks=50_000) as client:
+        assert (await client.post("/v1/detect", json=body)).status_code == 200
 
 
 async def test_a_tenant_has_a_budget_of_work_for_a_minute(service: Service) -> None:
     clock = [6_000.0]
-    budget = WorkBudget("detect", LocalCounters(), per_minute=200_000, now=lambda: clock[0])
-    dear = {"inputs": [{"token_ids": TOKENS}], "beta": 4.0, "keys": ["a-one"]}
+    budget = WorkBudget("detect", LocalCounters(), per_minute=50_000, now=lambda: clock[0])
+    dear = {"inputs": [{"token_ids": TOKENS}], "keys": ["a-one"]}
     async with client_of(service, budget=budget) as client:
-        statuses = [(await client.post("/v1/detect/aligned", json=dear)).status_code for _ in range(4)]
-        last = await client.post("/v1/detect/aligned", json=dear)
+        statuses = [(await client.post("/v1/detect", json=dear)).status_code for _ in range(4)]
+        last = await client.post("/v1/detect", json=dear)
         clock[0] += 120
-        later = await client.post("/v1/detect/aligned", json=dear)
+        later = await client.post("/v1/detect", json=dear)
     assert (statuses[0], statuses[-1]) == (200, 429)
     assert 1 <= int(last.headers["Retry-After"]) <= 120
-    assert "200000 a minute" in last.json()["detail"]
+    assert "50000 a minute" in last.json()["detail"]
     assert later.status_code == 200
 
 
@@ -189,11 +157,11 @@ async def test_a_full_line_is_refused_with_a_time_to_come_back(service, monkeypa
         look(examination)
 
     monkeypatch.setattr(Examination, "look", slow)
-    dear = {"inputs": [{"token_ids": TOKENS}], "beta": 4.0, "keys": ["a-one"]}
+    dear = {"inputs": [{"token_ids": TOKENS}], "keys": ["a-one"]}
     async with client_of(service, jobs=1) as client:
-        first = asyncio.create_task(client.post("/v1/detect/aligned", json=dear))
+        first = asyncio.create_task(client.post("/v1/detect", json=dear))
         assert await asyncio.to_thread(begun.wait, 30)
-        second = await client.post("/v1/detect/aligned", json=dear)
+        second = await client.post("/v1/detect", json=dear)
         assert (await client.get("/healthz")).status_code == 200
         done.set()
         assert (await first).status_code == 200
@@ -212,7 +180,7 @@ async def test_work_ends_when_its_client_leaves(service: Service, monkeypatch: p
     monkeypatch.setattr(Examination, "look", endless)
     async with client_of(service) as client:
         app = client._transport.app  # type: ignore[attr-defined]
-    body = b'{"inputs": [{"token_ids": [%s]}], "beta": 4.0}' % b",".join(b"%d" % i for i in TOKENS)
+    body = b'{"inputs": [{"token_ids": [%s]}]}' % b",".join(b"%d" % i for i in TOKENS)
     messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     messages.put_nowait({"type": "http.request", "body": body, "more_body": False})
     sent: list[dict[str, Any]] = []
@@ -220,7 +188,7 @@ async def test_work_ends_when_its_client_leaves(service: Service, monkeypatch: p
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    token, path = service.headers()["Authorization"].encode(), "/v1/detect/aligned"
+    token, path = service.headers()["Authorization"].encode(), "/v1/detect"
     scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
     scope["headers"] = [(b"authorization", token), (b"content-type", b"application/json")]
     asking = asyncio.create_task(app(scope, messages.get, send))

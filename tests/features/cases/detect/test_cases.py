@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.unit.detect_service.test_openapi import validator_of
+from tests.unit.detect_service.test_voices import FOUND, mail
 from ttmark.detect_service.features.cases.case_writer import page_around
 from ttmark.services.cli.main import app
 from ttmark.shared.signed_files.signed_file import (
@@ -191,6 +193,15 @@ async def test_no_page_is_made_of_a_foreign_case_or_another_text(service) -> Non
         assert (answer.status_code, answer.json()["param"]) == (422, field)
     answer = await service.post("/v1/cases/page", {"case": case_file({"a": "b" * 2**20}, KEY)})
     assert (answer.status_code, answer.json()["param"]) == (413, "case")
+    empty, description = {"case": ""}, (await service.client.get("/openapi.json")).json()
+    assert (await service.post("/v1/cases/page", empty)).status_code == 422
+    assert not validator_of(description, "CasePageRequest").is_valid(empty)
+
+
+@pytest.mark.parametrize("marked", FOUND)
+async def test_a_case_says_whose_words_carry_the_mark(service, marked: tuple[bool, bool]) -> None:
+    result = await service.one("combined", mail(service, *marked), keys=["a-one"], fpr=1e-5, case=True)
+    assert json.loads(result.case)["case"]["result"]["voice"] == FOUND[marked]
 
 
 async def test_everybody_gets_the_public_key(service) -> None:

@@ -1,11 +1,14 @@
 """Messages of a conversation as one question to `POST /v1/detect`."""
 
+import json
 import math
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from tests.harness.golden import GOLDEN, approximately
+from tests.harness.golden_likelihood import conversation_vectors
 from tests.harness.said_by import SaidBy, SilentReader
 from tests.unit.detect_service.callers import CALLERS
 from tests.unit.detect_service.conftest import HUMAN
@@ -92,6 +95,9 @@ async def test_a_message_that_is_left_out_leaves_no_verdict_or_a_finding(service
 async def test_few_words_are_too_short_to_tell(service: Any) -> None:
     assert (await asked(service, ["yes", "no", "fine"], "full")).verdict == "too_short"
     assert (await asked(service, ["a"] * 256, "pool")).verdict == "too_short"
+    empty = await asked(service, [""], "full")
+    assert (empty.verdict, empty.tokens) == ("too_short", 0)
+    assert "holds no words" in empty.message.explanation
 
 
 async def test_a_message_is_spent_however_often_it_comes_in_another_conversation(service: Any) -> None:
@@ -155,3 +161,8 @@ async def test_a_conversation_is_read_where_that_may_change_the_verdict(service:
     always, unread = read_by(service, [HUMAN], readings=True, reader="always")
     assert (always.reader, unread) == ("read", [HUMAN])
     assert read_by(service, weak, readings=True, reader="never")[0].reader == "none"
+
+
+def test_golden_answers_about_conversations_are_reproduced() -> None:
+    expected = json.loads((GOLDEN / "likelihood-4.json").read_text())["conversations"]
+    assert approximately(expected) == json.loads(json.dumps(conversation_vectors()))

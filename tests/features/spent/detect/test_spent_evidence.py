@@ -9,6 +9,7 @@ import pytest
 from tests.unit.detect_service.oracle import FINEST, KEY, RULE, Oracle, oracle
 from tests.unit.detect_service.pieces import LETTERS, dealt, forged, marked_ids, pieces_of, z_of
 from tests.unit.detect_service.public_asker import UNCOUNTED, public_service
+from tests.unit.detect_service.test_document_limits import FAR, forbidden, unread  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("answers_at_once")
 
@@ -142,3 +143,12 @@ async def test_a_case_names_the_spent_rows_and_the_seed(service: Any) -> None:
     (reading, *_) = spent["spent"]
     assert (reading["key_id"], reading["row_tokens"], reading["reading"]) == (KEY, 6, "as_sent")
     assert sum(end - start for start, end in reading["rows"]) > 150
+
+
+@pytest.mark.usefixtures("unread")
+async def test_a_text_of_more_bytes_than_its_tokens_can_have_has_no_rows_counted(
+    service, monkeypatch
+) -> None:
+    monkeypatch.setattr("ttmark.detect_service.features.spent.spending.DocumentRows", forbidden)
+    async with oracle(service) as sender:
+        assert (await sender.post({"inputs": [{"text": FAR}]}, "combined")).status_code == 413

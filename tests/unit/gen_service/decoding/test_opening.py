@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.unit.gen_service.decoding import written
-from tests.unit.gen_service.decoding.written import TOKENIZER, compiled
+from tests.unit.gen_service.decoding.written import TOKENIZER
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence, opening_bits
@@ -27,8 +27,7 @@ FILTERS: dict[str, dict[str, Any]] = {
 
 
 def request(key: int | None, seed: int, bits: float = BITS, *, scheme: str = "gumbel", block_size: int = 2,
-            length: int = LENGTH, schema: Any = None, **sampling: Any) -> GenerationRequest:  # fmt: skip
-    grammar = compiled(schema) if schema else None
+            length: int = LENGTH, grammar: Any = None, **sampling: Any) -> GenerationRequest:  # fmt: skip
     watermark = Watermark(scheme, block_size, 1)
     mark = None if key is None else Marking("k", 1, "p", watermark, bytes([key] * 16), bits)
     params = SamplingParams(length, seed=seed, ignore_eos=grammar is None, **sampling)
@@ -99,10 +98,7 @@ def test_certain_tokens_spend_nothing_and_a_completion_that_ends_within_its_open
     assert made.report().reasons == {"opening": 1}
 
 
-def test_there_is_no_opening_where_a_grammar_is_active_or_none_is_wanted() -> None:
-    schema = {"type": "string", "minLength": 30}
-    made = completed(request(0, 5, schema=schema, top_k=20))
-    assert "opening" not in made.report().reasons
+def test_there_is_no_opening_where_none_is_wanted() -> None:
     assert "opening" not in completed(request(0, 5, 0.0, top_k=20)).report().reasons
     assert opening_bits(request(None, 5)) == 0.0
 

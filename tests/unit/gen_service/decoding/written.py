@@ -99,10 +99,3 @@ def follow(drawn: Counter[tuple[int, ...]], expected: Mapping[tuple[int, ...], f
     if texts - sum(masses) > 1.0:
         counts, masses = [*counts, texts - sum(counts)], [*masses, texts - sum(masses)]
     return bool(chisquare(counts, np.array(masses) * (sum(counts) / sum(masses))).pvalue > 0.001)
-
-
-def compiled(schema: Any) -> Any:
-    """The grammar of a schema; structured output is a feature."""
-    from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars
-
-    return JsonGrammars(TOKENIZER, {0}).compile(schema)
