@@ -32,7 +32,7 @@ RANGES = re.compile(r"(; | \[)[\d.]*<?=?x[<>]=[\d.]+(?=\])")
 MORE = re.compile(r"^(#+ .*\n\n)(.+\n(?:.+\n)*?)\n((?:[^#*\n].*\n+)+)", re.M)
 REQUIRED = re.compile(r"^(\* `[^`\n]+`)(:.*?) \[required\]$", re.M)
 LIST_ENDS = re.compile(r"\n\* .*\Z")
-EVIDENT = re.compile(r"^\* `[^`<\n]+`: (?:\S+ ){0,11}\S+$", re.M)
+EVIDENT = re.compile(r"^\* `[^`<\n]+`: (?:\S+ ){0,14}\S+$", re.M)
 """An option that has so few words and no list of values is named alone."""
 SHARED_BY = 2
 """An option that so many commands have in the same words is told once for all of them."""

@@ -69,7 +69,7 @@ NAMES = 2
 """What names more values than this has a line of its own."""
 LINES_OF_A_HEAD = 2
 ONE_VALUE = re.compile(r"`[^`]*`")
-EVIDENT = 14
+EVIDENT = 18
 """A field of an answer with so few words that say what it is, or fewer, is named alone."""
 BRIEF = 20
 """A parameter with more words than this is told at one route alone."""
