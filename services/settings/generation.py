@@ -42,7 +42,7 @@ class GenerationSettings(ServiceSettings):
         ge=0,
         le=100,
         description="Bits of surprise (-log2 of the tokens' probabilities) before an answer's first "
-        "mark, so that answers to one question differ; none beside `response_format`. 0: none.",
+        "mark; 0: none.",
     )
     detectability_fpr: Rate = Field(
         default=DEFAULT_FPR,
@@ -90,8 +90,7 @@ class GenerationSettings(ServiceSettings):
     threads: AtOnce | None = Field(
         default=None,
         description=(
-            "CPU threads; empty: one or all, measured at start. Only a fixed number, with `float32`, "
-            "gives a seed the same text at every start."
+            "CPU threads; empty: one or all, measured at start, so that a seed's text may change with it."
         ),
     )
     control_tokens: Literal["text", "refuse", "control"] = Field(

@@ -23,9 +23,8 @@ class LabelSettings(Settings):
     label_place: LabelPlace = Field(default="start", description="Where the label stands.")
     signpost: Annotated[str, AfterValidator(deployment)] | None = Field(
         default=None,
-        description="Public address of the detection service, as https://detect.example.org, whose "
-        "`/.well-known/text-provenance.json` labels and manifests name; left out: none. Both services need "
-        "the same.",
+        description="Public address of the detection service, as https://detect.example.org, which labels "
+        "and manifests name; left out: none. Both services need the same.",
     )
 
     @field_validator("label")

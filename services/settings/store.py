@@ -52,8 +52,8 @@ class KeyStoreSettings(Settings):
     state: Folder = Field(default=STATE_FOLDER, description=STATE_MEANING)
     ledger_file: WritableFile | None = Field(
         default=None,
-        description="File that remembers each record, so that a cold start notices a store that went "
-        "back in time. Left out: one in the state folder; `none`: none.",
+        description="File that remembers each record, against a store that goes back in time. Left out: one "
+        "in the state folder; `none`: none.",
     )
 
     def check(self) -> None:

@@ -9,7 +9,7 @@ from ttmark.services.settings.values import WebAddress
 class PlaygroundSettings(Settings):
     playground: bool = Field(
         default=False,
-        description="Serve `/playground`, on which people with an access token watch a text being written.",
+        description="Serve `/playground`, on which people watch a text being written.",
     )
     console_url: WebAddress = Field(
         default="http://127.0.0.1:8001",

@@ -135,7 +135,7 @@ class SamplingFields(RequestPart):
     seed: Annotated[int, WholeNumber] | None = Field(
         default=None,
         description="The same seed gives the same completion; beside other requests only with "
-        "TTMARK_REPRODUCIBLE, without which no earlier prompt is reused beside it.",
+        "TTMARK_REPRODUCIBLE.",
     )
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
