@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from itertools import count
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.contract.keys.asker import LIMIT, Asker, rows
 from tests.contract.keys.faulty_store import KEK
 from ttmark.services.settings.store import open_counters, open_store
 from ttmark.shared.access.scopes import Scope
@@ -16,6 +17,7 @@ from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.key_cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.rotation_by_volume import VolumeCounter
+from ttmark.shared.limits.counting_filter import SPENT, CountedDocument, Inquiry
 from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.stores.store import RecordStore
 
@@ -37,16 +39,19 @@ async def everything(url: str, running: AsyncExitStack) -> dict[str, Works]:
     running.push_async_callback(cache.stop)
     volume = VolumeCounter(store, lambda: ())
     await running.enter_async_context(volume)
-    asker, spent = Asker(counters), rows(1)
-    for number in range(LIMIT):
-        await asker.ask(spent, options=str(number))
+    numbers, cells = count(), np.arange(300, dtype=np.uint32)[None]
 
     async def counts_together() -> bool:
         await counters.add("a", 1, lifetime_seconds=60)
         return counters.shared
 
     async def evidence_is_spent() -> bool:
-        return await asker.spent(spent, options=str(time.monotonic())) == spent.size
+        asked = CountedDocument(next(numbers).to_bytes(8, "big"), cells)
+        (reply,) = await counters.ask(Inquiry("space", "caller", [asked], [12], 86_400.0, 1.0, 43_200.0))
+        return bool((reply.states >= SPENT).all())
+
+    for _ in range(12):
+        assert not await evidence_is_spent()
 
     async def an_unseen_token_opens() -> bool:
         try:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.contract.keys.asker import LIMIT, Asker, principal, rows
 from tests.harness.waiting import until
 from ttmark.shared.access.scopes import Principal, Quota, Scope, TokenLimits
 from ttmark.shared.events import Event
@@ -135,26 +134,6 @@ async def test_while_the_shared_counters_are_away_each_replica_counts_for_itself
     assert await limit.admit("token", limit=3) is None
     assert away.calls[-1] == "add"
     await counters.close()
-
-
-async def test_one_call_that_fails_makes_nothing_unspent() -> None:
-    """It is tried again; where it fails for one tenant alone that tenant is told, and nobody else."""
-    away = AwayCounters()
-    asker = Asker(FallbackCounters(away))
-    names = rows(1)
-    for number in range(LIMIT):
-        await asker.ask(names, options=str(number))
-    space = away.calls[-1]
-    away.away = {"once", space}
-    assert await asker.spent(names, options="once more") == names.size
-    assert away.calls[-3:] == [space, "look", space]
-    away.away = {space}
-    for _ in range(2):
-        with pytest.raises(StoreUnavailable):
-            await asker.spent(names, options="and again")
-    assert await asker.spent(names, caller=principal(tenant="another")) == 0
-    away.away.clear()
-    assert await asker.spent(names, options="and again") == names.size
 
 
 @pytest.mark.long

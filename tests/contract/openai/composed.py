@@ -242,3 +242,13 @@ def build_service(
         features,
     )
     return Service(generator, app, keys, own_keys, registry, audit)
+
+
+def texts(answer: dict[str, Any]) -> list[str]:
+    """Of the completions of an answer, of any route."""
+    if "output" in answer:
+        return ["".join(part["text"] for part in item["content"]) for item in answer["output"]]
+    return [
+        choice["message"]["content"] if "message" in choice else choice["text"]
+        for choice in answer["choices"]
+    ]

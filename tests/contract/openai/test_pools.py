@@ -1,15 +1,16 @@
 """Which key of a pool marks a completion: a drawn one, which nobody is told, or the payload of a request."""
 
 import json
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.contract.openai.composed import BODIES
-from ttmark.detect_service.features.paper.detectors import direct
 from ttmark.shared.keys.held_keys import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.watermark.detectors.block_scores import detect_direct
 
 SIZE = 16
 
@@ -181,9 +182,12 @@ def test_the_models_list_says_which_profile_takes_how_many(giver: Any) -> None:
 def _read(service: Any, texts: list[list[int]], key_id: str = "acme-payload") -> list[int]:
     """The numbers that detection reads from completions, each of which one key alone explains."""
     key = service.keys.keys[key_id]
-    tried = [direct(0, -5.0)([(key, key.primary)], np.array(text))[0] for text in texts]
-    assert all(len(one.fired) == 1 for one in tried)
-    return [one.pool_key for one in tried]
+    mark, prf_keys = key.profile.watermark(), key.primary.prf_keys
+    found = [
+        [detect_direct(mark, one, text).log10_p < -5 - math.log10(SIZE) for one in prf_keys] for text in texts
+    ]
+    assert all(each.count(True) == 1 for each in found)
+    return [each.index(True) for each in found]
 
 
 def test_detection_reads_the_payload_of_whole_and_streamed_completions(writer: Any) -> None:

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.openai.composed import BODIES, build_service
+from tests.contract.openai.composed import BODIES, build_service, texts
 from tests.contract.openai.fake_generator import FakeGenerator
-from tests.contract.openai.signed_texts import texts
 from ttmark.gen_service.api.plan.watermark_report import ReceiptRule
 from ttmark.shared.client import AsyncClient, Client
 from ttmark.shared.unknown_tokens import read_ids

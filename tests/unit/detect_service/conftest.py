@@ -15,7 +15,7 @@ import pytest
 from tests.harness.byte_tokenizers import bytes_alone
 from tests.harness.certificates import Credential, credential
 from tests.harness.detection_routes import route_of
-from tests.unit.detect_service.served import of, served
+from tests.unit.detect_service.served import of, served, workers_here
 from ttmark.detect_service.documents.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.options import Mode
 from ttmark.services.settings.store import open_store
@@ -190,11 +190,7 @@ async def service(stored: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncI
     cache = KeyCache(ring)
     await cache.start()
     backend = DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=5_000)
-    workers, authority = None, credential()
-    if of("files", "files"):
-        from tests.unit.detect_service.files_here import InThisProcess
-
-        workers = InThisProcess()
+    workers, authority = workers_here(), credential()
     case_key = CaseKey.generate()
     opened = ("a-one", "a-two", "b-one", "d-pool", "e-payload", "e-pool")
     keys = {key_id: await ring.open(key_id) for key_id in opened}

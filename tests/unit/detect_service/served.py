@@ -33,6 +33,18 @@ def of(feature: str, name: str, module: str = "service") -> Any:
     return getattr(import_module(f"{folder}.{module}"), name) if find_spec(folder) else None
 
 
+def workers_here() -> Any:
+    """They read files in this process: none has to start for it, as it does for files that may be hostile."""
+    if pool := of("files", "ExtractionWorkers", "workers.worker_pool"):
+        read = of("files", "extract_text", "formats.readers_by_format")
+
+        async def in_turn(_: object, filename: str, content: bytes, __: object) -> Any:
+            return read(filename, content)
+
+        return type("InThisProcess", (pool,), {"_in_turn": in_turn})()
+    return None
+
+
 def detection_app(backend: DetectionBackend, options: AppOptions, **parts: Any) -> FastAPI:
     """The application over `backend`, with those of `_PARTS` that a test has of its own."""
     given = {name: parts.pop(name, None) for name in _PARTS}

@@ -1,23 +1,26 @@
 """A document is too short for a verdict where the correction leaves nothing possible, or nothing usual."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.unit.detect_service.held_keys import held
-from ttmark.detect_service.features.paper.detectors import direct
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.verdict import (
     Decision,
     DocumentFinding,
+    KeyVersion,
+    Reach,
     Tokens,
     best_finding,
     best_reading,
     decide,
 )
 from ttmark.shared.keys.held_keys import UnlockedKey
+from ttmark.shared.watermark.detectors.block_scores import BlockRows, detect_direct
 from ttmark.shared.watermark.schemes.watermark import Watermark
 
 # More than any typical length that was measured: what is possible decides.
@@ -32,8 +35,20 @@ def key(name: str, block_size: int) -> UnlockedKey:
     return held(watermark, [name.encode().ljust(16)], key_id=name)
 
 
+def looked(versions: Sequence[KeyVersion], tokens: Tokens, _: object) -> list[DocumentFinding]:
+    """What the first key of each version finds at the best boundary of blocks."""
+    found = []
+    for key, version in versions:
+        watermark = key.profile.watermark()
+        one = detect_direct(watermark, version.prf_key, tokens, phase="any")
+        blocks = BlockRows.at_phase(watermark, tokens, 0).count
+        counts = (one.hypotheses, (Reach(watermark, blocks, one.hypotheses),), one.log10_p)
+        found.append(DocumentFinding(key, version, 0, (), one, one.log10_p, *counts))
+    return found
+
+
 def finding(keys: list[UnlockedKey], tokens: Tokens) -> DocumentFinding:
-    return best_finding(lambda _: tokens, KeySelection.of(keys).tries, direct("any"))
+    return best_finding(lambda _: tokens, KeySelection.of(keys).tries, looked)
 
 
 @pytest.fixture

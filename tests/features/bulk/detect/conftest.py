@@ -1,2 +1,3 @@
 from tests.unit.detect_service.conftest import *
+from tests.unit.detect_service.foreign_keys import foreign  # noqa: F401
 from tests.unit.detect_service.test_failing_documents import break_at  # noqa: F401

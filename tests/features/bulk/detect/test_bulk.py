@@ -1,5 +1,6 @@
 """Bulk runs: one row out for each row in, and the same output whenever a run was interrupted."""
 
+import asyncio
 import csv
 import json
 import random
@@ -9,8 +10,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from tests.unit.detect_service.bulk_runs import OPTIONS, ThisProcess, job, rows_of, run
-from tests.unit.detect_service.conftest import Service
+from tests.features.bulk.detect.bulk_runs import OPTIONS, ThisProcess, job, rows_of, run
+from tests.unit.detect_service.conftest import HUMAN, Service
+from tests.unit.detect_service.foreign_keys import vllm_text
 from ttmark.detect_service.features.bulk.examiner import Examiner
 from ttmark.detect_service.features.bulk.in_detect.bulk_detection import check_keys
 from ttmark.detect_service.features.bulk.input_formats import BulkError, open_source
@@ -19,6 +21,7 @@ from ttmark.detect_service.features.bulk.row_format import InputRow
 from ttmark.detect_service.features.bulk.run import Progress, run_bulk
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.startup import StartupError
+from ttmark.shared.manifests.signer import ManifestSigner
 
 
 class Killed(Exception):
@@ -249,3 +252,22 @@ async def test_rows_name_the_key_of_a_pool_and_its_payload(service: Service) -> 
         assert found == (key_id, 8, 1, payload)
         passages = [(segment["pool_key"], segment["payload"]) for segment in output["segments"]]
         assert passages == [(8, payload)]
+
+
+async def test_rows_name_marks_of_other_systems_and_verify_no_manifest(foreign, service, tmp_path):
+    signer = ManifestSigner(service.authority.chain, service.authority.key)
+    theirs = vllm_text(service.tokenizer, 300)
+    both = service.marked("a-one", 300) + HUMAN * 6 + theirs
+    texts = [both + signer.wrapper(both, model="m"), theirs, "nothing in here. " * 20]
+    source = tmp_path / "in.jsonl"
+    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+    options = DetectionOptions(keys=("a-one", "a-two", "partner"))
+    examiner = Examiner(service.backend, "a", options)
+    _, tally = await asyncio.to_thread(run, job(source, options=options), examiner)
+    assert tally == Tally(3, failed=0, found=2, unread=1)
+    shown = [(row["basis"], row["foreign_marks"], row["metadata"]) for row in rows_of(tmp_path / "out.jsonl")]
+    assert shown == [
+        ("watermark", ["partner"], ["not_examined"]),
+        ("foreign_watermark", ["partner"], None),
+        ("watermark", None, None),
+    ]

@@ -7,12 +7,12 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from tests.features.spent.detect.oracle import KEY, RULE, oracle
 from tests.harness.golden import GOLDEN, approximately
 from tests.harness.golden_likelihood import conversation_vectors
 from tests.harness.said_by import SaidBy, SilentReader
 from tests.unit.detect_service.callers import CALLERS
 from tests.unit.detect_service.conftest import HUMAN
-from tests.unit.detect_service.oracle import KEY, RULE, oracle
 from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.composition import means_of
 from ttmark.detect_service.question import Question

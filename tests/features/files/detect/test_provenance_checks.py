@@ -11,22 +11,13 @@ import openai
 import pytest
 import uvicorn
 from openai.types import content_provenance_check
-from prometheus_client import CollectorRegistry
 
 from tests.harness.forms import END, FORM, PATHS, field
 from tests.harness.outside_packages import with_npm
 from tests.harness.set_pages import FILES, as_mail
 from tests.unit.detect_service.conftest import HUMAN, Service
-from tests.unit.detect_service.files_here import InThisProcess
 from tests.unit.detect_service.foreign_keys import Foreign, vllm_text
 from tests.unit.detect_service.foreign_keys import foreign as foreign  # a fixture
-from tests.unit.detect_service.oracle import RULE
-from tests.unit.detect_service.served import served
-from ttmark.detect_service.features.spent.spent_evidence import AnswerLedger
-from ttmark.shared.access.scopes import TokenLimits
-from ttmark.shared.events import drop_event
-from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.rate_limits import DocumentAllowance, LimitMetrics
 from ttmark.shared.manifests.signer import ManifestSigner
 
 PATH = "/v1/content_provenance_checks"
@@ -230,30 +221,6 @@ async def test_what_needs_a_token_and_a_scope_needs_them_before_the_file_is_read
     for token, status in (("none", 403), ("verdict", 200)):
         assert (await check(service, b"x", token=token))["http"] == status
     assert (await service.client.post(PATH, files={"file": b"x"})).status_code == 401
-
-
-async def test_evidence_that_is_spent_is_refused_in_words_as_by_the_route(
-    service: Service, answers_at_once
-) -> None:
-    registry, counters = CollectorRegistry(), LocalCounters()
-    ledger = AnswerLedger(counters, key=bytes(32), rule=RULE, now=lambda: 86_400.0 * 1_000)
-    metrics = LimitMetrics(registry)
-    allowance = DocumentAllowance("detect", counters, TokenLimits(), metrics, drop_event)
-    headers = service.headers("verdict")
-    parts = {"workers": InThisProcess(), "allowance": allowance, "ledger": ledger, "headers": headers}
-    async with served(
-        service.backend, service.authenticate, options={"registry": registry}, **parts
-    ) as client:
-        for number in range(12):  # ten documents may be asked about at this rate
-            text = f"Letter {number}. {HUMAN * 6}"
-            form = {"file": text.encode(), "question": (None, json.dumps({"mode": "direct", "fpr": 1e-2}))}
-            answer = await client.post(PATH, files=form)
-            if answer.status_code != 200:
-                break
-            assert answer.json()["results"][1]["outcome"] == "not_detected"
-        asked = await client.post("/v1/detect/direct", json={"inputs": [{"text": text}], "fpr": 1e-2})
-    assert (answer.status_code, answer.json()["param"]) == (422, "file")
-    assert answer.json()["detail"] == asked.json()["results"][0]["error"]["message"]
 
 
 async def test_options_travel_with_openai_s_call(service: Service) -> None:

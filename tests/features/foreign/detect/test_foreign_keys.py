@@ -1,20 +1,14 @@
 """Keys of other systems beside our own, and a manifest beside both: all are named, where they are."""
 
-import asyncio
-import json
 import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.unit.detect_service.bulk_runs import job, rows_of, run
 from tests.unit.detect_service.conftest import HUMAN, LETTERS, Service
 from tests.unit.detect_service.foreign_keys import GIVEN, KEY, Foreign, vllm_text
-from ttmark.detect_service.features.bulk.examiner import Examiner
-from ttmark.detect_service.features.bulk.output_file import Tally
 from ttmark.detect_service.features.files.commands.detect import show
-from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.detection.detect import CombinedResult
@@ -210,20 +204,3 @@ async def test_a_foreign_mark_and_a_manifest_without_ours(foreign, theirs, signe
     words = told["message"]["explanation"]
     assert "the mark of another system" in words
     assert "says that smollm2 wrote this text" in words
-
-
-async def test_rows_of_bulk_runs_name_them_and_verify_nothing(foreign, ours, theirs, signer, tmp_path):
-    both = ours + BEFORE + theirs
-    texts = [both + signer.wrapper(both, model="m"), theirs, "nothing in here. " * 20]
-    source = tmp_path / "in.jsonl"
-    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
-    options = DetectionOptions(keys=THREE_KEYS)
-    examiner = Examiner(foreign.service.backend, "a", options)
-    _, tally = await asyncio.to_thread(run, job(source, options=options), examiner)
-    assert tally == Tally(3, failed=0, found=2, unread=1)
-    shown = [(row["basis"], row["foreign_marks"], row["metadata"]) for row in rows_of(tmp_path / "out.jsonl")]
-    assert shown == [
-        ("watermark", ["partner"], ["not_examined"]),
-        ("foreign_watermark", ["partner"], None),
-        ("watermark", None, None),
-    ]

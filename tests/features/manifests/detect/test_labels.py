@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.detect_service.conftest import HUMAN, Service
-from tests.unit.detect_service.files_here import InThisProcess
-from tests.unit.detect_service.served import served
+from tests.unit.detect_service.served import served, workers_here
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
 from ttmark.detect_service.features.manifests.manifest_stripping import parted
 from ttmark.shared.labels import Label, LabelPlace
@@ -63,7 +62,7 @@ def test_other_words_and_places_are_text(place: LabelPlace, text: str) -> None:
 @pytest.fixture
 async def service_with(service: Service) -> AsyncIterator[Any]:
     """The service with a label at that place."""
-    examiner = ManifestExaminer(InThisProcess(), service.authority.root.decode())
+    examiner = ManifestExaminer(workers_here(), service.authority.root.decode())
     async with AsyncExitStack() as running:
 
         async def labelling(place: LabelPlace) -> Service:

@@ -17,7 +17,7 @@ from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import Credential, credential
 from tests.unit.detect_service.conftest import Service
-from tests.unit.detect_service.files_here import InThisProcess
+from tests.unit.detect_service.served import workers_here
 from ttmark.detect_service.features.files.text.extraction import ExtractionLimits
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import (
@@ -48,7 +48,7 @@ def signer(ours: Credential) -> ManifestSigner:
 
 @pytest.fixture(scope="module")
 def examiner(ours: Credential) -> ManifestExaminer:
-    return ManifestExaminer(InThisProcess(), ours.root.decode())
+    return ManifestExaminer(workers_here(), ours.root.decode())
 
 
 async def found(examiner: ManifestExaminer, text: str) -> list[FoundManifest]:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.openai.composed import BODIES, build_service
+from tests.contract.openai.composed import BODIES, build_service, texts
 from tests.contract.openai.fake_generator import FakeGenerator
-from tests.contract.openai.signed_texts import NOT_ASKED, assert_signed, post, streamed, texts
+from tests.features.manifests.openai.signed_texts import NOT_ASKED, assert_signed, post, streamed
 from tests.harness.certificates import Credential, credential
 from ttmark.gen_service.features.manifests.provenance import Labels, Manifests
 from ttmark.shared.labels import Label

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.detect_service.public_asker import BUDGET, PublicService, public_service
+from tests.features.public.detect.public_asker import BUDGET, PublicService, public_service
 from tests.unit.detect_service.test_failing_documents import FAILING, SECRET, Break
 from ttmark.detect_service.answer_timing import rest_of_step
 from ttmark.detect_service.features.files.text.extraction import ExtractionLimits

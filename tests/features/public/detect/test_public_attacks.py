@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from starlette.datastructures import Headers
 
-from tests.unit.detect_service.oracle import forge, log10_p, marked, scrub
-from tests.unit.detect_service.public_asker import BUDGET, UNCOUNTED, PublicService, public_service
+from tests.features.public.detect.public_asker import BUDGET, UNCOUNTED, PublicService, public_service
+from tests.features.spent.detect.oracle import forge, log10_p, marked, scrub
+from tests.features.spent.detect.test_spent_evidence import mails
 from ttmark.detect_service.features.public.public_allowance import words_of
 from ttmark.detect_service.features.public.tier import PUBLIC_PATH
 from ttmark.shared.http.auth import Guests, subscriber
@@ -194,3 +195,10 @@ def test_names_of_guests_are_few_and_tell_no_address() -> None:
 )
 def test_a_text_without_spaces_has_words(text: str, words: int) -> None:
     assert words_of(text) == words
+
+
+async def test_public_mails_with_one_signature_are_all_answered(service: Any) -> None:
+    async with public_service(service, UNCOUNTED, guests=True) as public:
+        for number, mail in enumerate(mails(40, 60)):
+            answer = await public.ask(mail, token=None, address=f"192.0.2.{number}")
+            assert (answer.status_code, answer.json()["verdict"]) == (200, "not_found")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.detect_service.oracle import (
+from tests.features.spent.detect.oracle import (
     FINEST,
     KEY,
     RULE,

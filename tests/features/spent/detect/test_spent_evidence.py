@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.detect_service.oracle import FINEST, KEY, RULE, Oracle, oracle
-from tests.unit.detect_service.pieces import LETTERS, dealt, forged, marked_ids, pieces_of, z_of
-from tests.unit.detect_service.public_asker import UNCOUNTED, public_service
+from tests.features.spent.detect.oracle import FINEST, KEY, RULE, Oracle, oracle
+from tests.features.spent.detect.pieces import LETTERS, dealt, forged, marked_ids, pieces_of, z_of
+from tests.unit.detect_service.conftest import HUMAN
 from tests.unit.detect_service.test_document_limits import FAR, forbidden, unread  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("answers_at_once")
@@ -57,13 +57,6 @@ async def test_mails_with_one_signature_are_all_answered(service: Any, length: i
         assert {one for each in found for one in each} == {"not_detected"}
         together = await verdicts(sender, [{"text": f"{mail} yours"} for mail in mails(60, length)])
         assert "no_verdict" not in together
-
-
-async def test_public_mails_with_one_signature_are_all_answered(service: Any) -> None:
-    async with public_service(service, UNCOUNTED, guests=True) as public:
-        for number, mail in enumerate(mails(40, 60)):
-            answer = await public.ask(mail, token=None, address=f"192.0.2.{number}")
-            assert (answer.status_code, answer.json()["verdict"]) == (200, "not_found")
 
 
 @pytest.mark.parametrize("names", [30, pytest.param(500, marks=pytest.mark.slow)])
@@ -152,3 +145,18 @@ async def test_a_text_of_more_bytes_than_its_tokens_can_have_has_no_rows_counted
     monkeypatch.setattr("ttmark.detect_service.features.spent.spending.DocumentRows", forbidden)
     async with oracle(service) as sender:
         assert (await sender.post({"inputs": [{"text": FAR}]}, "combined")).status_code == 413
+
+
+async def test_files_whose_evidence_is_spent_are_refused_in_the_words_of_the_route(service: Any) -> None:
+    path, of_files = "/v1/content_provenance_checks", json.dumps({"mode": "direct", "fpr": 1e-2})
+    async with oracle(service) as sender:
+        for number in range(12):  # ten documents may be asked about at this rate
+            text = f"Letter {number}. {HUMAN * 6}"
+            form = {"file": text.encode(), "question": (None, of_files)}
+            answer = await sender.client.post(path, files=form, headers=sender.headers)
+            if answer.status_code != 200:
+                break
+            assert answer.json()["results"][1]["outcome"] == "not_detected"
+        asked = await sender.post({"inputs": [{"text": text}], "fpr": 1e-2})
+    assert (answer.status_code, answer.json()["param"]) == (422, "file")
+    assert answer.json()["detail"] == asked.json()["results"][0]["error"]["message"]

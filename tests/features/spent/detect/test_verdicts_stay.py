@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.features.spent.detect.oracle import RULE, Oracle, oracle
 from tests.unit.detect_service.conftest import HUMAN
-from tests.unit.detect_service.oracle import RULE, Oracle, oracle
 from ttmark.services.settings.store import open_store
 from ttmark.shared.keys.held_keys import UnlockedKey
 from ttmark.shared.keys.keyring import KeyRing

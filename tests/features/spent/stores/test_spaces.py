@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.contract.keys.asker import DAY, LIMIT, NOON, RULE, Asker, principal, rows
+from tests.features.spent.stores.asker import DAY, LIMIT, NOON, RULE, Asker, principal, rows
 from ttmark.shared.limits import counting_filter, redis_counters
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.counting_filter import CAPACITY, CELLS, CountedDocument, Inquiry

@@ -4,11 +4,15 @@ import asyncio
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from tests.contract.keys.asker import DAY, LIMIT, RULE, Asker, principal, rows
+from tests.contract.keys.test_counters import AwayCounters
+from tests.features.spent.stores.asker import DAY, LIMIT, RULE, Asker, principal, rows
 from ttmark.detect_service.features.spent.spent_evidence import Keepsake, short
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.counting_filter import LASTING, SPENT, TURNING, WARM, Names
+from ttmark.shared.limits.redis_counters import FallbackCounters
+from ttmark.shared.vault.stores.key_store_errors import StoreUnavailable
 
 
 async def test_a_row_is_spent_after_its_answers_whatever_stands_around_it(counters: Counters) -> None:
@@ -155,3 +159,23 @@ async def test_a_later_memory_of_the_same_rows_hides_no_earlier_one(counters: Co
     for said in (b"first", b"second", b"third"):
         await asker.ledger.remember(principal(), [Keepsake(said, short(passage), said == b"first")])
     assert sorted(await recalled(asker, passage)) == [b"first", b"second", b"third"]
+
+
+async def test_one_call_that_fails_makes_nothing_unspent() -> None:
+    """It is tried again; where it fails for one tenant alone that tenant is told, and nobody else."""
+    away = AwayCounters()
+    asker = Asker(FallbackCounters(away))
+    names = rows(1)
+    for number in range(LIMIT):
+        await asker.ask(names, options=str(number))
+    space = away.calls[-1]
+    away.away = {"once", space}
+    assert await asker.spent(names, options="once more") == names.size
+    assert away.calls[-3:] == [space, "look", space]
+    away.away = {space}
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await asker.spent(names, options="and again")
+    assert await asker.spent(names, caller=principal(tenant="another")) == 0
+    away.away.clear()
+    assert await asker.spent(names, options="and again") == names.size

@@ -29,6 +29,7 @@ from ttmark.gen_service.features.structured.call_reader import CallReader
 from ttmark.gen_service.features.structured.formats.tool_formats import OURS, ToolFormat
 from ttmark.gen_service.features.structured.forms import as_held
 from ttmark.gen_service.features.structured.grammars.json_grammar import JsonGrammars, SchemaRefused
+from ttmark.gen_service.features.structured.tool_turns import turns
 from ttmark.gen_service.features.structured.tools import NO_ARGUMENTS, ToolUse, tool_use
 from ttmark.shared.http.service_errors import UnsupportedFeature
 from ttmark.shared.schemas.generation.chat import ChatMessage
@@ -395,3 +396,10 @@ def test_a_receipt_is_of_what_clients_hold(name: str) -> None:
     for words in ("", *(["Words. "] if not FORMS[name].alone else [])):
         said, calls = CallReader(use.form, use.schemas).read(words + EXAMPLES[name], final=True)
         assert as_held(CompletionState(said, calls=calls)).splitlines() == [*filter(None, [words]), '}"{']
+
+
+def test_a_result_of_a_tool_is_a_text_though_a_template_walks_over_the_parts_of_users() -> None:
+    parts = [{"type": "text", "text": text} for text in "12"]
+    result = {"role": "tool", "tool_call_id": "c", "content": parts}
+    messages = [ChatMessage(role="user", content="Hi"), ChatMessage.model_validate(result)]
+    assert [turn["content"] for turn in turns(messages, parts=True)] == ["Hi", "1\n2"]

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
-from ttmark.gen_service.features.structured.tool_turns import turns
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.generation.chat import ChatMessage
 
@@ -88,13 +87,6 @@ def test_what_templates_elsewhere_may_say_is_said_alike(
     told = content if isinstance(content, str) else [{"type": "text", "text": text} for text in content]
     message = ChatMessage.model_validate({"role": "user", "content": told})
     assert ChatTemplate(source).render([message]) == prompt
-
-
-def test_a_result_of_a_tool_is_a_text_though_a_template_walks_over_the_parts_of_users() -> None:
-    parts = [{"type": "text", "text": text} for text in "12"]
-    result = {"role": "tool", "tool_call_id": "c", "content": parts}
-    messages = [ChatMessage(role="user", content="Hi"), ChatMessage.model_validate(result)]
-    assert [turn["content"] for turn in turns(messages, parts=True)] == ["Hi", "1\n2"]
 
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])

@@ -10,7 +10,7 @@ import httpx
 from prometheus_client import CollectorRegistry
 
 from tests.harness.detection_routes import route_of
-from tests.unit.detect_service.served import served
+from tests.unit.detect_service.served import served, workers_here
 from ttmark.detect_service.features.spent.spent_evidence import AnswerLedger
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.events import drop_event
@@ -82,7 +82,7 @@ async def oracle(
     registry = CollectorRegistry()
     ledger = rule and AnswerLedger(counters, key=key, rule=rule, now=lambda: 86_400.0 * 1_000)
     allowance = DocumentAllowance("detect", counters, TokenLimits(), LimitMetrics(registry), drop_event)
-    parts = {"allowance": allowance, "ledger": ledger, "case_key": case_key}
+    parts = {"allowance": allowance, "ledger": ledger, "case_key": case_key, "workers": workers_here()}
     async with served(
         service.backend, service.authenticate, options={"registry": registry}, **parts
     ) as client:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.features.spent.detect.oracle import KEY, Oracle
 from tests.unit.detect_service.conftest import byte_tokenizer
-from tests.unit.detect_service.oracle import KEY, Oracle
 from ttmark.shared.watermark.prf import key_lanes
 
 WIDTH, SIZE = 4, 2  # of the keys of `conftest`

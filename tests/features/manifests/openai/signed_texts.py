@@ -17,15 +17,6 @@ def post(service: Any, route: str, **change: Any) -> Any:
     return service.post(route, **ASKED | change)
 
 
-def texts(answer: dict[str, Any]) -> list[str]:
-    if "output" in answer:
-        return ["".join(part["text"] for part in item["content"]) for item in answer["output"]]
-    return [
-        choice["message"]["content"] if "message" in choice else choice["text"]
-        for choice in answer["choices"]
-    ]
-
-
 def streamed(service: Any, route: str, **change: Any) -> tuple[list[str], dict[str, Any]]:
     """The pieces of text of a stream, and the last event's watermark block."""
     events, pieces = service.events(route, **ASKED | change), []
