@@ -1,1 +1,2 @@
 from tests.unit.detect_service.conftest import *
+from tests.unit.detect_service.test_failing_documents import break_at, desk  # noqa: F401

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.unit.detect_service.test_failing_documents import FAILING, SECRET, WHY, named
 from tests.unit.detect_service.test_openapi import validator_of
 from tests.unit.detect_service.test_voices import FOUND, mail
 from ttmark.detect_service.features.cases.case_writer import page_around
@@ -250,3 +251,12 @@ def test_a_second_person_verifies_a_case(tmp_path: Path) -> None:
     assert (code, output.startswith("ttmark: refused: it was not signed with the key")) == (1, True), output
     public.write_text("nothing")
     assert invoke(*verify[:4]) == (1, f"ttmark: {public}: not a public key in PEM\n")
+
+
+async def test_a_case_that_cannot_be_written_ends_its_document_alone(service, desk, break_at) -> None:
+    break_at("detect_service.features.cases.case_writer:content_hash")
+    texts = [named(service.marked("a-one", 300), "a"), named(FAILING, SECRET), named("a cat " * 60, "b")]
+    first, failed, last = (await desk.ask(texts, case=True)).json()["results"]
+    assert (first["verdict"], failed["verdict"]) == ("watermarked", "not_examined")
+    assert (bool(first["case"]), "case" in failed, bool(last["case"])) == (True, False, True)
+    assert failed["error"] == WHY

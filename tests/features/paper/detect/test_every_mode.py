@@ -17,6 +17,7 @@ from tests.unit.detect_service.test_document_limits import (
     test_a_text_of_more_bytes_than_its_tokens_can_have_is_refused_unread,
     unread,
 )
+from tests.unit.detect_service.test_failing_documents import break_at, desk, test_every_route_sets_it_apart
 from tests.unit.detect_service.test_pool import (
     test_a_caller_without_the_scope_learns_no_pool_key_and_no_payload,
     test_a_genuine_text_is_found_in_every_mode_on_its_own_key_alone,
