@@ -9,7 +9,6 @@ from tests.harness.features import feature_of, features, importers, needs_of
 from tests.harness.imports import ROOT
 
 TESTS_OF_BOTH = {
-    "unit/detect_service/test_languages.py",
     "unit/services/settings/test_file_contents.py",
     "unit/services/settings/test_wrong_values.py",
 }

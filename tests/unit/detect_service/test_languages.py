@@ -1,24 +1,22 @@
-"""Answers and the console in each language: they say the same in each, and no sentence is left out."""
+"""Answers in each language: they say the same in each, and no sentence is left out."""
 
 import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, get_args
 
 import pytest
 from babel import Locale
 from babel.numbers import format_decimal
-from lxml import html
 
-from ttmark.detect_service.features.conversation.conversation_words import conversation_message
 from ttmark.shared.detection_words import about_words, message, public_message
 from ttmark.shared.languages.words import LANGUAGES, preferred_words, words_of
 from ttmark.shared.schemas.detection.detect import (
     AskedBefore,
     CombinedResult,
-    ConversationMessage,
     DetectedKey,
     DetectionResult,
     MarkedShare,
@@ -26,7 +24,6 @@ from ttmark.shared.schemas.detection.detect import (
     Segment,
     Voice,
 )
-from ttmark.shared.signed_files.signed_file import verified_case
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
 HEADLINES = {
@@ -36,27 +33,15 @@ HEADLINES = {
     "pt": "Marca-d’água encontrada",
 }
 Sentence = str | dict[str, str]
-STATIC = files("ttmark.detect_service.features.console").joinpath("static")
-CATALOGUES = {"answers": files("ttmark.shared.languages"), "console": STATIC}
-PAGE = STATIC.joinpath("index.html").read_text(encoding="utf-8")
-SCRIPTS = {
-    file.name: file.read_text(encoding="utf-8") for file in STATIC.iterdir() if file.name.endswith(".js")
-}
-# Strings of code that look like prose: what events, errors and file headers are called.
-NO_PROSE = {
-    "AbortError", "Content-Type", "End", "Enter", "Escape", "Files", "Home", "QuotaExceededError",
-    "TTMark watermark check",  # names the kind of a file that programs read
-    "(prefers-reduced-motion: reduce)",
-}  # fmt: skip
-CODE = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|class(?:Name)?:\s*(?:"[^"]*"|`[^`]*`)"""
-    r"""|"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`""",
-    re.DOTALL,
-)
 
 
-def catalogue(where: str, language: str) -> Any:
-    return json.loads(CATALOGUES[where].joinpath(f"{language}.json").read_text(encoding="utf-8"))
+@pytest.fixture
+def catalogues() -> Traversable:
+    return files("ttmark.shared.languages")
+
+
+def catalogue(catalogues: Traversable, language: str) -> Any:
+    return json.loads(catalogues.joinpath(f"{language}.json").read_text(encoding="utf-8"))
 
 
 def forms(sentence: Sentence) -> dict[str, str]:
@@ -67,11 +52,10 @@ def placeholders(sentence: str) -> set[str]:
     return set(re.findall(r"\{(\w+)", sentence))
 
 
-@pytest.mark.parametrize("where", CATALOGUES)
 @pytest.mark.parametrize("language", OTHERS)
-def test_a_catalogue_has_the_sentences_and_placeholders_of_the_english_one(where, language):
+def test_a_catalogue_has_the_sentences_and_placeholders_of_the_english_one(catalogues, language):
     """A sentence of four words or more is alike in two languages by oversight alone."""
-    translated, english = catalogue(where, language), catalogue(where, "en")
+    translated, english = catalogue(catalogues, language), catalogue(catalogues, "en")
     assert list(translated) == list(english)
     for name, sentence in english.items():
         wanted = set().union(*map(placeholders, forms(sentence).values()))
@@ -82,20 +66,19 @@ def test_a_catalogue_has_the_sentences_and_placeholders_of_the_english_one(where
             assert few or words not in forms(sentence).values(), (name, form)
 
 
-@pytest.mark.parametrize("where", CATALOGUES)
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_counted_sentence_has_the_plural_forms_of_its_language(where, language):
-    counted = {name for name, sentence in catalogue(where, "en").items() if isinstance(sentence, dict)}
+def test_a_counted_sentence_has_the_plural_forms_of_its_language(catalogues, language):
+    counted = {name for name, sentence in catalogue(catalogues, "en").items() if isinstance(sentence, dict)}
     assert counted
-    for name, sentence in catalogue(where, language).items():
+    for name, sentence in catalogue(catalogues, language).items():
         needed = {*Locale(language).plural_form.tags, "other"} if name in counted else {""}
         assert forms(sentence).keys() == needed, name
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_each_number_has_the_right_form_and_is_grouped_as_the_language_does(language):
+def test_each_number_has_the_right_form_and_is_grouped_as_the_language_does(catalogues, language):
     rule, words = Locale(language).plural_form, words_of(language)
-    lengths = forms(catalogue("answers", language)["length"])
+    lengths = forms(catalogue(catalogues, language)["length"])
     for number in (*range(1, 1100), 10_000, 99_999, 1_000_000, 1_000_001, 2_000_000, 3_500_000):
         said = words.say("length", count=number)
         assert said == lengths[rule(number)].format(count=words.number(number)), number
@@ -174,35 +157,21 @@ def test_each_language_names_the_same_numbers_and_keys_as_english(language: str)
             assert facts(said) == facts(english)
             assert said.headline != english.headline
             assert said.caution != english.caution
-        if isinstance(result, CombinedResult):
-            several = [ConversationMessage(id="m", tokens=3)] * 12
-            talk = result.model_copy(update={"asked_before": None, "messages": several})
-            together = conversation_message(talk, 1e-5, words)
-            assert facts(together) == facts(conversation_message(talk, 1e-5))
 
 
-async def detected(service: Any, body: dict[str, Any], accepted: str | None, path: str = "") -> Any:
+async def detected(service: Any, body: dict[str, Any], accepted: str | None) -> Any:
     headers = service.headers() | ({} if accepted is None else {"Accept-Language": accepted})
-    response = await service.client.post(f"/v1/detect{path}", json=body, headers=headers)
+    response = await service.client.post("/v1/detect", json=body, headers=headers)
     assert response.status_code == 200, response.text
     return response.json()["results"]
 
 
 @pytest.mark.parametrize("language", OTHERS)
-async def test_a_request_is_answered_in_its_language_and_so_is_its_case(service: Any, language: str) -> None:
-    body = {"inputs": [{"text": service.marked("a-one", 400)}], "case": True}
-    [result] = await detected(service, body, f"{language}-XX, en;q=0.5", "/direct")
+async def test_a_request_is_answered_in_its_language(service: Any, language: str) -> None:
+    body = {"inputs": [{"text": service.marked("a-one", 400)}]}
+    [result] = await detected(service, body, f"{language}-XX, en;q=0.5")
     assert result["message"]["headline"].startswith(HEADLINES[language])
     assert result["message"]["language"] == language
-    case = verified_case(result["case"].encode(), service.case_key.public)
-    assert case["result"]["message"] == result["message"]
-    page = await service.client.post(
-        "/v1/cases/page", json={"case": result["case"]}, headers=service.headers()
-    )
-    assert f'<div lang="{language}"><h1>{HEADLINES[language]}' in page.json()["page"]
-    talk = {"inputs": [{"text": "a b"}, {"text": "c d"}], "conversation": True}
-    [together] = await detected(service, talk, language)
-    assert together["message"]["headline"] == words_of(language).say("short.headline")
 
 
 async def test_without_a_language_that_there_is_the_answer_is_in_english_as_ever(service: Any) -> None:
@@ -212,43 +181,6 @@ async def test_without_a_language_that_there_is_the_answer_is_in_english_as_ever
     assert set(usual[1]["message"]) == {"headline", "explanation", "caution"}
     for accepted in ("ja", "*", "en-GB, de;q=0.9"):
         assert await detected(service, body, accepted) == usual
-
-
-def test_the_page_offers_each_language_and_shows_nothing_that_is_not_in_the_catalogue():
-    assert set(re.findall(r'<option value="(\w+)" lang', PAGE)) == set(LANGUAGES)
-    page = html.fromstring(PAGE)
-    assert page.xpath("//@aria-label | //@placeholder | //@title | //@alt") == []
-    assert page.xpath("//text()[normalize-space() and not(ancestor::*[@translate='no'])]") == []
-
-
-def prose(script: str) -> list[str]:
-    """Strings of a script that a reader could take for a sentence or a label."""
-    found = []
-    for literal in CODE.finditer(script):
-        text = next((group for group in literal.groups() if group is not None), "")
-        words = re.sub(r"\$\{[^}]*\}", " ", text)
-        if text not in NO_PROSE and re.search(
-            r"^[A-Z][a-z]+|[A-Za-z]{2,}[.,:]? +[A-Za-z]{2,}", words.strip()
-        ):
-            found.append(text)
-    return found
-
-
-def test_a_script_holds_no_sentence():
-    assert {name: prose(script) for name, script in SCRIPTS.items() if prose(script)} == {}
-
-
-def test_each_sentence_is_said_somewhere_and_each_that_is_said_exists() -> None:
-    named = set(re.findall(r'data-t(?:-[a-z-]+)?="([\w.]+)"', PAGE))
-    beginnings: set[str] = set()
-    for script in SCRIPTS.values():
-        named |= set(re.findall(r'"([a-z_]+\.[a-z0-9_]+)"', script))
-        beginnings |= set(re.findall(r"`([a-z_]+\.[a-z0-9_]*)\$\{", script))
-    english = catalogue("console", "en")
-    groups = {key.split(".")[0] for key in english}
-    assert {key for key in named if key.split(".")[0] in groups} - set(english) == set()
-    unsaid = [key for key in english if key not in named and not key.startswith(tuple(beginnings))]
-    assert unsaid == []
 
 
 KEY = DetectedKey(key_id="k", version=1, profile="p")

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.unit.detect_service.test_failing_documents import FAILING, SECRET, WHY, named
+from tests.unit.detect_service.test_languages import HEADLINES, OTHERS, detected
 from tests.unit.detect_service.test_openapi import validator_of
 from tests.unit.detect_service.test_voices import FOUND, mail
 from ttmark.detect_service.features.cases.case_writer import page_around
@@ -260,3 +261,13 @@ async def test_a_case_that_cannot_be_written_ends_its_document_alone(service, de
     assert (first["verdict"], failed["verdict"]) == ("watermarked", "not_examined")
     assert (bool(first["case"]), "case" in failed, bool(last["case"])) == (True, False, True)
     assert failed["error"] == WHY
+
+
+@pytest.mark.parametrize("language", OTHERS)
+async def test_a_case_is_in_the_language_of_its_answer(service, language: str) -> None:
+    body = {"inputs": [{"text": service.marked("a-one", 400)}], "case": True}
+    [result] = await detected(service, body, f"{language}-XX, en;q=0.5")
+    case = verified_case(result["case"].encode(), service.case_key.public)
+    assert case["result"]["message"] == result["message"]
+    page = (await service.post("/v1/cases/page", {"case": result["case"]})).json()["page"]
+    assert f'<div lang="{language}"><h1>{HEADLINES[language]}' in page

@@ -13,12 +13,20 @@ from tests.harness.golden_likelihood import conversation_vectors
 from tests.harness.said_by import SaidBy, SilentReader
 from tests.unit.detect_service.callers import CALLERS
 from tests.unit.detect_service.conftest import HUMAN
+from tests.unit.detect_service.test_languages import OTHERS, detected, facts, results
 from ttmark.detect_service.ask import ask_here
 from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.features.conversation.conversation_words import conversation_message
 from ttmark.detect_service.question import Question
 from ttmark.detect_service.stage import Reader, VerdictStage
 from ttmark.shared.byte_reading import ByteReading
-from ttmark.shared.schemas.detection.detect import CombinedRequest, CombinedResult, Document
+from ttmark.shared.languages.words import words_of
+from ttmark.shared.schemas.detection.detect import (
+    CombinedRequest,
+    CombinedResult,
+    ConversationMessage,
+    Document,
+)
 
 
 async def asked(service: Any, texts: list[str], token: str = "pool", **more: Any) -> CombinedResult:
@@ -166,3 +174,17 @@ async def test_a_conversation_is_read_where_that_may_change_the_verdict(service:
 def test_golden_answers_about_conversations_are_reproduced() -> None:
     expected = json.loads((GOLDEN / "likelihood-4.json").read_text())["conversations"]
     assert approximately(expected) == json.loads(json.dumps(conversation_vectors()))
+
+
+@pytest.mark.parametrize("language", OTHERS)
+async def test_each_language_tells_of_a_conversation_what_english_does(service: Any, language: str) -> None:
+    words = words_of(language)
+    for result in results():
+        if isinstance(result, CombinedResult):
+            several = [ConversationMessage(id="m", tokens=3)] * 12
+            talk = result.model_copy(update={"asked_before": None, "messages": several})
+            together = conversation_message(talk, 1e-5, words)
+            assert facts(together) == facts(conversation_message(talk, 1e-5))
+    short = {"inputs": [{"text": "a b"}, {"text": "c d"}], "conversation": True}
+    [together] = await detected(service, short, language)
+    assert together["message"]["headline"] == words.say("short.headline")
