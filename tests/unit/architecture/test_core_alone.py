@@ -11,7 +11,6 @@ import pytest
 
 from tests.harness.features import features
 from tests.harness.imports import ROOT
-from tests.unit.architecture.test_features import TESTS_OF_BOTH
 
 pytestmark = pytest.mark.long
 
@@ -26,21 +25,18 @@ def test_the_tests_of_the_core_pass_without_any_feature(tmp_path: Path) -> None:
     assert len({path.name for path in folders}) >= len(features())
     for folder in folders:
         shutil.rmtree(folder)
-    ignored = [f"--ignore=tests/{file}" for file in sorted(TESTS_OF_BOTH)]
+    options = ["-m", "pytest", "-c", "pyproject.toml", "--rootdir", ".", "-n0", "-q", "--tb=line"]
+    options += [
+        "-p",
+        "no:schemathesis",
+        "-o",
+        f"cache_dir={ROOT}/.pytest_cache",
+        "-m",
+        "not slow and not long",
+    ]
+    tests = [f"tests/unit/{folder}" for folder in ("shared", "gen_service", "detect_service")]
     ran = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-c", "pyproject.toml", "--rootdir", ".", "-n0", "-q"),
-            *(
-                "-m",
-                "not slow and not long",
-                "-p",
-                "no:schemathesis",
-                "-o",
-                f"cache_dir={ROOT}/.pytest_cache",
-            ),
-            *("--tb=line", *ignored),
-            *(f"tests/unit/{folder}" for folder in ("shared", "gen_service", "detect_service")),
-        ],
+        [sys.executable, *options, *tests],
         env=os.environ | {"PYTHONPATH": str(tree)},
         cwd=tree,
         capture_output=True,

@@ -13,7 +13,9 @@ from ttmark.detect_service.answer_timing import rest_of_step
 from ttmark.detect_service.features.files.text.extraction import ExtractionLimits
 from ttmark.detect_service.features.files.workers.worker_pool import ExtractionWorkers
 from ttmark.detect_service.features.manifests.manifest_examiner import ManifestExaminer
+from ttmark.detect_service.features.public.settings import PublicSettings
 from ttmark.detect_service.features.public.tier import PUBLIC_PATH
+from ttmark.services.startup import StartupError
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.languages.words import ENGLISH
 from ttmark.shared.manifests.signer import ManifestSigner
@@ -231,3 +233,9 @@ async def test_the_public_is_told_that_nothing_is_known(service, break_at: Break
     assert answer.json()["verdict"] == "not_examined"
     assert answer.json()["message"]["headline"] == "Not examined"
     assert SECRET not in answer.text
+
+
+def test_a_rate_of_nothing_is_refused_in_a_short_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TTMARK_PUBLIC_FPR", "0")
+    with pytest.raises(StartupError, match=r"^TTMARK_PUBLIC_FPR: .{,100}$"):
+        PublicSettings()

@@ -13,7 +13,6 @@ from tests.unit.services.settings.wrong_values import (
     outcome,
     wrong_values,
 )
-from ttmark.detect_service.features.public.settings import PublicSettings
 from ttmark.services.settings.base import Settings, variable
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
@@ -60,12 +59,11 @@ def test_no_bound_of_a_setting_is_lost_to_one_of_its_type() -> None:
             assert len(kinds) == len(set(kinds)), f"{cls.__name__}.{field}"
 
 
-@pytest.mark.parametrize("name", ["MAX_BODY_BYTES", "MAX_DOCUMENT_TOKENS", "MAX_QUEUE", "PUBLIC_FPR"])
+@pytest.mark.parametrize("name", ["MAX_BODY_BYTES", "MAX_DOCUMENT_TOKENS", "MAX_QUEUE"])
 def test_a_limit_of_nothing_is_refused_in_a_short_line(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(f"TTMARK_{name}", "0")
-    cls = PublicSettings if name == "PUBLIC_FPR" else DetectionSettings
     with pytest.raises(StartupError, match=f"^TTMARK_{name}: .{{,100}}$"):
-        cls()
+        DetectionSettings()
 
 
 def test_an_empty_variable_is_one_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
