@@ -42,7 +42,7 @@ class GenerationSettings(ServiceSettings):
         ge=0,
         le=100,
         description="Bits of surprise (-log2 of the tokens' probabilities) before an answer's first "
-        "mark; 0: none.",
+        "mark, so that answers to one question differ; none beside `response_format`. 0: none.",
     )
     detectability_fpr: Rate = Field(
         default=DEFAULT_FPR,
