@@ -1,8 +1,10 @@
 """The keyed PRF over tokens, and which contexts it is keyed by.
 
 The PRF is SipHash-2-4-128 (Aumasson and Bernstein 2012; reference code, 128-bit output) of context || suffix,
-four little-endian bytes a token. A context is absorbed once and its state is reused for every block that may
-follow it, so that a candidate costs its own words and the finalisation. See `docs/spec.md`, section "PRF".
+four little-endian bytes a token. One output serves all layers of a scheme, as a step has up to 2,500
+candidate blocks; short or linear generators in its place let a key be recovered from text. A context is
+absorbed once and its state is reused for every block that may follow it, so that a candidate costs its own
+words and the finalisation. See `docs/spec.md`, section "PRF".
 
 Unsigned lanes are updated in place, in chunks that stay in cache. The two halves of a round are alike, so
 lanes are worked on in twos: half as many array operations. On the few hundred blocks of a usual text the

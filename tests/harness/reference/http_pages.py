@@ -48,6 +48,11 @@ ERRORS = {"generation": "They have [codes](../generation.md#errors), in an `Erro
 """Of a service whose guide tells them all."""
 NAME_ALONE = re.compile(r" \((list of )?`[A-Z]\w+`\)")
 """The kind of a field that is named alone, where the page has no section of it."""
+HEADER_LIKE = """\
+# {title}: HTTP
+
+Every route, as the page of [{other}](http-{other}.md) has them. How to use it: [{guide}](../{guide}.md).
+"""
 SHARED_BY = 3
 """An error that so many routes answer in the same words is told once for all."""
 ALIKE = 30
@@ -87,6 +92,8 @@ def http_pages() -> dict[str, str]:
     shown: dict[str, dict[str, str]] = {}
     detection = http_page(_detection(), "detection", shown)
     generation = _without(http_page(_generation(), "generation", dict(shown)), detection, "detection")
+    like = HEADER_LIKE.format(title="Generation", guide="generation", other="detection")
+    generation = generation.replace(HEADER.format(title="Generation", guide="generation"), like)
     for name in shown:
         if f"\n### {name}\n" not in generation:
             generation = generation.replace(f"(#{name.lower()})", f"(http-detection.md#{name.lower()})")
