@@ -15,11 +15,7 @@ from pathlib import Path
 from tests.harness.file_routes import answer_of, print_table, python_with, rows, run
 from ttmark.detect_service.features.files.formats.readers_by_format import extract_text
 
-CHOSEN = {
-    "prose": (10, 12, 38, 107),
-    "dialogue": (8, 128, 248),
-    "list": (3, 13, 24, 51, 126, 129, 176),
-}
+CHOSEN = {"prose": (10, 12, 38, 107), "dialogue": (8, 128, 248), "list": (3, 13, 24, 51, 126, 129, 176)}
 PACKAGES = ("fpdf2==2.8.9", "markdown==3.11.3", "weasyprint==70.0")
 PAGE = "<!doctype html><html lang=en><meta charset=utf-8><style>{}</style><body>{}</body></html>"
 PRINTED = "body { font: 11pt/1.4 'Liberation Serif' }"

@@ -46,10 +46,7 @@ def asker(secured: SecuredRedis, tmp_path_factory: pytest.TempPathFactory) -> It
     """Makes jobs at a detection service over that Redis."""
     folder = tmp_path_factory.mktemp("service")
     tokens = asyncio.run(provision(folder, secured.url("operator")))
-    settings = {
-        "TTMARK_STORE_URL": secured.url("detect"),
-        "TTMARK_STATE": str(folder),
-    }
+    settings = {"TTMARK_STORE_URL": secured.url("detect"), "TTMARK_STATE": str(folder)}
     changed = (
         "from ttmark.detect_service.features.jobs.service import open_job_store\n"
         f"open_job_store.__kwdefaults__['lease_seconds'] = {LEASE_SECONDS}"

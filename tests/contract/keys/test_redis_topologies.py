@@ -221,9 +221,7 @@ async def test_who_is_not_let_in_hears_so_at_once(
                 await store.ping()
 
 
-async def test_a_store_follows_a_failover_of_its_cluster_and_its_slot_to_another_node(
-    site: Site,
-) -> None:
+async def test_a_store_follows_a_failover_of_its_cluster_and_its_slot_to_another_node(site: Site) -> None:
     other, primary, _, replica = nodes_of_a_cluster(site)
     async with site.store("cluster", f":data@127.0.0.1:{primary.port},127.0.0.1:{other.port}") as store:
         await store.put("key", "b", b"x", expected_revision=0)

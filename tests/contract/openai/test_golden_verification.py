@@ -5,15 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.harness.golden_verification import (
-    MODEL,
-    PATH,
-    Replayed,
-    answered,
-    origin_of,
-    posted,
-    reading_app,
-)
+from tests.harness.golden_verification import MODEL, PATH, Replayed, answered, origin_of, posted, reading_app
 from ttmark.gen_service.decoding.filtered_tokens import FilterParams
 from ttmark.gen_service.decoding.request import ReadingRequest
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH

@@ -15,10 +15,7 @@ from tests.harness.observe.services import Bed, free_port
 from tests.harness.observe.traffic import Traffic
 
 # Small enough for the burst of the traffic to overflow, so that refusals are seen too.
-SETTINGS = {
-    "TTMARK_MAX_CONCURRENCY": "4",
-    "TTMARK_MAX_QUEUE": "8",
-}
+SETTINGS = {"TTMARK_MAX_CONCURRENCY": "4", "TTMARK_MAX_QUEUE": "8"}
 
 
 def observe(folder: Path, model: str, seconds: float) -> tuple[list[Verdict], dict[str, int]]:

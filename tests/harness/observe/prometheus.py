@@ -98,11 +98,7 @@ class Prometheus:
                         rule.pop("for", None)
             (self._folder / path.name).write_text(yaml.safe_dump(document, sort_keys=False))
         configuration = {
-            "global": {
-                "scrape_interval": "1s",
-                "scrape_timeout": "1s",
-                "evaluation_interval": "1s",
-            },
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
             "alerting": {"alertmanagers": [{"static_configs": [{"targets": self._alertmanagers}]}]},
             "rule_files": [path.name for path in RULES.glob("*.yml")],
             "scrape_configs": [

@@ -21,10 +21,7 @@ TOPICS: tuple[tuple[str, str], ...] = (
         r"host|(gen|detect|canary)_port|cors_origins|console_url|playground|trusted_proxies",
     ),
     ("Model and tokenizers", r"model|tokenizers|engine|engine_file|dtype|quantization|threads|state"),
-    (
-        "Key store and secrets",
-        r"store_url.*|kek.*|default_key|key_.*|ledger_file|replica_id",
-    ),
+    ("Key store and secrets", r"store_url.*|kek.*|default_key|key_.*|ledger_file|replica_id"),
     (
         "What is marked and said",
         r"policy_file|opening_bits|detectability_.*|generation_defaults|control_tokens|unknown_fields|reasoning",
@@ -34,10 +31,7 @@ TOPICS: tuple[tuple[str, str], ...] = (
     ("Reading along", r"reader_.*"),
     ("Work of detection", r"workers|blocks_.*|max_request_blocks|max_document_tokens"),
     ("Files", r"extract_.*"),
-    (
-        "Limits of requests",
-        r"requests_.*|tokens_per_.*|max_.*|request_seconds|drain_.*",
-    ),
+    ("Limits of requests", r"requests_.*|tokens_per_.*|max_.*|request_seconds|drain_.*"),
     ("Evidence that is spent", r"answers_.*|chance_findings"),
     ("Jobs and webhooks", r"jobs?_.*|webhook_.*"),
     ("Cases", r"case_key_file"),

@@ -128,10 +128,7 @@ def test_compatcanary_finds_the_service_compatible(up, token, pytestconfig: Any,
 
 @pytest.mark.parametrize(
     ("program", "package"),
-    [
-        (OPENAI_AGENTS, "openai-agents==0.24.0"),
-        (PYDANTIC_AI, "pydantic-ai-slim[openai]==2.68.0"),
-    ],
+    [(OPENAI_AGENTS, "openai-agents==0.24.0"), (PYDANTIC_AI, "pydantic-ai-slim[openai]==2.68.0")],
     ids=["openai-agents", "pydantic-ai"],
 )
 def test_an_agent_calls_three_times_and_its_texts_are_found(

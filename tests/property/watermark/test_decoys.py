@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from ttmark.shared.watermark.detectors.alignment import (
-    DECOYS,
-    aligned_scores,
-    decoy_log10_p,
-    decoy_scores,
-)
+from ttmark.shared.watermark.detectors.alignment import DECOYS, aligned_scores, decoy_log10_p, decoy_scores
 from ttmark.shared.watermark.detectors.block_scores import context_and_block
 from ttmark.shared.watermark.detectors.scan import best_scores
 from ttmark.shared.watermark.prf import occurrence_numbers

@@ -121,11 +121,7 @@ def test_the_watermark_core_is_pure() -> None:
 
 
 def test_decoding_knows_no_engine_and_the_engine_no_api() -> None:
-    may_import = {
-        "decoding": {"decoding"},
-        "engine": {"engine", "decoding", "hub"},
-        "hub": {"hub"},
-    }
+    may_import = {"decoding": {"decoding"}, "engine": {"engine", "decoding", "hub"}, "hub": {"hub"}}
     offences = [
         f"{name} imports {other}"
         for name, others in imports_between(("gen_service",)).items()

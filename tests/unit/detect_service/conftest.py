@@ -220,3 +220,9 @@ def tokenizer() -> TextTokenizer:
 def mode() -> Mode:
     """What is asked: the default question; `tests/features/paper` asks the same of the paper's detectors."""
     return "combined"
+
+
+@pytest.fixture
+def asked(mode: Mode) -> tuple[Mode, dict[str, Any]]:
+    """The same with options."""
+    return mode, {}

@@ -33,11 +33,7 @@ def queue_of_one(heard: Heard | None = None, most_jobs: int = 100) -> FairQueue:
     """A queue with one worker, whose turns end at every pause."""
     heard = heard or Heard()
     return FairQueue(
-        workers=1,
-        most_jobs=most_jobs,
-        started=heard.started,
-        abandoned=heard.abandoned,
-        slice_seconds=0.0,
+        workers=1, most_jobs=most_jobs, started=heard.started, abandoned=heard.abandoned, slice_seconds=0.0
     )
 
 

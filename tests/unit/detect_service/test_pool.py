@@ -1,7 +1,6 @@
 """A text made with one key of a pool is found in every mode; the answer names the key, and its payload."""
 
 import numpy as np
-import pytest
 
 from tests.harness.detection_routes import route_of
 from tests.unit.detect_service.conftest import Service
@@ -11,12 +10,6 @@ POOL = 16
 
 def marked(service: Service, number: int, tokens: int = 300, key_id: str = "d-pool") -> str:
     return service.marked(key_id, tokens, number=number)
-
-
-@pytest.fixture
-def asked() -> tuple[str, dict[str, object]]:
-    """A mode and its options."""
-    return "combined", {}
 
 
 async def test_a_genuine_text_is_found_in_every_mode_on_its_own_key_alone(service, asked):

@@ -23,15 +23,12 @@ from ttmark.detect_service.examination import Examination
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.normalization.normalizer import TextNormalizer
+from ttmark.detect_service.options import REQUESTS
 from ttmark.detect_service.question import Question
 from ttmark.detect_service.results import response_json
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.rate_limits import WorkBudget
-from ttmark.shared.schemas.detection.detect import (
-    CombinedRequest,
-    DetectionRequest,
-    Document,
-)
+from ttmark.shared.schemas.detection.detect import CombinedRequest, Document
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.detectors.alignment import detect_aligned
 from ttmark.shared.watermark.detectors.localized import detect_localized
@@ -41,21 +38,16 @@ from ttmark.shared.watermark.schemes.watermark import Watermark
 TOKENS = np.random.default_rng(3).integers(97, 122, 2_500).tolist()
 
 
-@pytest.fixture
-def kind() -> tuple[type[DetectionRequest], dict[str, Any]]:
-    """A mode's request, and its options."""
-    return CombinedRequest, {}
-
-
-async def test_answers_are_the_same_to_the_byte_when_the_work_is_interrupted(service, kind):
+async def test_answers_are_the_same_to_the_byte_when_the_work_is_interrupted(service, asked):
+    mode, options = asked
     text = service.marked("a-one", 900)
     documents = [Document(text=text), Document(token_ids=TOKENS), Document(id='"evidence":[]', text="x")]
-    request = kind[0].model_validate({"inputs": documents, "evidence": "blocks", **kind[1]})
+    request = REQUESTS[mode].model_validate({"inputs": documents, "evidence": "blocks", **options})
     whole = ask_here(Question(request, CALLERS["mine"], "r"), means_of(service.backend))
     counting = Counting()
     with interruptible(counting):
-        asked = ask_here(Question(request, CALLERS["mine"], "r"), means_of(service.backend))
-        in_slices = response_json(asked)
+        again = ask_here(Question(request, CALLERS["mine"], "r"), means_of(service.backend))
+        in_slices = response_json(again)
     assert in_slices == whole.model_dump_json().encode()
     assert counting.pauses > 10
 
@@ -105,11 +97,7 @@ async def test_all_texts_of_a_document_are_priced_before_one_is_read(service, mo
     readers = text_readers(document, service.backend.tokenizers, TextNormalizer(), normalize=True)
     assert len(readers) == 3
     two = request_cost(
-        request,
-        LIKELIHOOD,
-        readers[:2],
-        KeySelection.of([key]),
-        lambda one, _: estimated_tokens(one, 10_000),
+        request, LIKELIHOOD, readers[:2], KeySelection.of([key]), lambda one, _: estimated_tokens(one, 10_000)
     )
     read: list[object] = []
     monkeypatch.setattr(TextTokenizer, "encode", lambda *given: read.append(given) or [1, 2, 3])

@@ -5,12 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ttmark.evaluation.null_tables.build import (
-    local_decay,
-    local_thresholds,
-    sample_growth,
-    sample_scan,
-)
+from ttmark.evaluation.null_tables.build import local_decay, local_thresholds, sample_growth, sample_scan
 from ttmark.shared.watermark.detectors.scan import scan_peaks
 from ttmark.shared.watermark.schemes.watermark import Watermark
 

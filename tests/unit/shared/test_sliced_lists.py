@@ -23,11 +23,7 @@ RIGHT = [
 MISTAKES = [
     (Document, {"token_ids": [1] * 20_000 + [-1] * 9}, ("token_ids", 20_000)),
     (JobRequest, {"inputs": [{"text": "a"}] * 300 + [{"text": 1}]}, ("inputs", 300, "text")),
-    (
-        ChatRequest,
-        {"model": "m", "messages": [MESSAGE] * 300 + [WRONG]},
-        ("messages", 300, "content"),
-    ),
+    (ChatRequest, {"model": "m", "messages": [MESSAGE] * 300 + [WRONG]}, ("messages", 300, "content")),
 ]
 
 

@@ -41,10 +41,7 @@ def sent(path: str) -> dict[str, Any]:
 REFUSED_INSIDE = {"/v1/chat/completions", "/v1/responses"}
 NO_ID = "0" * 32
 NEEDED = {"gen": Scope.GENERATE, "detect": Scope.DETECT}
-NEEDED_BY = {
-    "/v1/readings": Scope.READ,
-    "/v1/detect/public": Scope.DETECT_PUBLIC,
-}
+NEEDED_BY = {"/v1/readings": Scope.READ, "/v1/detect/public": Scope.DETECT_PUBLIC}
 DETECTING = {Scope.DETECT, Scope.DETECT_EVIDENCE, Scope.DETECT_PUBLIC}
 OTHERS = {
     "gen": DETECTING | {Scope.GENERATE_UNWATERMARKED, Scope.READ},
@@ -71,10 +68,7 @@ def routes_of(replica: Any) -> Iterator[tuple[str, str]]:
 
 def protected(replica: Any) -> list[tuple[str, str]]:
     return [
-        (
-            method,
-            path.replace("{model_id:path}", "tiny-model").replace("{job_id}", NO_ID),
-        )
+        (method, path.replace("{model_id:path}", "tiny-model").replace("{job_id}", NO_ID))
         for method, path in routes_of(replica)
         if path not in OPEN
     ]

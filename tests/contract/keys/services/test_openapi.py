@@ -16,10 +16,7 @@ REFUSABLE = (
     "POST /v1/detect/public",
     *(f"POST /v1/detect{mode}" for mode in ("", "/direct", "/aligned", "/localized", "/jobs")),
 )
-UNLIMITED = {
-    "TTMARK_ANSWERS_PER_PASSAGE": "0",
-    "TTMARK_PUBLIC_WORDS_PER_DAY": "0",
-}
+UNLIMITED = {"TTMARK_ANSWERS_PER_PASSAGE": "0", "TTMARK_PUBLIC_WORDS_PER_DAY": "0"}
 NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
 
 

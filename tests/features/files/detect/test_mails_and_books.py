@@ -34,10 +34,7 @@ MAILS = {
         parts("multipart/mixed", part("text/plain", ""), PICTURE, part("text/plain", "b")),
         "b",
     ),
-    "both ways": (
-        parts("multipart/alternative", part("text/plain", "a"), part("text/html", "<p>b")),
-        "a",
-    ),
+    "both ways": (parts("multipart/alternative", part("text/plain", "a"), part("text/html", "<p>b")), "a"),
     "an empty plain way": (
         parts("multipart/alternative", part("text/plain", " "), part("text/html", "<p>b")),
         "b",

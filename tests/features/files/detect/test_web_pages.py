@@ -27,10 +27,7 @@ PAGES = {
     "items without marks": ("<ul style='list-style: none'><li>a<li>b</ul>", "a\nb"),
     "definitions": ("<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\nb\n\nc\nd"),
     "quotations": ("a<blockquote><p>b</p><p>c<br>d</p></blockquote>e", "a\n\n> b\n>\n> c\n> d\n\ne"),
-    "lines of a mail": (
-        "<div>a</div><div><br></div><div>1. b</div><div>2. c</div>",
-        "a\n\n1. b\n2. c",
-    ),
+    "lines of a mail": ("<div>a</div><div><br></div><div>1. b</div><div>2. c</div>", "a\n\n1. b\n2. c"),
     "lines of a mail by Outlook": (
         "<p class=Mso>a</p><p class=Mso>&nbsp;</p><p class=Mso>b</p><p class=Mso>c</p>",
         "a\n\nb\nc",

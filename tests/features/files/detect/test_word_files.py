@@ -175,8 +175,7 @@ def test_no_word_of_a_word_document_is_lost(body: str, text: str) -> None:
 def test_what_word_opens_is_opened() -> None:
     for content in (
         package(
-            para(run("a")),
-            parts={"word/_rels/document.xml.rels": '<R><Relationship Target="../NULL"/></R>'},
+            para(run("a")), parts={"word/_rels/document.xml.rels": '<R><Relationship Target="../NULL"/></R>'}
         ),
         package(para(run("a")), parts={"word/Numbering.xml": NUMBERING}),
     ):

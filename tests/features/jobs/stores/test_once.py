@@ -8,20 +8,12 @@ from typing import Any
 import pytest
 
 from ttmark.detect_service.features.jobs.idempotency import idempotency_store
-from ttmark.detect_service.features.jobs.idempotency.idempotency import (
-    BUSY_SECONDS,
-    KEEP_SECONDS,
-    Once,
-)
+from ttmark.detect_service.features.jobs.idempotency.idempotency import BUSY_SECONDS, KEEP_SECONDS, Once
 from ttmark.detect_service.features.jobs.job_store import JobRecord, StoreLimits
 from ttmark.detect_service.features.jobs.sealed_jobs import JobStore
 from ttmark.detect_service.features.jobs.service import open_job_store
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.service_errors import (
-    IdempotencyKeyReused,
-    RequestInProgress,
-    TooManyRequests,
-)
+from ttmark.shared.http.service_errors import IdempotencyKeyReused, RequestInProgress, TooManyRequests
 from ttmark.shared.schemas.detection.jobs import JobStatus
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.stores.key_store_errors import RecordTampered, StoreUnavailable

@@ -6,9 +6,7 @@ from tests.unit.detect_service.test_languages import OTHERS
 from ttmark.detect_service.features.manifests.manifest_examiner import with_manifests
 from ttmark.shared.detection_words import message
 from ttmark.shared.languages.words import words_of
-from ttmark.shared.schemas.detection.detect import (
-    DetectionResult,
-)
+from ttmark.shared.schemas.detection.detect import DetectionResult
 from ttmark.shared.schemas.manifests import FoundManifest
 
 

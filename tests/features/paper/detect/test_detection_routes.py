@@ -1,12 +1,22 @@
 """The paper's three detectors through the whole service."""
 
 import random
+from dataclasses import replace
 from string import ascii_letters
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.unit.detect_service.conftest import HUMAN
+from tests.unit.detect_service import test_work
+from tests.unit.detect_service.conftest import HUMAN, Service
+from tests.unit.detect_service.test_bad_input import ONE, assert_problem
+from ttmark.detect_service.composition import means_of
+from ttmark.detect_service.cost import request_cost
+from ttmark.detect_service.documents.document_reader import DocumentReader
+from ttmark.detect_service.key_selection import KeySelection
+from ttmark.detect_service.options import DetectionOptions, Mode
+from ttmark.shared.schemas.detection.detect import Document
 
 
 async def test_a_marked_text_is_attributed_to_its_key_among_all_keys_and_to_no_other(service) -> None:
@@ -128,3 +138,51 @@ async def test_the_evidence_follows_the_text_over_an_inserted_word(service) -> N
         assert result.verdict == "watermarked"
         after.append(np.mean([block.score for block in result.evidence if block.start_token > 260]))
     assert after[0] < 0.5 < 1.0 < after[1]
+
+
+OPTIONS: list[tuple[str, dict[str, object], str]] = [
+    *(("aligned", {"beta": odd}, "full") for odd in (-1, 101, "five")),
+    ("aligned", {"beta": 4.5}, "verdict"),
+    ("localized", {"method": "guess"}, "full"),
+    *((mode, {"conversation": True}, "full") for mode in ("direct", "aligned", "localized")),
+]
+
+
+async def test_options_are_refused_by_their_names(service) -> None:
+    for mode, option, token in OPTIONS:
+        await assert_problem(service, mode, ONE | option, token, param=next(iter(option)))
+
+
+KINDS: dict[str, tuple[Mode, dict[str, Any]]] = {
+    "direct": ("direct", {"phase": "any"}),
+    "aligned": ("aligned", {}),
+    "decoys": ("aligned", {"beta": 4.0}),
+    "scan": ("localized", {}),
+}
+
+
+def test_the_cost_counts_documents_versions_keys_of_a_pool_and_decoys(service: Service) -> None:
+    one = service.keys["a-one"]
+
+    def cost(name: str, tokens: int = 4_000, documents: int = 1, times: int = 1, pool: int = 1) -> int:
+        key = replace(one, profile=one.profile.model_copy(update={"pool": pool}))
+        mode, options = KINDS[name]
+        request = DetectionOptions(mode=mode, **options).request([Document(token_ids=[97])] * documents)
+        readers = [DocumentReader(document, ["as_sent"], 1.0) for document in request.inputs]
+        method = means_of(service.backend).method_of(request)
+        return request_cost(request, method, readers, KeySelection.of([key] * times), lambda *_: tokens)
+
+    for name in ("direct", "aligned", "scan"):
+        small, middle, large = (cost(name, pool=pool) for pool in (16, 256, 4096))
+        assert large - middle == pytest.approx(16 * (middle - small), rel=0.01)
+        assert 100 * cost(name) < middle < 256 * cost(name)
+    assert cost("aligned", documents=20) > 8 * cost("aligned")
+    assert cost("aligned", times=20) == pytest.approx(20 * cost("aligned"), rel=0.2)
+    assert cost("decoys") > 8 * cost("aligned")
+    assert cost("direct", tokens=40_000) > 5 * cost("direct")
+
+
+async def test_answers_with_decoys_are_the_same_when_the_work_is_interrupted(service: Service) -> None:
+    await test_work.test_answers_are_the_same_to_the_byte_when_the_work_is_interrupted(
+        service, ("aligned", {"beta": 4.0})
+    )

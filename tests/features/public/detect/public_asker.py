@@ -71,12 +71,7 @@ async def public_service(
     limits = LimitMetrics(metrics)
     tokens = DocumentAllowance("detect", LocalCounters(), TokenLimits(), limits, audited.append)
     allowance = budget and PublicAllowance(
-        counters or LocalCounters(),
-        budget,
-        limits,
-        tokens.refused,
-        key=bytes(32),
-        now=lambda: DAY * 1_000,
+        counters or LocalCounters(), budget, limits, tokens.refused, key=bytes(32), now=lambda: DAY * 1_000
     )
     tier = PublicTier(rate, None, BUDGET, guests, allowance)
     admit = allowance.admit_guest if allowance else None

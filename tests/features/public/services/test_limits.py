@@ -9,10 +9,7 @@ def test_words_and_passages_of_the_public_count_over_all_replicas(cluster, tmp_p
     """People without a token share what they may ask."""
     monkeypatch.setattr(PublicBudget.__init__, "__defaults__", (0, PublicBudget.of(1, 1).asker))
     (tmp_path / "token").write_text(cluster.operator.token(Scope.DETECT_PUBLIC) + "\n")
-    settings = {
-        "TTMARK_PUBLIC_TOKEN_FILE": str(tmp_path / "token"),
-        "TTMARK_PUBLIC_WORDS_PER_DAY": "7500",
-    }
+    settings = {"TTMARK_PUBLIC_TOKEN_FILE": str(tmp_path / "token"), "TTMARK_PUBLIC_WORDS_PER_DAY": "7500"}
     names = ("detect-7", "detect-8")
     replicas = [cluster.start(name, settings) for name in names]
     for replica in replicas:

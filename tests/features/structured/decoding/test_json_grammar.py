@@ -71,10 +71,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         {"type": "array", "minItems": 1, "items": {"$ref": "#"}},
         "no text that",
     ),
-    "a bound that is not exact": (
-        only({"type": "integer", "maximum": 2**60}),
-        "maximum 1152921504606846976",
-    ),
+    "a bound that is not exact": (only({"type": "integer", "maximum": 2**60}), "maximum 1152921504606846976"),
     "names that are none": (only({"required": [[1]]}), "^/properties/a/required: not what"),
     "a length that is none": (only(text(minLength="x")), "^/properties/a/minLength: not what"),
     "properties that are none": ({"anyOf": [{}, {"properties": [1]}]}, "^/anyOf/1/properties: not what"),

@@ -11,14 +11,7 @@ from pydantic import BaseModel, Field
 
 from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH
-from tests.contract.openai.tools import (
-    KNOWS_TOOLS,
-    NOW,
-    PARAMETERS,
-    WEATHER,
-    count,
-    written,
-)
+from tests.contract.openai.tools import KNOWS_TOOLS, NOW, PARAMETERS, WEATHER, count, written
 from tests.harness.likelihood import detect_likelihood
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 

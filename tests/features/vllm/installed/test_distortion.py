@@ -34,10 +34,7 @@ def model(llama: Path) -> Model:
 @pytest.mark.parametrize("block_size", [1, 2, 3])
 @pytest.mark.parametrize(
     ("scheme", "keys"),
-    [
-        ("gumbel", KEYS),
-        *(pytest.param(scheme, ALL_KEYS, marks=HOURS) for scheme in SCHEMES),
-    ],
+    [("gumbel", KEYS), *(pytest.param(scheme, ALL_KEYS, marks=HOURS) for scheme in SCHEMES)],
 )
 def test_blocks_over_random_keys_follow_the_model(
     engine: Any, model: Model, block_size: int, scheme: str, keys: int, record_result: Any

@@ -47,9 +47,7 @@ def test_the_runner_sets_the_attributes_that_are_read(vllm: Sources) -> None:
     assert [name for name in RUNNER_ATTRIBUTES if name not in own] == []
 
 
-def test_its_own_marks_are_made_and_found_as_when_ours_were_compared_with_them(
-    vllm: Sources,
-) -> None:
+def test_its_own_marks_are_made_and_found_as_when_ours_were_compared_with_them(vllm: Sources) -> None:
     digests = {name: hashlib.sha256((vllm.root / name).read_bytes()).hexdigest() for name in WATERMARK_FILES}
     assert digests == WATERMARK_FILES
 

@@ -39,9 +39,7 @@ async def test_turns_have_the_same_bits_as_without_reuse(start_engine: StartEngi
     assert plain.stats.prefix_tokens == 0
 
 
-async def test_without_equal_bits_a_turn_computes_its_new_tokens_alone(
-    start_engine: StartEngine,
-) -> None:
+async def test_without_equal_bits_a_turn_computes_its_new_tokens_alone(start_engine: StartEngine) -> None:
     engine = start_engine(reproducible=False, dtype="float32")
     plain = start_engine(reproducible=False, dtype="float32", prefix_cache=False)
     answers, reused = await conversation(engine, 5)

@@ -74,9 +74,7 @@ async def test_log_probabilities_are_those_of_the_whole_pass_however_it_is_cut(
         np.testing.assert_allclose(found, expected(model, request), rtol=1e-3, atol=1e-4)
 
 
-async def test_classes_of_blocks_are_equal_in_chunks_and_in_one_pass(
-    start_engine: StartEngine,
-) -> None:
+async def test_classes_of_blocks_are_equal_in_chunks_and_in_one_pass(start_engine: StartEngine) -> None:
     mixtures, request = load_mixtures(1), reading(200, 20, FilterParams(1.0, 50))
     in_chunks, in_one = [
         mixtures.classes(await start_engine(prefill_chunk=size).read(request)).tolist() for size in (32, 256)

@@ -11,12 +11,7 @@ from starlette.types import Scope as AsgiScope
 
 from tests.harness.waiting import until
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.http.request_body import (
-    _LONG_BODIES_AT_ONCE,
-    LONG_BODY_BYTES,
-    BodyMiddleware,
-    HttpLimits,
-)
+from ttmark.shared.http.request_body import _LONG_BODIES_AT_ONCE, LONG_BODY_BYTES, BodyMiddleware, HttpLimits
 from ttmark.shared.http.service_errors import error_renderer
 
 LONG = b"[" + b"1," * LONG_BODY_BYTES + b"1]"

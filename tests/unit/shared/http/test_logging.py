@@ -62,10 +62,7 @@ def test_a_line_of_the_audit_has_what_its_event_has_and_no_empty_fields(stream: 
 @pytest.mark.parametrize("style", ["problem"], indirect=True)
 @pytest.mark.parametrize(
     ("path", "logged"),
-    [
-        ("broken-by-a-stranger", "RuntimeError: \\udfff"),
-        ("panicking", "Panic: a library in Rust"),
-    ],
+    [("broken-by-a-stranger", "RuntimeError: \\udfff"), ("panicking", "Panic: a library in Rust")],
 )
 async def test_every_500_is_in_the_log_and_in_the_metrics(
     stream: io.StringIO, client: httpx.AsyncClient, registry: CollectorRegistry, path: str, logged: str
