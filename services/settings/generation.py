@@ -90,7 +90,8 @@ class GenerationSettings(ServiceSettings):
     threads: AtOnce | None = Field(
         default=None,
         description=(
-            "CPU threads; empty: one or all, measured at start, so that a seed's text may change with it."
+            "CPU threads; empty: one or all, measured at start. Only a fixed number, with `float32`, "
+            "gives a seed the same text at every start."
         ),
     )
     control_tokens: Literal["text", "refuse", "control"] = Field(
