@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from filelock import FileLock
 from torch.nn import functional
 
 from ttmark.gen_service.engine import native as kernels_module
@@ -20,11 +21,14 @@ TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 2**-8}
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compiled(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """A folder with the libraries of every level of this machine's kind: an image takes all of them along."""
-    folder = tmp_path_factory.mktemp("levels")
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "levels"  # compiled once for all workers
     try:
-        kernels_module.SOURCE.compile_all(folder)
+        with FileLock(folder.with_suffix(".lock")):
+            if not folder.exists():
+                kernels_module.SOURCE.compile_all(folder)
     except FileNotFoundError:
         pytest.skip("no C compiler")
     return folder
