@@ -1,5 +1,6 @@
 """What all tests share: a place for the figures of the full tier, requests, a real model."""
 
+import gc
 import os
 import re
 import sqlite3
@@ -23,6 +24,12 @@ from ttmark.shared.vault.stores.sqlite_store import SqliteFile
 # An example takes as long as the machine lets it: a time limit fails where others have the cores.
 settings.register_profile("ttmark", deadline=None)
 settings.load_profile("ttmark")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: a model that is loaded, or an idle engine, would look through it for a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

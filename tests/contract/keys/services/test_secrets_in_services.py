@@ -146,10 +146,13 @@ class PublicPartsLeftOut(pickle.Pickler):
 
 def objects() -> tuple[int, bytes]:
     """How many objects of ours live and can be pickled, and representations and pickles of all, each once."""
+    gc.unfreeze()  # what was imported counts too
     gc.collect()  # settings of services that have ended wait to be collected
+    things = gc.get_objects()
+    gc.freeze()
     shown, pickled, count = set(), io.BytesIO(), 0
     pickler = PublicPartsLeftOut(pickled)
-    for thing in gc.get_objects():
+    for thing in things:
         if str(type(thing).__module__).split(".")[0] not in OURS:
             continue
         with suppress(Exception):
