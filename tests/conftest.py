@@ -27,7 +27,7 @@ settings.load_profile("ttmark")
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: a model that is loaded, or an idle engine, would look through it for a second."""
+    """What was imported stays: each model that is loaded would look through it for half a second."""
     gc.collect()
     gc.freeze()
 

@@ -170,8 +170,8 @@ async def test_a_connection_is_closed_at_once_though_the_server_stands_still(sec
                 await (store.ping() if asks else store.close())
         await store.close()
         await asyncio.sleep(0)  # the loop closes what it was told to
-        open_ones = psutil.Process().net_connections()
-        assert not [one for one in open_ones if one.raddr and one.raddr.port == secured.port]
+        connections = psutil.Process().net_connections()
+        assert secured.port not in {each.raddr.port for each in connections if each.raddr}
     finally:
         secured.server.resume()
 
