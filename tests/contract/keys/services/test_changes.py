@@ -69,8 +69,12 @@ def test_a_promotion_waits_for_the_replica_that_does_not_know_the_version_yet(cl
 
 
 def test_after_a_promotion_new_texts_carry_the_new_version_and_old_ones_are_still_found(cluster):
-    operator, token = cluster.operator, cluster.operator.token(tenant="globex")
+    operator, name = cluster.operator, f"globex-{time.time_ns()}"
+    operator.key(name, tenant=name)
+    token = operator.token(tenant=name)
     generator, detector = cluster.of("gen")[0], cluster.of("detect")[0]
+    for replica in (generator, detector):
+        eventually(lambda replica=replica: replica.ask(token).status_code == 200)
 
     def write() -> dict[str, Any]:
         body = {"max_tokens": 200, "ignore_eos": True, "return_token_ids": True, "seed": 1}
@@ -82,16 +86,16 @@ def test_after_a_promotion_new_texts_carry_the_new_version_and_old_ones_are_stil
         return result["verdict"], (result["key"] or {}).get("version", 0)
 
     before = write()
-    operator.do(lambda ring, _: ring.rotate("globex-main"))
-    assert ttmark(cluster, "keys", "promote", "globex-main", "2", "--wait", "20").exit_code == 0
+    operator.do(lambda ring, _: ring.rotate(name))
+    assert ttmark(cluster, "keys", "promote", name, "2", "--wait", "20").exit_code == 0
     eventually(lambda: write()["watermark"]["key_version"] == 2)
     after = write()
     assert found(before) == ("watermarked", 1)
     assert found(after) == ("watermarked", 2)
-    operator.do(lambda ring, _: ring.disable("globex-main", 1))
+    operator.do(lambda ring, _: ring.disable(name, 1))
     eventually(lambda: found(before)[0] == "not_detected")
     assert found(after) == ("watermarked", 2)
-    states = operator.do(lambda ring, _: ring.info("globex-main")).versions
+    states = operator.do(lambda ring, _: ring.info(name)).versions
     assert [version.state for version in states] == [KeyState.DISABLED, KeyState.PRIMARY]
 
 

@@ -1,7 +1,9 @@
 """Limits of access tokens, asked of two replicas of each service over one Redis."""
 
 import itertools
+import random
 import time
+from string import ascii_lowercase
 from typing import Any
 
 import httpx
@@ -9,7 +11,6 @@ import pytest
 
 from ttmark.shared.access.scopes import Scope, TokenLimits
 
-TEXT = "The command reads the file and prints each line that holds a match of the pattern. " * 4
 SERVICES = ("gen", "detect")
 
 
@@ -68,11 +69,11 @@ def test_documents_over_all_replicas_keep_to_the_limit(cluster: Any) -> None:
 
 
 def test_evidence_is_spent_over_all_replicas_and_other_texts_are_answered(cluster: Any) -> None:
-    token = cluster.operator.token(Scope.DETECT)
+    token, own = cluster.operator.token(Scope.DETECT), "".join(random.choices(ascii_lowercase, k=300))
     replicas = itertools.cycle(cluster.of("detect"))
     results = []
     for number in range(40):
-        inputs = [{"text": f"{number} {TEXT}"}, {"text": f"{number} is another text {number}. " * 5}]
+        inputs = [{"text": f"{number} {own}"}, {"text": f"{number} is another text {number}. " * 5}]
         answer = next(replicas).ask(token, inputs=inputs)
         assert answer.status_code == 200
         results.append(answer.json()["results"])
@@ -81,8 +82,8 @@ def test_evidence_is_spent_over_all_replicas_and_other_texts_are_answered(cluste
     assert spent[:12] == [False] * 12
     assert spent[36:] == [True] * 4
     assert "no_verdict" not in {result["verdict"] for both in results for result in both}
-    assert "asked_before" not in next(replicas).ask(token, inputs=[{"text": TEXT[::-1]}]).json()["results"][0]
-    evidence = next(replicas).ask(cluster.operator.token(), inputs=[{"text": TEXT}])
+    assert "asked_before" not in next(replicas).ask(token, inputs=[{"text": own[::-1]}]).json()["results"][0]
+    evidence = next(replicas).ask(cluster.operator.token(), inputs=[{"text": own}])
     assert "asked_before" not in evidence.json()["results"][0]
 
 
