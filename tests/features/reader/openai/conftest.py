@@ -1,0 +1,1 @@
+from tests.contract.openai.conftest import *
