@@ -19,6 +19,7 @@ from tests.features.structured.api.test_reasoning import next_of
 from tests.harness.random_model import byte_tokenizer
 from tests.harness.real_templates import SHOWN, answered, prompted
 from tests.harness.tool_templates import TEMPLATES, UNLEARNED, form_of, turn
+from tests.unit.gen_service.api.test_chat_template import CHAT_ML
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
 from ttmark.gen_service.api.conversation.control_tokens import ConversationEncoder
 from ttmark.gen_service.api.plan.served_model import ServedModel
@@ -403,3 +404,18 @@ def test_a_result_of_a_tool_is_a_text_though_a_template_walks_over_the_parts_of_
     result = {"role": "tool", "tool_call_id": "c", "content": parts}
     messages = [ChatMessage(role="user", content="Hi"), ChatMessage.model_validate(result)]
     assert [turn["content"] for turn in turns(messages, parts=True)] == ["Hi", "1\n2"]
+
+
+def test_arguments_of_the_history_are_json_in_the_prompt_though_they_are_empty_or_cut() -> None:
+    for arguments, value in (
+        ("", {}),
+        (" \n", {}),
+        ('{"a": 1}', {"a": 1}),
+        ('{"city": "Par', '{"city": "Par'),
+    ):
+        call = {"id": "c", "type": "function", "function": {"name": "now", "arguments": arguments}}
+        message = ChatMessage.model_validate({"role": "assistant", "content": None, "tool_calls": [call]})
+        tools = [{"type": "function", "function": {"name": "now"}}]
+        prompt = ChatTemplate(CHAT_ML).render([message], tools=tools)
+        written = prompt.rpartition('"arguments": ')[2].partition("}]</tool_call>")[0]
+        assert json.loads(written) == value

@@ -1,7 +1,5 @@
 """Chat templates as tokenizers carry them."""
 
-import json
-
 import pytest
 
 from ttmark.gen_service.api.conversation.chat_template import ChatTemplate
@@ -100,18 +98,3 @@ def test_thoughts_are_told_by_both_names_that_templates_know(name: str) -> None:
 def test_json_of_a_template_is_not_padded_far(keyword: str) -> None:
     with pytest.raises(BadRequest, match="pads too far"):
         ChatTemplate("{{ [1, 2] | tojson(" + keyword + ") }}").render(_messages("user"))
-
-
-def test_arguments_of_the_history_are_json_in_the_prompt_though_they_are_empty_or_cut() -> None:
-    for arguments, value in (
-        ("", {}),
-        (" \n", {}),
-        ('{"a": 1}', {"a": 1}),
-        ('{"city": "Par', '{"city": "Par'),
-    ):
-        call = {"id": "c", "type": "function", "function": {"name": "now", "arguments": arguments}}
-        message = ChatMessage.model_validate({"role": "assistant", "content": None, "tool_calls": [call]})
-        tools = [{"type": "function", "function": {"name": "now"}}]
-        prompt = ChatTemplate(CHAT_ML).render([message], tools=tools)
-        written = prompt.rpartition('"arguments": ')[2].partition("}]</tool_call>")[0]
-        assert json.loads(written) == value
