@@ -15,7 +15,7 @@ from tests.unit.detect_service.conftest import HUMAN, Service
 from tests.unit.detect_service.foreign_keys import vllm_text
 from ttmark.detect_service.features.bulk.examiner import Examiner
 from ttmark.detect_service.features.bulk.in_detect.bulk_detection import check_keys
-from ttmark.detect_service.features.bulk.input_formats import BulkError, open_source
+from ttmark.detect_service.features.bulk.input_formats import LONGEST_ROW, BulkError, open_source
 from ttmark.detect_service.features.bulk.output_file import BulkJob, Tally
 from ttmark.detect_service.features.bulk.row_format import InputRow
 from ttmark.detect_service.features.bulk.run import Progress, run_bulk
@@ -155,6 +155,12 @@ def test_no_cell_of_a_csv_file_is_a_formula_and_numbers_stay_numbers(source, exa
         written = list(csv.DictReader(file))
     assert [row["id"] for row in written] == [cell for _, cell in cells]
     assert all(float(row["log10_p"]) < -5 for row in written)
+
+
+def test_a_table_whose_head_is_longer_than_a_row_may_be_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "long.csv").write_text("a" * (LONGEST_ROW + 1))
+    with pytest.raises(BulkError, match=r"long\.csv is not a CSV file"):
+        open_source(tmp_path / "long.csv")
 
 
 def test_an_output_of_no_kind_that_is_written_is_refused(source: Path, examiner: Examiner) -> None:

@@ -75,6 +75,7 @@ DOCX = {
         f"<w:sdt><w:sdtContent>{para(run('b'))}</w:sdtContent></w:sdt>",
         "b",
     ),
+    "custom XML around a paragraph": (f"<w:customXml>{para(run('b'))}</w:customXml>", "b"),
     "content control in a paragraph": (
         para(run("a ") + f"<w:sdt><w:sdtContent>{run('b')}</w:sdtContent></w:sdt>"),
         "a b",

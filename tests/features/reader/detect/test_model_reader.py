@@ -262,6 +262,9 @@ def test_loopback_and_private_addresses_are_inside_and_a_reader_outside_is_refus
 
 def test_a_reader_outside_is_taken_where_that_is_wanted_and_a_client_shows_no_token() -> None:
     ReaderClient("http://8.8.8.8:80", ttmark_dialect("small"), anywhere=True)
+    ReaderClient("https://8.8.8.8", ttmark_dialect("small"), token="t0ken", anywhere=True)
+    with pytest.raises(ReaderElsewhere, match="over https alone"):
+        ReaderClient("http://8.8.8.8:80", ttmark_dialect("small"), token="t0ken", anywhere=True)
     client = ReaderClient("http://127.0.0.1:1", ttmark_dialect("small"), token="t0ken")
     assert "t0ken" not in repr(client) + str(vars(client))
 

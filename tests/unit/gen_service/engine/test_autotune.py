@@ -1,11 +1,15 @@
 """What is measured at a start: choices that outlive the process."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+import orjson
 import pytest
 import torch
 
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.gen_service.engine.model import autotune
 from ttmark.gen_service.engine.model.autotune import Choice, ChoiceFile, choice_key
 from ttmark.services.state_folder import check_state_folder
@@ -69,3 +73,10 @@ def test_a_processor_without_a_name_is_called_what_the_platform_says(tmp_path: P
     (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name : Fast One\nmodel name : Fast One\n")
     assert processor_name(tmp_path / "cpuinfo") == "Fast One"
     assert processor_name(tmp_path / "none") == processor_name(tmp_path)
+
+
+def test_the_process_that_tries_a_model_ends_with_the_one_that_asked() -> None:
+    asked = {"name": "demo", "folder": str(DEMO_MODEL_PATH), "settings": {}, "threads": 1}
+    command = [sys.executable, "-m", "ttmark.gen_service.engine.model.speed_trial"]
+    ended = subprocess.run(command, input=orjson.dumps(asked) + b"\n", capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, b"")

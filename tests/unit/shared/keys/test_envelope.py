@@ -18,6 +18,10 @@ async def sealed(kek: KeyEncryptionKey, count: int) -> list[Envelope]:
     return envelopes
 
 
+def test_a_key_encryption_key_is_named_in_records_by_16_digits_that_do_not_change() -> None:
+    assert KeyEncryptionKey(bytes(32)).kek_id == "54ac65d168e1934c"
+
+
 async def test_the_same_json_in_another_writing_is_refused(kek: KeyEncryptionKey) -> None:
     (envelope,) = await sealed(kek, 1)
     spaced = orjson.dumps(orjson.loads(envelope.payload), option=orjson.OPT_INDENT_2)

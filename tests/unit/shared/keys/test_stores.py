@@ -80,3 +80,12 @@ async def test_clients_that_open_a_new_file_at_the_same_time_all_get_on(tmp_path
         await asyncio.gather(*(store.ping() for store in stores))
         for store in stores:
             await store.close()
+
+
+async def test_a_file_that_may_not_grow_says_that_the_disk_is_full(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "keys.db")
+    await store.put("key", "a", b"x", expected_revision=0)
+    await store._file.run(lambda connection: connection.execute("PRAGMA max_page_count = 1").fetchone())
+    with pytest.raises(StoreUnavailable, match="the disk is full"):
+        await store.put("key", "b", bytes(1 << 20), expected_revision=0)
+    await store.close()

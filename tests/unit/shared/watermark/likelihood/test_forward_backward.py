@@ -176,3 +176,10 @@ def test_what_the_kernel_would_read_beyond_is_refused(
 def test_the_logarithm_of_a_mean_does_not_overflow() -> None:
     values = np.array([[400.0, -400.0], [399.0, -400.0]])
     assert log10_mean(values) == pytest.approx([400 + math.log10(0.55), -400.0])
+
+
+@pytest.mark.parametrize("positions", [1, 7, 150, 10**6])
+def test_every_chance_of_a_path_is_one(positions: int) -> None:
+    for path in (*evidence_paths(True), *drawn_paths(positions), *PATHS):
+        chances = (path.leave, path.enter, path.find, path.lose, path.away)
+        assert all(0 <= chance <= 1 for chance in chances), path
