@@ -11,7 +11,15 @@ from scipy.stats import chisquare
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from tests.harness.simulated_model import whole
-from ttmark.gen_service.decoding.filtered_tokens import FilterParams, Floats, Groups, Ints, Support, top_k
+from ttmark.gen_service.decoding.filtered_tokens import (
+    FilterParams,
+    Floats,
+    Groups,
+    Ints,
+    Support,
+    _in_order,
+    top_k,
+)
 from ttmark.gen_service.decoding.filters import filter_rows
 
 
@@ -278,3 +286,20 @@ def test_the_defaults_of_openai_cost_little_more_than_a_small_top_k_at_a_vocabul
             filter_rows(rows, [params] * 9)
             best[name] = min(best[name], time.thread_time() - started)
     assert best["defaults"] <= 60 * best["narrow"], best
+
+
+def test_neighbouring_numbers_are_sorted_and_keep_their_last_bit() -> None:
+    numbers = np.array([-1.5, 0.0, 2.5], dtype=np.float32)
+    values = np.concatenate(
+        [
+            np.nextafter(numbers, np.float32(-9)),
+            numbers,
+            np.array([-np.inf, np.nan, np.inf], dtype=np.float32),
+        ]
+    )
+    for order in (values, values[::-1].copy()):
+        ids = np.arange(values.size, dtype=np.int32)[None]
+        found, places = _in_order(order[None], ids)
+        expected = sorted(range(values.size), key=lambda at: (not np.isnan(order[at]), -order[at]))
+        assert places[0].tolist() == expected
+        np.testing.assert_array_equal(found[0, 1:], order[expected[1:]].astype(np.float64))

@@ -139,6 +139,7 @@ class Passes:
         self.allow.release()
         await until(lambda: self._engine.stats.running == 0 and self._engine.stats.cached_tokens == 0)
         assert not self._engine._stepper.mailboxes
+        assert self._engine._stepper.drain_rate._last is None, "what comes next says nothing of the rate"
         return self._engine.stats.passes
 
 

@@ -67,6 +67,18 @@ def test_another_tenant_s_growth_takes_no_rows_from_a_newcomer() -> None:
     assert newcomer.forgotten == 1  # at its end
 
 
+def test_a_sequence_that_finds_no_rows_keeps_no_other_tenant_waiting() -> None:
+    jobs = scheduler(capacity=1000, growth_tokens=20)
+    crowd(jobs, 1, "long", prompt=600, token_limit=990)
+    step(jobs)
+    (large,) = crowd(jobs, 1, "large", prompt=600, token_limit=700)
+    for _ in range(10):
+        (small,) = crowd(jobs, 1, "small", prompt=5, token_limit=7)
+        step(jobs)
+        assert small in jobs.running
+    assert large.extent is None
+
+
 class Watch:
     """Rows that were served to tenants of whom something was paused all the time."""
 
