@@ -25,8 +25,8 @@ def test_the_tests_of_the_core_pass_without_any_feature(tmp_path: Path) -> None:
     assert len({path.name for path in folders}) >= len(features())
     for folder in folders:
         shutil.rmtree(folder)
-    options = f"-m pytest -c pyproject.toml --rootdir . -n0 -q --tb=line -o cache_dir={ROOT}/.pytest_cache"
-    chosen = ["-p", "no:schemathesis", "-m", "not slow and not long"]
+    options = "-m pytest -c pyproject.toml --rootdir . -n0 -q --tb=line -p no:schemathesis"
+    chosen = ["-o", f"cache_dir={ROOT}/.pytest_cache", "-m", "not slow and not long"]
     tests = [f"tests/unit/{folder}" for folder in ("shared", "gen_service", "detect_service")]
     ran = subprocess.run(
         [sys.executable, *options.split(), *chosen, *tests],
